@@ -1,0 +1,799 @@
+// mcp.ts: a Model Context Protocol client by hand. It imports Node's own modules and nothing else.
+//
+//   agent ── McpManager ──┬── McpConnection ── Transport ── server
+//                         └── McpConnection ── Transport ── server
+//
+// A Transport knows bytes, a McpConnection knows ids, the McpManager knows names.
+// Read it from top to bottom: messages, the pipe, one connection, configuration, names, many connections.
+
+import { spawn, spawnSync, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { isAbsolute, join, resolve } from 'node:path';
+
+// ─── Messages ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+export type Json = { [key: string]: unknown };
+export type Id = number | string;
+/** A request has `method` and `id`, a notification only `method`, an answer `id` and either `result` or `error`. */
+export type Message = { jsonrpc: '2.0'; id?: Id; method?: string; params?: Json; result?: unknown; error?: Json };
+
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Something failed on our side of the wire. `kind` is for programs, the message is for people. */
+export class McpError extends Error {
+  kind: 'config' | 'start' | 'closed' | 'timeout' | 'aborted' | 'protocol' | 'limit' | 'unknown-tool';
+  constructor(kind: McpError['kind'], message: string, cause?: unknown) {
+    super(message, { cause });
+    this.kind = kind;
+  }
+}
+
+/** The other side refused. A class of its own, so that no time-out of ours can look like a server's answer. */
+export class RpcError extends Error {
+  code: number;
+  data: unknown;
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+// ─── The pipe (seam 1: transports) ────────────────────────────────────────────────────────────────────────────
+
+/** Moves whole messages and does not know what they mean. */
+export interface Transport {
+  /** Resolves when messages can be sent; rejects if that will never be. */
+  start(events: TransportEvents): Promise<void>;
+  /** Resolves when the message has left us: who awaits it goes no faster than the other side reads. */
+  send(message: Message): Promise<void>;
+  /** Says goodbye, and resolves when nothing is left behind. May be called twice. */
+  close(): Promise<void>;
+  /** What may explain a silence, such as the last lines of stderr. */
+  lastWords?(): string;
+}
+export interface TransportEvents {
+  message(message: unknown): void;
+  closed(why: Error): void; // comes once, and no message after it
+}
+
+const LF = 0x0a;
+const MAX_DEPTH = 500;
+const GOODBYE_STEP_MS = 1000;
+// A server gets these of our variables and those that its `env` names, never a key that happens to lie around.
+const SAFE_ENV = process.platform === 'win32'
+  ? /^(APPDATA|COMSPEC|HOME(DRIVE|PATH)|LOCALAPPDATA|PATH(EXT)?|PROCESSOR_\w+|PROGRAM\w+|SYSTEM(DRIVE|ROOT)|TE?MP|USER\w+)$/i
+  : /^(HOME|LOGNAME|PATH|SHELL|TERM|USER|LANG|LC_\w+|TMPDIR|TZ)$/;
+
+export type StdioConfig = { command: string; args?: string[]; env?: Record<string, string>; cwd?: string };
+
+/** A server that is our child process: one message per line on its stdin and its stdout. stderr is not the wire. */
+export class StdioTransport implements Transport {
+  private who: string;
+  private config: StdioConfig;
+  private maxLineBytes: number;
+  private child!: ChildProcessWithoutNullStreams;
+  private events!: TransportEvents;
+  private unread: Buffer[] = []; // the beginning of a line whose end has not come yet
+  private unreadBytes = 0;
+  private outbox: string[] = []; // lines that wait for the next write
+  private flushing?: Promise<void>;
+  private stderrTail = '';
+  private closing?: Promise<void>;
+
+  constructor(serverName: string, config: Json, maxLineBytes: number) {
+    const problem = problemWith(config);
+    if (problem) throw new McpError('config', `MCP server "${serverName}": ${problem}`);
+    this.config = config as StdioConfig;
+    this.who = `MCP server "${serverName}" (${this.config.command})`;
+    this.maxLineBytes = Math.min(maxLineBytes, 2 ** 28); // a string cannot hold much more
+  }
+
+  start(events: TransportEvents): Promise<void> {
+    this.events = events;
+    return this.launch().catch((error) => Promise.reject(this.cannotStart(error)));
+  }
+
+  private async launch(): Promise<void> {
+    // Never through a shell: what a configuration says is data, not a script. `detached` gives the server a
+    // process group of its own, so that we can end it together with everything it starts.
+    const { command, args = [], cwd } = this.config;
+    const detached = process.platform !== 'win32';
+    const child = spawn(command, args, { cwd, env: this.childEnv(), stdio: 'pipe', detached, windowsHide: true });
+    this.child = child;
+    leaveNoOrphan(child);
+    child.stdout.on('data', (chunk: Buffer) => this.read(chunk));
+    // A pipe that nobody reads fills up, and the server then blocks in the middle of a log line.
+    child.stderr.setEncoding('utf8').on('data', (text) => (this.stderrTail = (this.stderrTail + text).slice(-4096)));
+    // Writing to a server that is gone raises EPIPE here. Unheard, that event would end our whole program.
+    child.stdin.on('error', () => this.endSoon());
+    child.stdout.on('end', () => this.endSoon());
+    child.on('exit', () => this.endSoon());
+    child.on('close', () => this.end(this.describeEnd()));
+    child.on('error', (error) => this.end(this.cannotStart(error)));
+    await once(child, 'spawn');
+  }
+
+  send(message: Message): Promise<void> {
+    this.outbox.push(JSON.stringify(message) + '\n'); // the only line feed: JSON escapes those inside strings
+    return (this.flushing ??= this.flush());
+  }
+
+  /** What is sent in one turn of the event loop becomes one write, and the next write waits for its end. */
+  private async flush(): Promise<void> {
+    await new Promise<void>((done) => process.nextTick(done));
+    while (this.outbox.length > 0) await new Promise((done) => this.child.stdin.write(this.takeOutbox(), done));
+    this.flushing = undefined;
+  }
+
+  private takeOutbox(): string {
+    // Legal in JSON, but the line readers of some servers (readline in Node 24) break lines at these two.
+    return this.outbox.splice(0).join('').replace(/\u2028/g, '\\u2028').replace(/\u2029/g, '\\u2029');
+  }
+
+  /** Only LF ends a message. No character of UTF-8 contains that byte, so whole lines can be decoded at once. */
+  private read(chunk: Buffer): void {
+    const end = chunk.lastIndexOf(LF);
+    if (end !== -1) {
+      const lines = Buffer.concat([...this.unread.splice(0), chunk.subarray(0, end)]).toString().split('\n');
+      this.unreadBytes = 0;
+      for (const line of lines) this.readLine(line.trim()); // trims CR, and the byte order mark some start with
+    }
+    this.unread.push(chunk.subarray(end + 1));
+    this.unreadBytes += chunk.length - end - 1;
+    if (this.unreadBytes > this.maxLineBytes) this.refuse(`a line of more than ${this.maxLineBytes} bytes`);
+  }
+
+  private readLine(line: string): void {
+    if (line === '') return;
+    if (isTooDeep(line)) return this.refuse(`a message with more than ${MAX_DEPTH} levels`);
+    let message: unknown = line; // what is not JSON goes on as text; the connection knows it for noise
+    try {
+      message = JSON.parse(line);
+    } catch {}
+    this.events.message(message);
+  }
+
+  close(): Promise<void> { return (this.closing ??= this.sayGoodbye()); }
+
+  /** End of input, then SIGTERM, then SIGKILL to the whole group. Most servers leave at the first word. */
+  private async sayGoodbye(): Promise<void> {
+    if (!this.child?.pid || !living.has(this.child)) return; // it never ran, or is gone
+    this.child.stdin.end(this.takeOutbox());
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      if (await exitsWithin(GOODBYE_STEP_MS, this.child)) break;
+      signalGroup(this.child, signal);
+    }
+    await exitsWithin(GOODBYE_STEP_MS, this.child);
+    this.end(this.describeEnd());
+  }
+
+  /** One sign of the end. The rest of what was said may still be in the pipes: wait for it a moment, but no
+   *  longer, because a grandchild can hold the pipes open for ever, and a server can live on without stdout. */
+  private endSoon(): void {
+    setTimeout(() => this.closing ?? this.end(this.describeEnd()), 250).unref();
+  }
+
+  private end(why: McpError): void {
+    if (!living.delete(this.child)) return; // it ended before
+    signalGroup(this.child, 'SIGKILL'); // whatever it started and left behind
+    for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream.destroy();
+    this.child.unref();
+    this.events.closed(why);
+  }
+
+  private refuse(what: string): void {
+    this.end(new McpError('limit', `${this.who} sent ${what}, so we closed the connection`));
+  }
+
+  private describeEnd(): McpError {
+    const { exitCode, signalCode } = this.child;
+    let how = exitCode === null ? 'closed its pipes but did not exit' : `exited with code ${exitCode}`;
+    if (signalCode) how = `was ended by ${signalCode}`;
+    return new McpError('closed', `${this.who} ${how}.${this.lastWords()}`);
+  }
+
+  private cannotStart(error: NodeJS.ErrnoException): McpError {
+    let why = error.message;
+    if (error.code === 'EACCES') why = 'the file is not executable';
+    if (error.code === 'ENOENT') why = 'command not found; is it installed and on the PATH?';
+    if (this.config.cwd && !existsSync(this.config.cwd)) why = `its "cwd" ${this.config.cwd} does not exist`;
+    // npx and its like are .cmd scripts on Windows, and only cmd can start those.
+    if (process.platform === 'win32') why += ' For npx write "command": "cmd", "args": ["/c", "npx", …]';
+    return new McpError('start', `${this.who} could not be started: ${why}`, error);
+  }
+
+  lastWords(): string {
+    const words = this.stderrTail.trim().split('\n').slice(-5).join('\n  ');
+    const kept = Object.keys(process.env).filter((name) => words.split(/\W+/).includes(name) && !(name in this.childEnv()));
+    const hint = kept.map((name) => `\n  (We did not pass on ${name}. To do so: "env": { "${name}": "\${${name}}" })`);
+    return words && ` Its last words:\n  ${words}${hint.join('')}`;
+  }
+
+  private childEnv(): NodeJS.ProcessEnv {
+    // A value that begins with () is a shell function: the way in of an old attack.
+    const safe = Object.entries(process.env).filter(([name, value]) => SAFE_ENV.test(name) && !value?.startsWith('()'));
+    return { ...Object.fromEntries(safe), ...this.config.env };
+  }
+}
+
+/** JSON.parse needs ten seconds and gigabytes for a line of 64 million brackets, so count before parsing. */
+function isTooDeep(json: string): boolean {
+  for (let i = 0, depth = 0, inString = false; i < json.length && json.length > MAX_DEPTH; i++) {
+    const char = json[i];
+    if (char === '\\') i++;
+    else if (char === '"') inString = !inString;
+    else if (!inString && (char === '[' || char === '{') && ++depth > MAX_DEPTH) return true;
+    else if (!inString && (char === ']' || char === '}')) depth--;
+  }
+  return false;
+}
+
+async function exitsWithin(ms: number, child: ChildProcessWithoutNullStreams): Promise<boolean> {
+  const hasExited = () => child.exitCode !== null || child.signalCode !== null;
+  if (hasExited()) return true;
+  await new Promise<void>((done) => {
+    const timer = setTimeout(done, ms);
+    child.once('exit', () => (clearTimeout(timer), done()));
+  });
+  return hasExited();
+}
+
+function signalGroup(child: ChildProcessWithoutNullStreams, signal: 'SIGTERM' | 'SIGKILL'): void {
+  try {
+    if (process.platform === 'win32') spawnSync('taskkill', ['/pid', `${child.pid}`, '/t', '/f']);
+    else process.kill(-child.pid!, signal);
+  } catch {} // nobody is left in the group
+}
+
+const living = new Set<ChildProcessWithoutNullStreams>();
+
+/** However our program ends, its servers end too. (Only SIGKILL leaves us no time; they see their stdin end then.) */
+function leaveNoOrphan(child: ChildProcessWithoutNullStreams): void {
+  living.add(child);
+  if (process.listeners('exit').includes(endAllNow)) return;
+  process.on('exit', endAllNow);
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, endAllAndDie);
+}
+
+function endAllNow(): void {
+  for (const child of living) signalGroup(child, 'SIGTERM');
+  if (living.size > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100); // exit handlers cannot await
+  for (const child of living) signalGroup(child, 'SIGKILL');
+}
+
+function endAllAndDie(signal: NodeJS.Signals): void {
+  // A program with a plan of its own for this signal goes on. If the plan is to exit, endAllNow is called then.
+  if (process.listeners(signal).some((listener) => listener.name !== endAllAndDie.name)) return;
+  endAllNow();
+  process.off(signal, endAllAndDie);
+  process.kill(process.pid, signal); // again, and now it does what it would have done without us
+}
+
+// ─── One server (seam 2: layers; seam 3: handlers) ────────────────────────────────────────────────────────────
+
+export type CallOptions = {
+  timeoutMs?: number;
+  signal?: AbortSignal;
+  onProgress?: (progress: Json) => void; // asks for progress; each sign of it starts the wait anew
+};
+export type Call = { method: string; params?: Json; options: CallOptions };
+export type Next = (call: Call) => Promise<Json>;
+/** Goes around everything we ask. It may change the call, repeat it, or answer it itself. */
+export type Layer = (call: Call, next: Next) => Promise<Json>;
+/** Takes what the server asks or tells us. What it returns for a request is the answer. */
+export type Handler = (params: Json, connection: McpConnection) => unknown;
+
+export interface ConnectionOptions {
+  handshakeTimeoutMs?: number; // for the handshake, and again for the list of tools
+  callTimeoutMs?: number; // for a call without a sign of progress
+  maxCallMs?: number; // for a call, whatever its progress
+  maxLineBytes?: number;
+  transports?: Record<string, (serverName: string, config: Json) => Transport>; // by the `type` of the configuration
+  layers?: Layer[]; // the first is the outermost
+  handlers?: Record<string, Handler>; // by method
+  handshake?: (connection: McpConnection) => Promise<ServerDescription>;
+  capabilities?: Json; // what we do for servers: each needs its handler
+  onWire?: (direction: 'out' | 'in', message: unknown, serverName: string) => void;
+  onWarning?: (warning: string) => void;
+  onClosed?: (why: Error) => void;
+}
+export type ServerDescription = { protocolVersion: string; capabilities?: Json; serverInfo?: Json; instructions?: string };
+export type Tool = Json & { name: string; description?: string; inputSchema: Json };
+export type ToolResult = { text: string; content: unknown[]; isError: boolean; structuredContent?: unknown };
+
+type Waiter = { call: Call; resolve: (result: Json) => void; reject: (why: Error) => void } & Clock;
+type Clock = { startedAt: number; timeoutMs: number; timer?: NodeJS.Timeout; onAbort?: () => void };
+
+export const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
+const CLIENT_INFO = { name: 'mcp-by-hand', version: '0.1.0' };
+const MAX_PAGES = 1000;
+const MAX_UNANSWERED = 1000;
+const MAX_TIMER_MS = 2 ** 31 - 1; // a longer setTimeout fires at once
+
+export class McpConnection {
+  readonly serverName: string;
+  readonly config: Json;
+  readonly options;
+  readonly warnings = new Map<string, string>(); // by kind: each kind is said once
+  server?: ServerDescription;
+  private transport?: Transport;
+  private connecting?: Promise<void>;
+  private ended?: Error;
+  private nextId = 1;
+  private pending = new Map<unknown, Waiter>();
+  private unanswered = 0; // requests from the server that we have not answered yet
+  private handlers: Map<string, Handler>;
+  private ask: Next;
+
+  constructor(serverName: string, config: Json, options: ConnectionOptions = {}) {
+    this.serverName = serverName;
+    this.config = config;
+    const handshakeTimeoutMs = Number(process.env.MCP_TIMEOUT) || 15_000;
+    const callTimeoutMs = Number(process.env.MCP_TOOL_TIMEOUT) || 60_000;
+    this.options = { handshakeTimeoutMs, callTimeoutMs, maxCallMs: 600_000, maxLineBytes: 64 * 2 ** 20, ...options };
+    const progress: Handler = (params) => this.hearProgress(params);
+    this.handlers = new Map(Object.entries({ ping: () => ({}), 'notifications/progress': progress, ...options.handlers }));
+    const inner: Next = (call) => this.exchange(call);
+    this.ask = (options.layers ?? []).reduceRight<Next>((next, layer) => (call) => layer(call, next), inner);
+  }
+
+  /** Starts the transport. A connection lives once: after its end make a new one. */
+  connect(): Promise<void> { return (this.connecting ??= this.open()); }
+
+  private async open(): Promise<void> {
+    if (this.ended) throw this.ended;
+    const { maxLineBytes, transports } = this.options;
+    const stdio = (name: string, config: Json) => new StdioTransport(name, config, maxLineBytes);
+    const known = new Map(Object.entries({ stdio, ...transports }));
+    const type = `${this.config.type ?? 'stdio'}`;
+    const make = known.get(type);
+    if (!make) throw this.error('config', `is of type "${type}", but we have transports only for ${[...known.keys()]}`);
+    this.transport = make(this.serverName, this.config);
+    await this.transport.start({ message: (message) => this.receive(message), closed: (why) => this.failAll(why) });
+  }
+
+  async close(): Promise<void> {
+    this.failAll(this.error('closed', 'was closed by us'));
+    await this.transport?.close();
+  }
+
+  /** Sends a request and waits for its answer. The promise settles once, whatever the server does. */
+  request(method: string, params?: Json, options: CallOptions = {}): Promise<Json> { return this.ask({ method, params, options }); }
+
+  notify(method: string, params?: Json): Promise<void> { return this.send({ jsonrpc: '2.0', method, params }); }
+
+  private async send(message: Message): Promise<void> {
+    if (this.ended) throw this.ended;
+    if (!this.transport) throw this.error('closed', 'is not connected; call connect() first');
+    this.options.onWire?.('out', message, this.serverName);
+    await this.transport.send(message);
+  }
+
+  private exchange(call: Call): Promise<Json> {
+    return new Promise((resolve, reject) => {
+      const { timeoutMs = this.options.callTimeoutMs, signal, onProgress } = call.options;
+      if (signal?.aborted) return reject(this.error('aborted', `was not asked: ${call.method} was cancelled before`));
+      const id = this.nextId++;
+      const waiter: Waiter = { call, resolve, reject, startedAt: performance.now(), timeoutMs };
+      waiter.timer = setTimeout(() => this.timeOut(id), Math.min(timeoutMs, MAX_TIMER_MS));
+      waiter.onAbort = () => this.cancel(id, this.error('aborted', `was told to stop: ${call.method} was cancelled`));
+      signal?.addEventListener('abort', waiter.onAbort);
+      this.pending.set(id, waiter);
+      let { params } = call;
+      if (onProgress) params = { ...params, _meta: { ...(params?._meta as Json), progressToken: id } };
+      this.send({ jsonrpc: '2.0', id, method: call.method, params }).catch((error) => this.fail(id, error));
+    });
+  }
+
+  /** The only way out of `pending`. Whoever takes a waiter settles it, so nothing settles twice. */
+  private take(id: unknown): Waiter | undefined {
+    const waiter = this.pending.get(id);
+    this.pending.delete(id);
+    clearTimeout(waiter?.timer);
+    if (waiter?.onAbort) waiter.call.options.signal?.removeEventListener('abort', waiter.onAbort);
+    return waiter;
+  }
+
+  private fail(id: unknown, why: Error): void { this.take(id)?.reject(why); }
+
+  /** Nobody may wait for the dead: every call that waits learns why, and so does every later one. */
+  private failAll(why: Error): void {
+    if (this.ended) return;
+    this.ended = why;
+    for (const id of this.pending.keys()) this.fail(id, why);
+    this.options.onClosed?.(why);
+  }
+
+  private timeOut(id: number): void {
+    const { call, startedAt } = this.pending.get(id)!;
+    const waited = `${((performance.now() - startedAt) / 1000).toFixed(1)} s`;
+    const words = this.transport?.lastWords?.() ?? '';
+    this.cancel(id, this.error('timeout', `did not answer ${call.method} within ${waited}.${words}`));
+  }
+
+  /** We stop waiting, and say so: the server may then stop working. Only `initialize` must not be cancelled. */
+  private cancel(id: number, why: McpError): void {
+    const isHandshake = this.pending.get(id)?.call.method === 'initialize';
+    this.fail(id, why);
+    if (!isHandshake) this.notify('notifications/cancelled', { requestId: id, reason: why.kind }).catch(() => {});
+  }
+
+  private hearProgress(params: Json): void {
+    const id = params.progressToken as number;
+    const waiter = this.pending.get(id);
+    if (!waiter?.call.options.onProgress) return;
+    const endsAt = waiter.startedAt + Math.max(waiter.timeoutMs, this.options.maxCallMs);
+    clearTimeout(waiter.timer);
+    waiter.timer = setTimeout(() => this.timeOut(id), Math.min(waiter.timeoutMs, endsAt - performance.now(), MAX_TIMER_MS));
+    waiter.call.options.onProgress(params);
+  }
+
+  // What comes in is checked here, at the door: an odd shape is an error for one call, never a crash.
+
+  private receive(message: unknown): void {
+    this.options.onWire?.('in', message, this.serverName);
+    const mayBatch = this.server?.protocolVersion === '2025-03-26'; // the one revision that has batches
+    for (const each of mayBatch && Array.isArray(message) ? message : [message]) this.receiveOne(each);
+  }
+
+  private receiveOne(message: unknown): void {
+    const { jsonrpc, id, method, params } = isObject(message) ? message : ({} as Json);
+    // `method` tells a request from an answer. The id does not: servers count from 1 too.
+    if (jsonrpc === '2.0' && typeof method === 'string') void this.serve(method, isObject(params) ? params : {}, id as Id);
+    else if (method === undefined && this.pending.has(id)) this.settle(this.take(id)!, message as Json);
+    else if (jsonrpc === '2.0') this.warn('stray', `answered id ${excerpt(id)}, for which nobody waits (any more)`);
+    else this.warn('noise', `writes other things than messages to stdout: ${excerpt(message)}`);
+  }
+
+  private settle({ call, resolve, reject }: Waiter, { jsonrpc, result = null, error = null }: Json): void {
+    const odd = (what: string) => reject(this.error('protocol', `answered ${call.method} with ${what}`));
+    if (jsonrpc !== '2.0') return odd('something that is not JSON-RPC 2.0');
+    if ((result === null) === (error === null)) return odd(result ? 'a result and an error' : 'neither result nor error');
+    if (error === null) return isObject(result) ? resolve(result) : odd(`a result that is no object: ${excerpt(result)}`);
+    const { code, message, data } = isObject(error) ? error : ({} as Json);
+    const number = typeof code === 'number' ? code : -32603;
+    const words = typeof message === 'string' ? message : excerpt(error);
+    reject(new RpcError(number, `MCP server "${this.serverName}" refused ${call.method}: ${words} (${number})`, data));
+  }
+
+  /** Calls the handler. A request (it has an id) gets exactly one answer; to a notification there is none. */
+  private async serve(method: string, params: Json, id: Id | null = null): Promise<void> {
+    const handler = this.handlers.get(method);
+    if (this.unanswered >= MAX_UNANSWERED) return this.warn('flood', 'asks faster than it reads our answers');
+    this.unanswered++;
+    try {
+      if (id !== null && !handler) throw new RpcError(-32601, `Method not found: ${method}`);
+      const result = (await handler?.(params, this)) ?? {};
+      if (id !== null) await this.send({ jsonrpc: '2.0', id, result });
+    } catch (error) {
+      const { code = -32603, message } = error as RpcError;
+      if (id === null) this.warn(method, `sent ${method}, and our handler failed: ${message}`);
+      else await this.send({ jsonrpc: '2.0', id, error: { code, message } }).catch(() => {}); // it may be gone
+    }
+    this.unanswered--;
+  }
+
+  async initialize(): Promise<ServerDescription> {
+    try {
+      return (this.server = await (this.options.handshake ?? shakeHands)(this));
+    } catch (error) {
+      void this.close(); // without a handshake there is nothing to talk about
+      throw error;
+    }
+  }
+
+  async listTools(): Promise<Tool[]> {
+    if (this.server?.capabilities && !this.server.capabilities.tools) return []; // it said it has none: do not ask
+    const deadline = performance.now() + this.options.handshakeTimeoutMs;
+    const tools = new Map<unknown, Tool>();
+    const cursors = new Set<unknown>();
+    while (cursors.size < MAX_PAGES) {
+      const params = cursors.size > 0 ? { cursor: [...cursors].at(-1) } : undefined;
+      const page = await this.request('tools/list', params, { timeoutMs: deadline - performance.now() });
+      if (!Array.isArray(page.tools)) throw this.error('protocol', `answered tools/list with ${excerpt(page)}`);
+      for (const tool of page.tools) {
+        const problem = tools.has(tool?.name) ? 'its name is taken' : problemWithTool(tool);
+        if (problem) this.warn(`tool ${excerpt(tool)}`, `has a tool that we leave out, ${excerpt(tool)}: ${problem}`);
+        else tools.set(tool.name, { ...tool, inputSchema: tool.inputSchema ?? { type: 'object' } });
+      }
+      const { nextCursor = null } = page; // an empty string is a cursor like any other
+      if (nextCursor === null) return [...tools.values()];
+      if (cursors.has(nextCursor)) throw this.error('protocol', `repeats the cursor ${excerpt(nextCursor)} in tools/list`);
+      cursors.add(nextCursor);
+    }
+    throw this.error('limit', `has more than ${MAX_PAGES} pages of tools`);
+  }
+
+  async callTool(name: string, args: Json = {}, options?: CallOptions): Promise<ToolResult> {
+    const result = await this.request('tools/call', { name, arguments: args }, options);
+    const { content = [], isError, structuredContent } = result;
+    if (!Array.isArray(content)) throw this.error('protocol', `answered tools/call with content ${excerpt(content)}`);
+    const text = content.length > 0 ? blocksToText(content) : JSON.stringify(structuredContent) ?? '';
+    // A tool that failed has still answered, and the model must read why: a result, not an exception.
+    return { text, content, isError: isError === true, ...('structuredContent' in result && { structuredContent }) };
+  }
+
+  error(kind: McpError['kind'], what: string): McpError {
+    return new McpError(kind, `MCP server "${this.serverName}" ${what}`);
+  }
+
+  warn(kind: string, what: string): void {
+    if (this.warnings.has(kind) || this.warnings.size >= 100) return;
+    this.warnings.set(kind, `MCP server "${this.serverName}" ${what}`);
+    this.options.onWarning?.(this.warnings.get(kind)!);
+  }
+}
+
+/** How revisions up to 2025-11-25 begin. A later one replaces this by the option `handshake`. */
+async function shakeHands(connection: McpConnection): Promise<ServerDescription> {
+  const { capabilities: ours = {}, handshakeTimeoutMs } = connection.options;
+  const hello = { protocolVersion: REVISIONS[0], capabilities: ours, clientInfo: CLIENT_INFO };
+  const answer = await connection.request('initialize', hello, { timeoutMs: handshakeTimeoutMs });
+  const { protocolVersion: theirs, capabilities, serverInfo, instructions } = answer;
+  if (typeof theirs !== 'string' || !REVISIONS.includes(theirs))
+    throw connection.error('protocol', `speaks revision ${excerpt(theirs)}, and we speak ${REVISIONS.join(', ')}`);
+  await connection.notify('notifications/initialized');
+  return {
+    protocolVersion: theirs,
+    capabilities: isObject(capabilities) ? capabilities : undefined,
+    serverInfo: isObject(serverInfo) ? serverInfo : undefined,
+    instructions: typeof instructions === 'string' ? instructions : undefined,
+  };
+}
+
+function problemWithTool(tool: unknown): string | undefined {
+  if (!isObject(tool)) return 'it is not an object';
+  const { name, description = '', inputSchema = {} } = tool;
+  if (typeof name !== 'string' || !/^[^\p{Cc}]{1,256}$/u.test(name)) return 'its name is not 1 to 256 printable characters';
+  if (typeof description !== 'string') return 'its description is not text';
+  return isObject(inputSchema) ? undefined : 'its inputSchema is not an object';
+}
+
+/** What a tool's blocks say in words: text as it is, everything else by name and size. */
+export function blocksToText(content: unknown[]): string {
+  const texts = content.map((block) => {
+    const { type, text, data, mimeType, name, uri, resource } = isObject(block) ? block : ({} as Json);
+    const inner = isObject(resource) ? resource : ({} as Json);
+    const bytes = (base64: unknown) => `${Math.floor((`${base64 ?? ''}`.length * 3) / 4)} bytes`;
+    if (type === 'text' && typeof text === 'string') return text;
+    if (type === 'image' || type === 'audio') return `[${type}: ${mimeType}, ${bytes(data)}]`;
+    if (type === 'resource_link') return `[link: ${name ?? ''} ${uri}]`;
+    if (type === 'resource' && typeof inner.text === 'string') return inner.text;
+    if (type === 'resource') return `[resource: ${inner.uri}, ${inner.mimeType}, ${bytes(inner.blob)}]`;
+    return `[a block that we cannot read: ${excerpt(block)}]`;
+  });
+  return texts.join('\n');
+}
+
+function excerpt(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'nothing';
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+}
+
+// ─── Configuration ────────────────────────────────────────────────────────────────────────────────────────────
+
+/** A server as a file describes it, with every ${VAR} still in place. */
+export type ServerEntry = {
+  name: string;
+  config: Json;
+  file: string;
+  scope: 'user' | 'project'; // a project's files may come from anyone: see the option `approve`
+  shadows?: string; // the file whose entry of this name it replaces
+};
+
+const MAX_CONFIG_BYTES = 2 ** 20;
+const MODEL_KEYS = ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'OPENAI_API_KEY'];
+
+/** Reads three files; of two entries with one name the later wins. A broken file is reported, the others count. */
+export function loadEntries(home: string, cwd: string, report: (problem: string) => void): Map<string, ServerEntry> {
+  const entries = new Map<string, ServerEntry>();
+  const read = (scope: ServerEntry['scope'], file: string, mayBeFlat = false) => {
+    try {
+      for (const [name, config] of Object.entries(readServers(file, mayBeFlat)))
+        entries.set(name, { name, config: config as Json, file, scope, shadows: entries.get(name)?.file });
+    } catch (error) {
+      report(`${file} is ignored: ${(error as Error).message}`);
+    }
+  };
+  if (isAbsolute(home)) read('user', join(home, '.claude', 'settings.json')); // else it might be the project's
+  if (resolve(home) !== resolve(cwd)) read('project', join(cwd, '.claude', 'settings.json'));
+  read('project', join(cwd, '.mcp.json'), true);
+  return entries;
+}
+
+/** In a settings file only `mcpServers` counts, for it holds much else; .mcp.json may also be the bare mapping. */
+function readServers(file: string, mayBeFlat: boolean): Json {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (!stat) return {};
+  if (!stat.isFile()) throw new Error('it is not a file'); // a FIFO would keep us waiting, /dev/zero has no end
+  if (stat.size > MAX_CONFIG_BYTES) throw new Error(`it has more than ${MAX_CONFIG_BYTES} bytes`);
+  const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)); // drops a byte order mark
+  // People comment such files. Strings are matched too, and put back, so that "http://…" stays whole.
+  const json = text.replace(/"(?:\\.|[^"\\])*"|\/\/.*|\/\*[^]*?\*\//g, (found) => (found[0] === '"' ? found : ''));
+  const root: unknown = JSON.parse(json);
+  if (!isObject(root)) throw new Error('it holds no JSON object');
+  const servers = Object.hasOwn(root, 'mcpServers') ? root.mcpServers : mayBeFlat ? root : {};
+  if (!isObject(servers)) throw new Error('its "mcpServers" is not an object');
+  return servers;
+}
+
+function problemWith(config: unknown): string | undefined {
+  if (!isObject(config)) return 'its entry is not an object';
+  const { type = 'stdio', url, command, args = [], env = {}, cwd = '' } = config;
+  const isText = (value: unknown) => typeof value === 'string' && !value.includes('\0');
+  if (type !== 'stdio') return typeof type === 'string' ? undefined : '"type" is not a string';
+  if (url && !command) return 'it has a "url" but no "type", such as "type": "http"';
+  if (!isText(command) || command === '') return '"command" is missing or is not a string';
+  if (!Array.isArray(args) || !args.every(isText)) return '"args" is not a list of strings';
+  if (!isObject(env) || !Object.values(env).every(isText)) return '"env" is not a mapping of strings';
+  return isText(cwd) ? undefined : '"cwd" is not a string';
+}
+
+/** Puts values for ${VAR} and ${VAR:-default} into every string of an entry. */
+export function expand(value: unknown, env: NodeJS.ProcessEnv): unknown {
+  if (Array.isArray(value)) return value.map((item) => expand(item, env));
+  if (isObject(value)) return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, expand(item, env)]));
+  if (typeof value !== 'string') return value;
+  return value.replace(/\$\{(\w+)(?::-([^}]*))?\}/g, (_, name: string, fallback?: string) => {
+    const found = (Object.hasOwn(env, name) && env[name]) || fallback;
+    if (found === undefined) throw new Error(`\${${name}} is not set; set it, or write \${${name}:-default}`);
+    return found;
+  });
+}
+
+// ─── Names ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The name under which a model sees a tool: 64 of A–Z a–z 0–9 _ - at most. A label: nothing is read out of it.
+ *  No two tools share one: the server's part has no "__" inside and no "_" at its end (a + b__c, a__b + c). */
+export function toolLabel(serverName: string, toolName: string): string {
+  const prefix = `mcp__${fit(serverName, /^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$/, 30)}__`;
+  return prefix + fit(toolName, /^[A-Za-z0-9_-]+$/, 64 - prefix.length);
+}
+
+function fit(name: string, allowed: RegExp, length: number): string {
+  if (allowed.test(name) && name.length <= length) return name;
+  const hash = createHash('sha256').update(name).digest('hex').slice(0, 6); // keeps x.y and x_y apart
+  return `${name.replace(/[^A-Za-z0-9-]+/g, '_').slice(0, length - 7)}-${hash}`;
+}
+
+// ─── Many servers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface ManagerOptions extends ConnectionOptions {
+  approve?: (entry: ServerEntry) => boolean | Promise<boolean>; // may it start? By default the user's own may
+  concurrency?: number; // how many servers start side by side
+  home?: string;
+  cwd?: string;
+}
+
+type Server = {
+  entry: ServerEntry;
+  state: 'connecting' | 'connected' | 'pending' | 'failed' | 'closed'; // pending: waits for approval
+  reason?: string;
+  startMs?: number;
+  connection?: McpConnection;
+  tools: Tool[];
+  refreshing?: NodeJS.Timeout;
+};
+export type ServerStatus = ReturnType<McpManager['status']>[number];
+
+const CONCURRENCY = 32;
+const REFRESH_DELAY_MS = 100;
+
+export class McpManager {
+  readonly options: ManagerOptions;
+  readonly warnings: string[] = []; // about the files; what concerns a server is in its status
+  private servers = new Map<string, Server>();
+  private table = new Map<string, { server: Server; tool: Tool }>();
+  private loading?: Promise<void>;
+
+  constructor(options: ManagerOptions = {}) { this.options = options; }
+
+  /** Connects to all configured servers, once, however often and from wherever it is called. */
+  loadAndConnect(): Promise<void> { return (this.loading ??= this.connectAll()); }
+
+  private async connectAll(): Promise<void> {
+    const { home = homedir(), cwd = process.cwd(), concurrency = CONCURRENCY } = this.options;
+    const entries = loadEntries(home, cwd, (problem) => this.warn(problem));
+    this.servers = new Map([...entries].map(([name, entry]) => [name, { entry, state: 'connecting', tools: [] }]));
+    const queue = this.servers.values(); // one queue, and several workers who empty it
+    const work = async () => {
+      for (const server of queue) await this.connectOne(server);
+    };
+    await Promise.all(Array.from({ length: concurrency }, work));
+  }
+
+  private async connectOne(server: Server): Promise<void> {
+    const { name, config, file, scope } = server.entry;
+    const { approve = (entry) => entry.scope === 'user', handlers } = this.options;
+    const set = (state: Server['state'], reason?: string) => server.state !== 'closed' && Object.assign(server, { state, reason });
+    try {
+      const problem = /^[^/\\\p{Cc}]{1,128}$/u.test(name) ? problemWith(config) : 'this is not fit for a name';
+      if (problem) throw new McpError('config', `MCP server ${excerpt(name)} in ${file}: ${problem}`);
+      if (!(await approve(server.entry))) return void set('pending', `${file} asks to start it, and nobody has approved that`);
+      if (server.state === 'closed') return; // disconnectAll was faster
+      const startedAt = performance.now();
+      const env = { ...process.env };
+      if (scope === 'project') for (const key of MODEL_KEYS) delete env[key]; // not for a stranger's file to pass on
+      const connection = new McpConnection(name, expand(config, env) as Json, {
+        ...this.options,
+        handlers: { ...handlers, 'notifications/tools/list_changed': () => this.refreshSoon(server) },
+        onClosed: (why) => set('failed', why.message),
+      });
+      server.connection = connection;
+      await connection.connect();
+      await connection.initialize();
+      server.tools = await connection.listTools();
+      server.startMs = Math.round(performance.now() - startedAt);
+      set('connected');
+      this.index();
+    } catch (error) {
+      set('failed', (error as Error).message);
+      void server.connection?.close();
+    }
+  }
+
+  /** Servers may announce many changes at once, or one in answer to every look: look once, and not at once. */
+  private refreshSoon(server: Server): void {
+    server.refreshing ??= setTimeout(async () => {
+      server.refreshing = undefined;
+      try {
+        server.tools = await server.connection!.listTools();
+        this.index();
+      } catch (error) {
+        if (server.state === 'connected') this.warn((error as Error).message);
+      }
+    }, REFRESH_DELAY_MS).unref();
+  }
+
+  /** Rebuilds the table from what is known, in the order of the files, whoever was the first to connect. */
+  private index(): void {
+    this.table = new Map();
+    for (const server of this.servers.values())
+      for (const tool of server.tools) {
+        const label = toolLabel(server.entry.name, tool.name);
+        if (!this.table.has(label)) this.table.set(label, { server, tool });
+        else server.connection!.warn(label, `has a tool that we leave out: another is called ${label}`);
+      }
+  }
+
+  getToolDefinitions() {
+    return [...this.table].map(([name, { server, tool }]) => {
+      const { description = '', inputSchema } = tool;
+      return { name, description, inputSchema, server: server.entry.name, tool };
+    });
+  }
+
+  isMcpTool(name: string): boolean { return this.table.has(name); }
+
+  async callTool(prefixedName: string, args?: Json, options?: CallOptions): Promise<ToolResult> {
+    const row = this.table.get(prefixedName);
+    if (!row) throw new McpError('unknown-tool', `no MCP server has a tool called ${excerpt(prefixedName)}`);
+    return row.server.connection!.callTool(row.tool.name, args, options);
+  }
+
+  status() {
+    return [...this.servers.values()].map(({ entry, state, reason, startMs, tools, connection }) => {
+      const { config, ...origin } = entry;
+      const warnings = [...(connection?.warnings.values() ?? [])];
+      return { ...origin, state, reason, startMs, tools: tools.length, ...connection?.server, warnings };
+    });
+  }
+
+  /** Closes everything side by side, also what is still starting. Afterwards loadAndConnect begins anew. */
+  async disconnectAll(): Promise<void> {
+    this.loading = undefined;
+    this.table = new Map();
+    const servers = [...this.servers.values()];
+    for (const server of servers) Object.assign(server, { state: 'closed', reason: undefined });
+    await Promise.all(servers.map((server) => server.connection?.close()));
+  }
+
+  private warn(problem: string): void {
+    this.warnings.push(problem);
+    this.options.onWarning?.(problem);
+  }
+}

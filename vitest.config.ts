@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+
+// The tests import node:test and run under both runners: here the name leads to vitest,
+// under `npm run test:node` it leads to Node's own.
+export default defineConfig({
+  resolve: { alias: { 'node:test': 'vitest' } },
+  test: {
+    include: ['test/*.test.ts'],
+    // Tests wait for real processes. These limits only end a hang; no test asserts a duration.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+});
