@@ -6,7 +6,7 @@
 // A Transport knows bytes, a McpConnection knows ids, the McpManager knows names.
 // Read it from top to bottom: messages, the pipe, one connection, configuration, names, many connections.
 
-import { spawn, spawnSync, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcessWithoutNullStreams as Child } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readFileSync, statSync } from 'node:fs';
@@ -22,38 +22,29 @@ export type Message = { jsonrpc: '2.0'; id?: Id; method?: string; params?: Json;
 
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
 
+export type ErrorKind = 'config' | 'start' | 'closed' | 'timeout' | 'aborted' | 'protocol' | 'limit' | 'unknown-tool';
+
 /** Something failed on our side of the wire. `kind` is for programs, the message is for people. */
 export class McpError extends Error {
-  kind: 'config' | 'start' | 'closed' | 'timeout' | 'aborted' | 'protocol' | 'limit' | 'unknown-tool';
-  constructor(kind: McpError['kind'], message: string, cause?: unknown) {
-    super(message, { cause });
-    this.kind = kind;
-  }
+  kind: ErrorKind;
+  constructor(kind: ErrorKind, message: string) { super(message); this.kind = kind; }
 }
 
 /** The other side refused. A class of its own, so that no time-out of ours can look like a server's answer. */
 export class RpcError extends Error {
   code: number;
   data: unknown;
-  constructor(code: number, message: string, data?: unknown) {
-    super(message);
-    this.code = code;
-    this.data = data;
-  }
+  constructor(code: number, message: string, data?: unknown) { super(message); this.code = code; this.data = data; }
 }
 
 // ─── The pipe (seam 1: transports) ────────────────────────────────────────────────────────────────────────────
 
 /** Moves whole messages and does not know what they mean. */
 export interface Transport {
-  /** Resolves when messages can be sent; rejects if that will never be. */
-  start(events: TransportEvents): Promise<void>;
-  /** Resolves when the message has left us: who awaits it goes no faster than the other side reads. */
-  send(message: Message): Promise<void>;
-  /** Says goodbye, and resolves when nothing is left behind. May be called twice. */
-  close(): Promise<void>;
-  /** What may explain a silence, such as the last lines of stderr. */
-  lastWords?(): string;
+  start(events: TransportEvents): Promise<void>; // resolves when messages can be sent, rejects if that will never be
+  send(message: Message): Promise<void>; // resolves when it has left us: to await it is to respect a slow reader
+  close(): Promise<void>; // says goodbye and resolves when nothing is left behind; may be called twice
+  lastWords?(): string; // what may explain a silence, such as the last lines of stderr
 }
 export interface TransportEvents {
   message(message: unknown): void;
@@ -75,7 +66,7 @@ export class StdioTransport implements Transport {
   private who: string;
   private config: StdioConfig;
   private maxLineBytes: number;
-  private child!: ChildProcessWithoutNullStreams;
+  private child!: Child;
   private events!: TransportEvents;
   private unread: Buffer[] = []; // the beginning of a line whose end has not come yet
   private unreadBytes = 0;
@@ -92,12 +83,8 @@ export class StdioTransport implements Transport {
     this.maxLineBytes = Math.min(maxLineBytes, 2 ** 28); // a string cannot hold much more
   }
 
-  start(events: TransportEvents): Promise<void> {
+  async start(events: TransportEvents): Promise<void> {
     this.events = events;
-    return this.launch().catch((error) => Promise.reject(this.cannotStart(error)));
-  }
-
-  private async launch(): Promise<void> {
     // Never through a shell: what a configuration says is data, not a script. `detached` gives the server a
     // process group of its own, so that we can end it together with everything it starts.
     const { command, args = [], cwd } = this.config;
@@ -112,8 +99,8 @@ export class StdioTransport implements Transport {
     child.stdin.on('error', () => this.endSoon());
     child.stdout.on('end', () => this.endSoon());
     child.on('exit', () => this.endSoon());
-    child.on('close', () => this.end(this.describeEnd()));
-    child.on('error', (error) => this.end(this.cannotStart(error)));
+    child.on('close', () => this.end('closed', this.howItEnded()));
+    child.on('error', (error) => this.end('start', `could not be started: ${this.whyNoStart(error)}`));
     await once(child, 'spawn');
   }
 
@@ -142,14 +129,15 @@ export class StdioTransport implements Transport {
       this.unreadBytes = 0;
       for (const line of lines) this.readLine(line.trim()); // trims CR, and the byte order mark some start with
     }
-    this.unread.push(chunk.subarray(end + 1));
-    this.unreadBytes += chunk.length - end - 1;
-    if (this.unreadBytes > this.maxLineBytes) this.refuse(`a line of more than ${this.maxLineBytes} bytes`);
+    const rest = chunk.subarray(end + 1);
+    if (rest.length > 0) this.unread.push(rest);
+    this.unreadBytes += rest.length;
+    if (this.unreadBytes > this.maxLineBytes) this.end('limit', `sent a line of more than ${this.maxLineBytes} bytes`);
   }
 
   private readLine(line: string): void {
     if (line === '') return;
-    if (isTooDeep(line)) return this.refuse(`a message with more than ${MAX_DEPTH} levels`);
+    if (isTooDeep(line)) return this.end('limit', `sent a message with more than ${MAX_DEPTH} levels`);
     let message: unknown = line; // what is not JSON goes on as text; the connection knows it for noise
     try {
       message = JSON.parse(line);
@@ -168,42 +156,37 @@ export class StdioTransport implements Transport {
       signalGroup(this.child, signal);
     }
     await exitsWithin(GOODBYE_STEP_MS, this.child);
-    this.end(this.describeEnd());
+    this.end('closed', this.howItEnded());
   }
 
   /** One sign of the end. The rest of what was said may still be in the pipes: wait for it a moment, but no
    *  longer, because a grandchild can hold the pipes open for ever, and a server can live on without stdout. */
   private endSoon(): void {
-    setTimeout(() => this.closing ?? this.end(this.describeEnd()), 250).unref();
+    setTimeout(() => this.closing ?? this.end('closed', this.howItEnded()), 250).unref();
   }
 
-  private end(why: McpError): void {
+  private end(kind: ErrorKind, how: string): void {
     if (!living.delete(this.child)) return; // it ended before
     signalGroup(this.child, 'SIGKILL'); // whatever it started and left behind
     for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream.destroy();
     this.child.unref();
-    this.events.closed(why);
+    this.events.closed(new McpError(kind, `${this.who} ${how}`));
   }
 
-  private refuse(what: string): void {
-    this.end(new McpError('limit', `${this.who} sent ${what}, so we closed the connection`));
-  }
-
-  private describeEnd(): McpError {
+  private howItEnded(): string {
     const { exitCode, signalCode } = this.child;
-    let how = exitCode === null ? 'closed its pipes but did not exit' : `exited with code ${exitCode}`;
-    if (signalCode) how = `was ended by ${signalCode}`;
-    return new McpError('closed', `${this.who} ${how}.${this.lastWords()}`);
+    const exited = exitCode === null ? 'closed its pipes but did not exit' : `exited with code ${exitCode}`;
+    return `${signalCode ? `was ended by ${signalCode}` : exited}.${this.lastWords()}`;
   }
 
-  private cannotStart(error: NodeJS.ErrnoException): McpError {
-    let why = error.message;
-    if (error.code === 'EACCES') why = 'the file is not executable';
-    if (error.code === 'ENOENT') why = 'command not found; is it installed and on the PATH?';
-    if (this.config.cwd && !existsSync(this.config.cwd)) why = `its "cwd" ${this.config.cwd} does not exist`;
+  private whyNoStart({ code, message }: NodeJS.ErrnoException): string {
+    const { cwd } = this.config;
+    if (cwd && !existsSync(cwd)) return `its "cwd" ${cwd} does not exist`;
+    if (code === 'EACCES') return 'the file is not executable';
     // npx and its like are .cmd scripts on Windows, and only cmd can start those.
-    if (process.platform === 'win32') why += ' For npx write "command": "cmd", "args": ["/c", "npx", …]';
-    return new McpError('start', `${this.who} could not be started: ${why}`, error);
+    const isScript = process.platform === 'win32' && (code === 'ENOENT' || code === 'EINVAL');
+    if (isScript) return 'command not found; for npx write "command": "cmd", "args": ["/c", "npx", …]';
+    return code === 'ENOENT' ? 'command not found; is it installed and on the PATH?' : message;
   }
 
   lastWords(): string {
@@ -232,27 +215,25 @@ function isTooDeep(json: string): boolean {
   return false;
 }
 
-async function exitsWithin(ms: number, child: ChildProcessWithoutNullStreams): Promise<boolean> {
-  const hasExited = () => child.exitCode !== null || child.signalCode !== null;
-  if (hasExited()) return true;
-  await new Promise<void>((done) => {
-    const timer = setTimeout(done, ms);
-    child.once('exit', () => (clearTimeout(timer), done()));
+function exitsWithin(ms: number, child: Child): Promise<boolean> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(true);
+  return new Promise((done) => {
+    const timer = setTimeout(() => done(false), ms);
+    child.once('exit', () => (clearTimeout(timer), done(true)));
   });
-  return hasExited();
 }
 
-function signalGroup(child: ChildProcessWithoutNullStreams, signal: 'SIGTERM' | 'SIGKILL'): void {
+function signalGroup(child: Child, signal: 'SIGTERM' | 'SIGKILL'): void {
   try {
     if (process.platform === 'win32') spawnSync('taskkill', ['/pid', `${child.pid}`, '/t', '/f']);
     else process.kill(-child.pid!, signal);
   } catch {} // nobody is left in the group
 }
 
-const living = new Set<ChildProcessWithoutNullStreams>();
+const living = new Set<Child>();
 
 /** However our program ends, its servers end too. (Only SIGKILL leaves us no time; they see their stdin end then.) */
-function leaveNoOrphan(child: ChildProcessWithoutNullStreams): void {
+function leaveNoOrphan(child: Child): void {
   living.add(child);
   if (process.listeners('exit').includes(endAllNow)) return;
   process.on('exit', endAllNow);
@@ -275,11 +256,8 @@ function endAllAndDie(signal: NodeJS.Signals): void {
 
 // ─── One server (seam 2: layers; seam 3: handlers) ────────────────────────────────────────────────────────────
 
-export type CallOptions = {
-  timeoutMs?: number;
-  signal?: AbortSignal;
-  onProgress?: (progress: Json) => void; // asks for progress; each sign of it starts the wait anew
-};
+/** `onProgress` asks the server for progress; each sign of it starts the wait anew. */
+export type CallOptions = { timeoutMs?: number; signal?: AbortSignal; onProgress?: (progress: Json) => void };
 export type Call = { method: string; params?: Json; options: CallOptions };
 export type Next = (call: Call) => Promise<Json>;
 /** Goes around everything we ask. It may change the call, repeat it, or answer it itself. */
@@ -305,8 +283,8 @@ export type ServerDescription = { protocolVersion: string; capabilities?: Json; 
 export type Tool = Json & { name: string; description?: string; inputSchema: Json };
 export type ToolResult = { text: string; content: unknown[]; isError: boolean; structuredContent?: unknown };
 
-type Waiter = { call: Call; resolve: (result: Json) => void; reject: (why: Error) => void } & Clock;
-type Clock = { startedAt: number; timeoutMs: number; timer?: NodeJS.Timeout; onAbort?: () => void };
+type Promised = { resolve: (result: Json) => void; reject: (why: Error) => void };
+type Waiter = Promised & { call: Call; startedAt: number; timeoutMs: number; timer?: NodeJS.Timeout; onAbort?: () => void };
 
 export const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 const CLIENT_INFO = { name: 'mcp-by-hand', version: '0.1.0' };
@@ -342,15 +320,17 @@ export class McpConnection {
   }
 
   /** Starts the transport. A connection lives once: after its end make a new one. */
-  connect(): Promise<void> { return (this.connecting ??= this.open()); }
+  connect(): Promise<void> {
+    return (this.connecting ??= this.open().catch((error) => (this.failAll(error), Promise.reject(this.ended))));
+  }
 
   private async open(): Promise<void> {
     if (this.ended) throw this.ended;
     const { maxLineBytes, transports } = this.options;
     const stdio = (name: string, config: Json) => new StdioTransport(name, config, maxLineBytes);
     const known = new Map(Object.entries({ stdio, ...transports }));
-    const type = `${this.config.type ?? 'stdio'}`;
-    const make = known.get(type);
+    const { type = 'stdio' } = this.config;
+    const make = known.get(`${type}`);
     if (!make) throw this.error('config', `is of type "${type}", but we have transports only for ${[...known.keys()]}`);
     this.transport = make(this.serverName, this.config);
     await this.transport.start({ message: (message) => this.receive(message), closed: (why) => this.failAll(why) });
@@ -435,9 +415,11 @@ export class McpConnection {
   // What comes in is checked here, at the door: an odd shape is an error for one call, never a crash.
 
   private receive(message: unknown): void {
+    if (this.ended) return;
     this.options.onWire?.('in', message, this.serverName);
     const mayBatch = this.server?.protocolVersion === '2025-03-26'; // the one revision that has batches
-    for (const each of mayBatch && Array.isArray(message) ? message : [message]) this.receiveOne(each);
+    if (mayBatch && Array.isArray(message)) message.forEach((each) => this.receiveOne(each));
+    else this.receiveOne(message);
   }
 
   private receiveOne(message: unknown): void {
@@ -452,7 +434,7 @@ export class McpConnection {
   private settle({ call, resolve, reject }: Waiter, { jsonrpc, result = null, error = null }: Json): void {
     const odd = (what: string) => reject(this.error('protocol', `answered ${call.method} with ${what}`));
     if (jsonrpc !== '2.0') return odd('something that is not JSON-RPC 2.0');
-    if ((result === null) === (error === null)) return odd(result ? 'a result and an error' : 'neither result nor error');
+    if ((result === null) === (error === null)) return odd(error === null ? 'neither result nor error' : 'a result and an error');
     if (error === null) return isObject(result) ? resolve(result) : odd(`a result that is no object: ${excerpt(result)}`);
     const { code, message, data } = isObject(error) ? error : ({} as Json);
     const number = typeof code === 'number' ? code : -32603;
@@ -462,28 +444,28 @@ export class McpConnection {
 
   /** Calls the handler. A request (it has an id) gets exactly one answer; to a notification there is none. */
   private async serve(method: string, params: Json, id: Id | null = null): Promise<void> {
+    const isRequest = id !== null;
+    if (isRequest && this.unanswered >= MAX_UNANSWERED) return this.warn('flood', 'asks faster than it reads our answers');
     const handler = this.handlers.get(method);
-    if (this.unanswered >= MAX_UNANSWERED) return this.warn('flood', 'asks faster than it reads our answers');
-    this.unanswered++;
+    let answer: Pick<Message, 'result' | 'error'>;
+    if (isRequest) this.unanswered++;
     try {
-      if (id !== null && !handler) throw new RpcError(-32601, `Method not found: ${method}`);
-      const result = (await handler?.(params, this)) ?? {};
-      if (id !== null) await this.send({ jsonrpc: '2.0', id, result });
+      if (isRequest && !handler) throw new RpcError(-32601, `Method not found: ${method}`);
+      answer = { result: (await handler?.(params, this)) ?? {} };
     } catch (error) {
-      const { code = -32603, message } = error as RpcError;
-      if (id === null) this.warn(method, `sent ${method}, and our handler failed: ${message}`);
-      else await this.send({ jsonrpc: '2.0', id, error: { code, message } }).catch(() => {}); // it may be gone
+      const { message } = error as Error;
+      answer = { error: { code: error instanceof RpcError ? error.code : -32603, message } };
+      if (!isRequest) this.warn(method, `sent ${method}, and our handler failed: ${message}`);
     }
+    if (!isRequest) return;
+    await this.send({ jsonrpc: '2.0', id, ...answer }).catch((error) => this.warn('answer', `got no answer: ${error.message}`));
     this.unanswered--;
   }
 
   async initialize(): Promise<ServerDescription> {
-    try {
-      return (this.server = await (this.options.handshake ?? shakeHands)(this));
-    } catch (error) {
-      void this.close(); // without a handshake there is nothing to talk about
-      throw error;
-    }
+    const { handshake = shakeHands } = this.options;
+    // Without a handshake there is nothing to talk about, so a failure is also the end.
+    return (this.server = await handshake(this).catch((error): never => { void this.close(); throw error; }));
   }
 
   async listTools(): Promise<Tool[]> {
@@ -491,8 +473,8 @@ export class McpConnection {
     const deadline = performance.now() + this.options.handshakeTimeoutMs;
     const tools = new Map<unknown, Tool>();
     const cursors = new Set<unknown>();
+    let params: Json | undefined;
     while (cursors.size < MAX_PAGES) {
-      const params = cursors.size > 0 ? { cursor: [...cursors].at(-1) } : undefined;
       const page = await this.request('tools/list', params, { timeoutMs: deadline - performance.now() });
       if (!Array.isArray(page.tools)) throw this.error('protocol', `answered tools/list with ${excerpt(page)}`);
       for (const tool of page.tools) {
@@ -504,6 +486,7 @@ export class McpConnection {
       if (nextCursor === null) return [...tools.values()];
       if (cursors.has(nextCursor)) throw this.error('protocol', `repeats the cursor ${excerpt(nextCursor)} in tools/list`);
       cursors.add(nextCursor);
+      params = { cursor: nextCursor };
     }
     throw this.error('limit', `has more than ${MAX_PAGES} pages of tools`);
   }
@@ -517,9 +500,7 @@ export class McpConnection {
     return { text, content, isError: isError === true, ...('structuredContent' in result && { structuredContent }) };
   }
 
-  error(kind: McpError['kind'], what: string): McpError {
-    return new McpError(kind, `MCP server "${this.serverName}" ${what}`);
-  }
+  error(kind: ErrorKind, what: string): McpError { return new McpError(kind, `MCP server "${this.serverName}" ${what}`); }
 
   warn(kind: string, what: string): void {
     if (this.warnings.has(kind) || this.warnings.size >= 100) return;
@@ -576,14 +557,8 @@ function excerpt(value: unknown): string {
 
 // ─── Configuration ────────────────────────────────────────────────────────────────────────────────────────────
 
-/** A server as a file describes it, with every ${VAR} still in place. */
-export type ServerEntry = {
-  name: string;
-  config: Json;
-  file: string;
-  scope: 'user' | 'project'; // a project's files may come from anyone: see the option `approve`
-  shadows?: string; // the file whose entry of this name it replaces
-};
+/** A server as a file describes it, every ${VAR} still in place. `shadows` is the file whose entry it replaces. */
+export type ServerEntry = { name: string; config: Json; file: string; scope: 'user' | 'project'; shadows?: string };
 
 const MAX_CONFIG_BYTES = 2 ** 20;
 const MODEL_KEYS = ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'OPENAI_API_KEY'];
@@ -633,16 +608,21 @@ function problemWith(config: unknown): string | undefined {
   return isText(cwd) ? undefined : '"cwd" is not a string';
 }
 
-/** Puts values for ${VAR} and ${VAR:-default} into every string of an entry. */
-export function expand(value: unknown, env: NodeJS.ProcessEnv): unknown {
-  if (Array.isArray(value)) return value.map((item) => expand(item, env));
-  if (isObject(value)) return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, expand(item, env)]));
-  if (typeof value !== 'string') return value;
-  return value.replace(/\$\{(\w+)(?::-([^}]*))?\}/g, (_, name: string, fallback?: string) => {
-    const found = (Object.hasOwn(env, name) && env[name]) || fallback;
-    if (found === undefined) throw new Error(`\${${name}} is not set; set it, or write \${${name}:-default}`);
-    return found;
-  });
+function configError({ name, file }: ServerEntry, problem: string): McpError {
+  return new McpError('config', `MCP server ${excerpt(name)} in ${file}: ${problem}`);
+}
+
+/** The configuration with a value for every ${VAR} and ${VAR:-default}. A project's file cannot read a model's key. */
+export function fillIn(entry: ServerEntry, env = process.env): Json {
+  const fill = (text: string) =>
+    text.replace(/\$\{(\w+)(?::-([^}]*))?\}/g, (_, name: string, fallback?: string) => {
+      const mayRead = Object.hasOwn(env, name) && !(entry.scope === 'project' && MODEL_KEYS.includes(name));
+      if (!mayRead && fallback === undefined)
+        throw configError(entry, `\${${name}} is not set (or is a model's key, in a project's file)`);
+      return (mayRead && env[name]) || (fallback ?? '');
+    });
+  // Through JSON and back: the reviver meets every string of the entry, however deep.
+  return JSON.parse(JSON.stringify(entry.config), (_, value) => (typeof value === 'string' ? fill(value) : value));
 }
 
 // ─── Names ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -669,15 +649,9 @@ export interface ManagerOptions extends ConnectionOptions {
   cwd?: string;
 }
 
-type Server = {
-  entry: ServerEntry;
-  state: 'connecting' | 'connected' | 'pending' | 'failed' | 'closed'; // pending: waits for approval
-  reason?: string;
-  startMs?: number;
-  connection?: McpConnection;
-  tools: Tool[];
-  refreshing?: NodeJS.Timeout;
-};
+/** Pending is a server that nobody has approved. */
+type State = { state: 'connecting' | 'connected' | 'pending' | 'failed' | 'closed'; reason?: string; startMs?: number };
+type Server = State & { entry: ServerEntry; connection?: McpConnection; tools: Tool[]; refreshing?: NodeJS.Timeout };
 export type ServerStatus = ReturnType<McpManager['status']>[number];
 
 const CONCURRENCY = 32;
@@ -697,31 +671,34 @@ export class McpManager {
 
   private async connectAll(): Promise<void> {
     const { home = homedir(), cwd = process.cwd(), concurrency = CONCURRENCY } = this.options;
+    this.warnings.length = 0;
     const entries = loadEntries(home, cwd, (problem) => this.warn(problem));
     this.servers = new Map([...entries].map(([name, entry]) => [name, { entry, state: 'connecting', tools: [] }]));
     const queue = this.servers.values(); // one queue, and several workers who empty it
     const work = async () => {
       for (const server of queue) await this.connectOne(server);
     };
-    await Promise.all(Array.from({ length: concurrency }, work));
+    await Promise.all(Array.from({ length: Math.max(1, Math.min(concurrency, entries.size)) }, work));
   }
 
   private async connectOne(server: Server): Promise<void> {
-    const { name, config, file, scope } = server.entry;
-    const { approve = (entry) => entry.scope === 'user', handlers } = this.options;
-    const set = (state: Server['state'], reason?: string) => server.state !== 'closed' && Object.assign(server, { state, reason });
+    const { entry } = server;
+    const { approve = (asked) => asked.scope === 'user', handlers = {} } = this.options;
+    const set = (state: State['state'], reason?: string) => {
+      if (server.state !== 'closed') Object.assign(server, { state, reason });
+    };
     try {
-      const problem = /^[^/\\\p{Cc}]{1,128}$/u.test(name) ? problemWith(config) : 'this is not fit for a name';
-      if (problem) throw new McpError('config', `MCP server ${excerpt(name)} in ${file}: ${problem}`);
-      if (!(await approve(server.entry))) return void set('pending', `${file} asks to start it, and nobody has approved that`);
+      const problem = /^[^/\\\p{Cc}]{1,128}$/u.test(entry.name) ? problemWith(entry.config) : 'this is not fit for a name';
+      if (problem) throw configError(entry, problem);
+      const isApproved = (await approve(structuredClone(entry))) === true; // a copy: what was shown is what starts
+      if (!isApproved) return set('pending', `${entry.file} asks to start it, and nobody has approved that`);
       if (server.state === 'closed') return; // disconnectAll was faster
       const startedAt = performance.now();
-      const env = { ...process.env };
-      if (scope === 'project') for (const key of MODEL_KEYS) delete env[key]; // not for a stranger's file to pass on
-      const connection = new McpConnection(name, expand(config, env) as Json, {
+      const changed = 'notifications/tools/list_changed';
+      const connection = new McpConnection(entry.name, fillIn(entry), {
         ...this.options,
-        handlers: { ...handlers, 'notifications/tools/list_changed': () => this.refreshSoon(server) },
-        onClosed: (why) => set('failed', why.message),
+        handlers: { ...handlers, [changed]: (...told) => (this.refreshSoon(server), handlers[changed]?.(...told)) },
+        onClosed: (why) => (set('failed', why.message), this.options.onClosed?.(why)),
       });
       server.connection = connection;
       await connection.connect();
@@ -731,8 +708,8 @@ export class McpManager {
       set('connected');
       this.index();
     } catch (error) {
-      set('failed', (error as Error).message);
       void server.connection?.close();
+      set('failed', (error as Error).message);
     }
   }
 
@@ -753,7 +730,7 @@ export class McpManager {
   private index(): void {
     this.table = new Map();
     for (const server of this.servers.values())
-      for (const tool of server.tools) {
+      for (const tool of server.state === 'closed' ? [] : server.tools) {
         const label = toolLabel(server.entry.name, tool.name);
         if (!this.table.has(label)) this.table.set(label, { server, tool });
         else server.connection!.warn(label, `has a tool that we leave out: another is called ${label}`);

@@ -1,0 +1,114 @@
+// Chapter 4: the pending map. Answers come in any order, and each finds its caller.
+
+import assert from 'node:assert/strict';
+import { afterEach, test } from 'node:test';
+import { cleanUp, connect, habit, rejection } from './helpers.ts';
+import { McpError, RpcError } from './subject.ts';
+
+afterEach(cleanUp);
+
+const raw = (...lines: string[]) => ['tools/call', { name: 'raw', arguments: { lines } }] as const;
+
+test('answers that come backwards find their callers', async () => {
+  const { connection } = await connect(habit('backwards', '100'));
+  const numbers = Array.from({ length: 100 }, (_, n) => n);
+  const results: any[] = await Promise.all(
+    numbers.map((n) => connection.request('tools/call', { name: 'echo', arguments: { n } })),
+  );
+  assert.deepEqual(results.map((result) => JSON.parse(result.content[0].text).n), numbers);
+});
+
+test('two hundred requests of 100 KB at once', async () => {
+  const { connection } = await connect(habit());
+  const filler = 'ü'.repeat(50_000);
+  const results: any[] = await Promise.all(
+    Array.from({ length: 200 }, (_, n) => connection.request('tools/call', { name: 'echo', arguments: { n, filler } })),
+  );
+  assert.ok(results.every((result, n) => result.content[0].text === JSON.stringify({ n, filler })));
+});
+
+test('B3: answers under ids that nobody asked with are dropped and reported; the right one counts, once', async () => {
+  const { connection, warnings } = await connect(habit());
+  const wrong = ['"1"', 'null', '99', '-1', '1.5', '"__proto__"', '"constructor"', '{"a":1}', '[1]', 'true'];
+  const lines = wrong.map((id) => `{"jsonrpc":"2.0","id":${id},"result":{"forged":true}}`);
+  const right = '{"jsonrpc":"2.0","id":$ID,"result":{"real":1}}';
+  const second = '{"jsonrpc":"2.0","id":$ID,"result":{"real":2}}';
+  const noId = '{"jsonrpc":"2.0","result":{}}';
+  assert.deepEqual(await connection.request(...raw(...lines, noId, right, second)), { real: 1 });
+  assert.deepEqual(await connection.request('ping'), {}, 'and the connection goes on');
+  assert.equal(warnings.length, 1);
+  assert.match(warnings[0]!, /answered id "1", for which nobody waits/);
+});
+
+test('B3: an answer settles no call on another server', async () => {
+  const [one, two] = [await connect(habit('mute')), await connect(habit())];
+  const waiting = one.connection.request('tools/call', { name: 'echo' });
+  let settled = false;
+  waiting.catch(() => {}).finally(() => (settled = true));
+  await two.connection.request('ping'); // has the same id
+  assert.equal(settled, false);
+});
+
+test('fault 7, B4: an answer of an odd shape is an error for its call, at once, and for no other', async () => {
+  const { connection } = await connect(habit());
+  const odd: [string, RegExp][] = [
+    ['{"jsonrpc":"2.0","id":$ID}', /neither result nor error/],
+    ['{"jsonrpc":"2.0","id":$ID,"result":null}', /neither result nor error/],
+    ['{"jsonrpc":"2.0","id":$ID,"result":{},"error":{"code":1,"message":"x"}}', /a result and an error/],
+    ['{"jsonrpc":"2.0","id":$ID,"result":"","error":{"code":1,"message":"x"}}', /a result and an error/],
+    ['{"jsonrpc":"2.0","id":$ID,"result":"done"}', /a result that is no object: "done"/],
+    ['{"jsonrpc":"2.0","id":$ID,"result":[1]}', /a result that is no object/],
+    ['{"jsonrpc":"1.0","id":$ID,"result":{}}', /not JSON-RPC 2.0/],
+    ['{"id":$ID,"result":{}}', /not JSON-RPC 2.0/],
+  ];
+  for (const [line, why] of odd) {
+    const error = await rejection(connection.request(...raw(line)));
+    assert.ok(error instanceof McpError && error.kind === 'protocol', `${line} gave ${error}`);
+    assert.match(error.message, why);
+  }
+  assert.deepEqual(await connection.request(...raw('{"jsonrpc":"2.0","id":$ID,"result":{},"error":null}')), {});
+});
+
+test('fault 7: what a server refuses keeps its code, its words and its data', async () => {
+  const { connection } = await connect(habit());
+  const error = await rejection(connection.request(...raw('{"jsonrpc":"2.0","id":$ID,"error":{"code":-32002,"message":"no such thing","data":{"uri":"x"}}}')));
+  assert.ok(error instanceof RpcError && !(error instanceof McpError));
+  assert.deepEqual([error.code, error.data], [-32002, { uri: 'x' }]);
+  assert.equal(error.message, 'MCP server "demo" refused tools/call: no such thing (-32002)');
+});
+
+test('fault 7: a malformed error is still an error, and says what came', async () => {
+  const { connection } = await connect(habit());
+  for (const [body, shown] of [['"oops"', /"oops"/], ['{"msg":"hm"}', /\{"msg":"hm"\}/], ['{"code":"E7","message":["a"]}', /"E7"/], ['0', /: 0/]] as const) {
+    const error = await rejection(connection.request(...raw(`{"jsonrpc":"2.0","id":$ID,"error":${body}}`)));
+    assert.ok(error instanceof RpcError);
+    assert.equal(typeof error.code, 'number');
+    assert.match(error.message, shown);
+  }
+});
+
+test('B4: a batch counts in revision 2025-03-26 and in no other; elsewhere it is noise and the call ends by its limit', async () => {
+  const spoken = await connect(habit('batches', '2025-03-26'));
+  await spoken.connection.initialize();
+  assert.equal((await spoken.connection.callTool('echo', { n: 1 })).text, '{"n":1}');
+  const unspoken = await connect(habit('batches', '2025-11-25'), { callTimeoutMs: 300 });
+  await unspoken.connection.initialize();
+  assert.equal((await rejection(unspoken.connection.callTool('echo', { n: 1 }))).kind, 'timeout');
+  assert.match(unspoken.warnings.join(), /other things than messages/);
+});
+
+test('what cannot be written as JSON fails its own call only', async () => {
+  const { connection } = await connect(habit());
+  const circle: Record<string, unknown> = {};
+  circle.self = circle;
+  for (const args of [circle, { big: 10n }]) {
+    const error = await rejection(connection.request('tools/call', { name: 'echo', arguments: args }));
+    assert.ok(error instanceof TypeError, `${error}`);
+  }
+  assert.deepEqual(await connection.request('ping'), {});
+});
+
+test('`cat` as a server: our own messages come back under our own ids, and the handshake fails', async () => {
+  const { connection } = await connect(habit('bounces'));
+  assert.ok((await rejection(connection.initialize())) instanceof RpcError);
+});

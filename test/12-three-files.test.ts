@@ -1,0 +1,157 @@
+// Chapter 12: three files. The order of merging, the origin, a bad file named.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterEach, test } from 'node:test';
+import { cleanUp, folder } from './helpers.ts';
+import { fillIn, loadEntries } from './subject.ts';
+
+afterEach(cleanUp);
+
+function files(contents: Record<string, unknown>) {
+  const base = folder();
+  const [home, cwd] = [join(base, 'home'), join(base, 'project')];
+  for (const path of [home, cwd]) mkdirSync(path);
+  const places: Record<string, string> = {
+    user: join(home, '.claude/settings.json'),
+    settings: join(cwd, '.claude/settings.json'),
+    mcp: join(cwd, '.mcp.json'),
+  };
+  for (const [place, content] of Object.entries(contents)) {
+    mkdirSync(dirname(places[place]!), { recursive: true });
+    writeFileSync(places[place]!, typeof content === 'string' || Buffer.isBuffer(content) ? content : JSON.stringify(content));
+  }
+  const load = () => {
+    const problems: string[] = [];
+    return { entries: loadEntries(home, cwd, (problem) => problems.push(problem)), problems };
+  };
+  return { home, cwd, places, load };
+}
+/** Fills in the variables of one value, as if it stood in a file of the user's. */
+function expand(value: unknown, env: NodeJS.ProcessEnv): unknown {
+  return fillIn({ name: 'x', file: '/f', scope: 'user', config: { value } }, env).value;
+}
+const server = (command: string) => ({ mcpServers: { [command]: { command } } });
+
+test('three files are merged, each entry remembers its file and its scope', () => {
+  const { load, places } = files({ user: server('a'), settings: server('b'), mcp: server('c') });
+  const { entries, problems } = load();
+  assert.deepEqual([...entries.values()].map(({ name, file, scope }) => [name, file, scope]), [
+    ['a', places.user, 'user'],
+    ['b', places.settings, 'project'],
+    ['c', places.mcp, 'project'],
+  ]);
+  assert.deepEqual(problems, []);
+});
+
+test('of one name the later file wins, and tells whom it replaces', () => {
+  const one = (command: string) => ({ mcpServers: { x: { command } } });
+  const { load, places } = files({ user: one('from-user'), settings: one('from-settings'), mcp: one('from-mcp') });
+  const entry = load().entries.get('x')!;
+  assert.deepEqual([entry.config.command, entry.file, entry.shadows], ['from-mcp', places.mcp, places.settings]);
+});
+
+test('no file is no problem', () => {
+  const { load } = files({});
+  const { entries, problems } = load();
+  assert.deepEqual([entries.size, problems], [0, []]);
+});
+
+test('fault 3: in a settings file only mcpServers counts; .mcp.json may be the bare mapping', () => {
+  const settings = { statusLine: { type: 'command', command: 'date' }, hooks: {}, model: 'x' };
+  const { load } = files({ user: settings, settings, mcp: { bare: { command: 'node' } } });
+  assert.deepEqual([...load().entries.keys()], ['bare']);
+  const nested = files({ mcp: { statusLine: { command: 'date' }, mcpServers: { real: { command: 'node' } } } });
+  assert.deepEqual([...nested.load().entries.keys()], ['real']);
+});
+
+test('fault 23: comments and a byte order mark are read', () => {
+  const text = `\uFEFF// servers of mine
+    { /* two
+         of them */
+      "mcpServers": { // here
+        "a": { "command": "node", "args": ["http://x/*not a comment*/", "\\"// nor this"] }
+      } }`;
+  const { load } = files({ user: text });
+  const { entries, problems } = load();
+  assert.deepEqual(problems, []);
+  assert.deepEqual(entries.get('a')?.config.args, ['http://x/*not a comment*/', '"// nor this']);
+});
+
+test('fault 23: a broken file is named, and the others count', () => {
+  for (const broken of ['', '{', '{"mcpServers": {"a": {"command": "node"},}}', '[]', '7', 'null', '{"mcpServers": []}', '{"mcpServers": "x"}']) {
+    const { load, places } = files({ user: broken, mcp: server('fine') });
+    const { entries, problems } = load();
+    assert.deepEqual([...entries.keys()], ['fine'], broken);
+    assert.equal(problems.length, 1, broken);
+    assert.ok(problems[0]!.startsWith(`${places.user} is ignored: `), problems[0]);
+  }
+});
+
+test('A12: what is no ordinary file is refused at once', { skip: process.platform === 'win32' }, () => {
+  const odd: [string, (path: string) => void, RegExp][] = [
+    ['directory', (path) => mkdirSync(path), /not a file/],
+    ['FIFO', (path) => execFileSync('mkfifo', [path]), /not a file/],
+    ['link to /dev/zero', (path) => symlinkSync('/dev/zero', path), /not a file/],
+    ['50 MB', (path) => writeFileSync(path, Buffer.alloc(50_000_000, ' ')), /more than 1048576 bytes/],
+    ['bad UTF-8', (path) => writeFileSync(path, Buffer.from([0x7b, 0xff, 0xfe, 0x7d])), /encoded|utf-8/i],
+  ];
+  for (const [what, make, why] of odd) {
+    const { load, places } = files({ user: server('fine') });
+    make(places.mcp!);
+    const { entries, problems } = load();
+    assert.deepEqual([...entries.keys()], ['fine'], what);
+    assert.match(problems.join(), why, what);
+  }
+});
+
+test('A14: odd names and keys pollute nothing', () => {
+  const text = '{"mcpServers":{"__proto__":{"command":"x","polluted":1},"constructor":{"command":"y"},"toString":{"command":"z"}}}';
+  const { load } = files({ user: text });
+  const { entries } = load();
+  assert.deepEqual([...entries.keys()], ['__proto__', 'constructor', 'toString']);
+  const filled = expand(JSON.parse('{"__proto__":{"polluted":"1"},"a":"b"}'), {}) as object;
+  assert.deepEqual(Object.keys(filled), ['__proto__', 'a']);
+  assert.equal(({} as Record<string, unknown>).polluted, undefined);
+});
+
+test('A11: a file in a parent folder is not read', () => {
+  const { home, cwd } = files({ mcp: server('planted') });
+  const below = join(cwd, 'packages', 'app');
+  mkdirSync(below, { recursive: true });
+  assert.equal(loadEntries(home, below, () => {}).size, 0);
+});
+
+test('a project in the home folder does not turn the user\'s own file into a project\'s', () => {
+  const { home } = files({ user: server('mine') });
+  const entries = loadEntries(home, `${home}/.`, () => {});
+  assert.deepEqual([entries.get('mine')?.scope, entries.get('mine')?.shadows], ['user', undefined]);
+});
+
+test('I3: a home that is not an absolute path is not used', () => {
+  const { cwd } = files({ settings: server('hostile') });
+  const before = process.cwd();
+  process.chdir(cwd);
+  try {
+    for (const home of ['', '.']) assert.deepEqual([...loadEntries(home, join(cwd, 'x'), () => {}).keys()], []);
+  } finally {
+    process.chdir(before);
+  }
+});
+
+test('${VAR} and ${VAR:-default} are filled in everywhere, and nothing else is', () => {
+  const env = { NAME: 'Ada', EMPTY: '', TRICKY: '${NAME} $(touch x)' };
+  assert.deepEqual(expand({ command: '${NAME}', args: ['a-${NAME}-${NAME}', '${EMPTY:-none}', '${GONE:-}', '${GONE:-a b}'], n: 7, deep: { x: ['${NAME}'] } }, env), {
+    command: 'Ada', args: ['a-Ada-Ada', 'none', '', 'a b'], n: 7, deep: { x: ['Ada'] },
+  });
+  for (const text of ['$NAME', '${NAME', '$(NAME)', '%NAME%', '${na-me}']) assert.equal(expand(text, env), text);
+  assert.equal(expand('${TRICKY}', env), '${NAME} $(touch x)', 'a value is not expanded again');
+});
+
+test('a variable that is not set is named', () => {
+  assert.throws(() => expand({ env: { T: '${GONE}' } }, {}), /"x" in \/f: \$\{GONE\} is not set/);
+  assert.throws(() => expand('${toString}', {}), /toString\} is not set/);
+  assert.equal(expand('${EMPTY}', { EMPTY: '' }), '', 'an empty variable is set');
+});

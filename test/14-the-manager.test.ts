@@ -1,0 +1,226 @@
+// Chapter 14: lazy, side by side; one bad server spoils nothing.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, test } from 'node:test';
+import { cleanUp, folder, goodServer, habit, isRunning, pause, pidsIn, rejection, until } from './helpers.ts';
+import { manage, prepare } from './manage.ts';
+
+afterEach(cleanUp);
+
+const good = { command: process.execPath, args: [goodServer] };
+
+test('it connects, lists, routes and says goodbye', async () => {
+  const { manager, home } = await manage({ calc: good });
+  const [add] = manager.getToolDefinitions();
+  assert.deepEqual([add!.name, add!.description, add!.server], ['mcp__calc__add', 'Adds two numbers.', 'calc']);
+  assert.equal((await manager.callTool('mcp__calc__add', { a: 2, b: 40 })).text, '42');
+  const { startMs, ...status } = manager.status()[0]!;
+  assert.equal(typeof startMs, 'number');
+  assert.deepEqual(status, {
+    name: 'calc',
+    file: join(home, '.claude', 'settings.json'),
+    scope: 'user',
+    shadows: undefined,
+    state: 'connected',
+    reason: undefined,
+    tools: 2,
+    protocolVersion: '2025-11-25',
+    capabilities: { tools: {} },
+    serverInfo: { name: 'calculator-and-greeter', version: '1.0.0' },
+    instructions: undefined,
+    warnings: [],
+  });
+  await manager.disconnectAll();
+  assert.deepEqual([manager.status()[0]!.state, manager.getToolDefinitions()], ['closed', []]);
+});
+
+test('nothing starts before loadAndConnect', async () => {
+  const file = join(folder(), 'starts');
+  const { manager } = prepare({ canary: habit('canary', file) });
+  await pause(200);
+  assert.deepEqual([manager.status(), pidsIn(file)], [[], []]);
+});
+
+test('bad servers of every kind have a state and a reason, and the good one works', async () => {
+  const { manager, state } = await manage(
+    {
+      good,
+      missing: { command: 'no-such-command-here' },
+      dies: habit('dies-at-once'),
+      mute: habit('mute'),
+      refuses: habit('refuses-initialize'),
+      stranger: habit('version', '{"protocolVersion":"9999-01-01"}'),
+      loops: habit('repeats-its-cursor'),
+      wrong: { command: 'node', args: 'x' },
+      remote: { type: 'http', url: 'http://127.0.0.1:1' },
+      unset: { command: 'node', args: ['${NO_SUCH_VARIABLE_HERE}'] },
+      nothing: null,
+      '../../x': good,
+    },
+    undefined,
+    { handshakeTimeoutMs: 2000 },
+  );
+  const reasons: Record<string, RegExp> = {
+    missing: /"missing" \(no-such-command-here\) could not be started: command not found/,
+    dies: /exited with code 3.*\n {2}cannot find my configuration/,
+    mute: /did not answer initialize within 2\.\d s/,
+    refuses: /Not today/,
+    stranger: /9999-01-01.*2025-11-25/,
+    loops: /repeats the cursor/,
+    wrong: /"wrong" in .*settings\.json: "args" is not a list of strings/,
+    remote: /"remote" is of type "http"/,
+    unset: /"unset" in .*settings\.json: \$\{NO_SUCH_VARIABLE_HERE\} is not set/,
+    nothing: /"nothing" in .*settings\.json: its entry is not an object/,
+    '../../x': /"..\/..\/x" in .*settings\.json: this is not fit for a name/,
+  };
+  for (const [name, reason] of Object.entries(reasons)) {
+    assert.equal(state(name).state, 'failed', name);
+    assert.match(state(name).reason!, reason);
+  }
+  assert.equal(state('good').state, 'connected');
+  assert.deepEqual(manager.getToolDefinitions().map(({ server }) => server), ['good', 'good']);
+  assert.equal((await manager.callTool('mcp__good__add', { a: 1, b: 1 })).text, '2');
+});
+
+test('fault 19: servers start side by side', async () => {
+  const meeting = folder(); // each answers only when all ten are there
+  const names = Array.from({ length: 10 }, (_, n) => `s${n}`);
+  const { manager } = await manage(Object.fromEntries(names.map((name) => [name, habit('meets', `${meeting}:10`)])));
+  assert.deepEqual(manager.status().map(({ state }) => state), names.map(() => 'connected'));
+});
+
+test('`concurrency` bounds how many start at once, and all get their turn', async () => {
+  const meeting = folder();
+  const names = ['a', 'b', 'c', 'd'];
+  // With two at a time the third would never come to a meeting of three.
+  const config = Object.fromEntries(names.map((name) => [name, habit('meets', `${meeting}:3`)]));
+  const { manager } = await manage(config, undefined, { concurrency: 2, handshakeTimeoutMs: 2000 });
+  assert.deepEqual(manager.status().map(({ state }) => state), ['failed', 'failed', 'connected', 'connected']);
+});
+
+test('`concurrency` may be anything', async () => {
+  for (const concurrency of [Infinity, 0, -1, 1000]) {
+    const { state } = await manage({ good }, undefined, { concurrency });
+    assert.equal(state('good').state, 'connected', `${concurrency}`);
+  }
+});
+
+test('one slow server holds nobody up: the others can be used while it starts', async () => {
+  const { manager, state } = prepare({ slow: habit('mute'), good }, undefined, { handshakeTimeoutMs: 1e8 });
+  void manager.loadAndConnect();
+  await until(() => manager.isMcpTool('mcp__good__add'));
+  assert.equal((await manager.callTool('mcp__good__add', { a: 1, b: 2 })).text, '3');
+  assert.equal(state('slow').state, 'connecting');
+});
+
+test('fault 20: called from two places at once, it connects once, and both find the tools', async () => {
+  const file = join(folder(), 'starts');
+  const { manager } = prepare({ canary: habit('canary', file) });
+  const found = await Promise.all([1, 2, 3].map(() => manager.loadAndConnect().then(() => manager.getToolDefinitions().length)));
+  await manager.loadAndConnect();
+  assert.ok(found.every((count) => count > 0), `${found}`);
+  assert.equal(readFileSync(file, 'utf8'), 'started\n');
+});
+
+test('the order of the tools is that of the files, whoever connects first', async () => {
+  const { manager } = await manage({ slow: habit('slow-start', '300'), fast: good });
+  const servers = manager.getToolDefinitions().map(({ server }) => server);
+  assert.deepEqual([...new Set(servers)], ['slow', 'fast']);
+});
+
+test('fault 21: closing during the start leaves nothing running', async () => {
+  const file = join(folder(), 'pids');
+  const { manager } = prepare({ stubborn: habit('stubborn', file), mute: habit('mute') }, undefined, { handshakeTimeoutMs: 1e8 });
+  const loading = manager.loadAndConnect();
+  await until(() => pidsIn(file).length === 2);
+  await manager.disconnectAll();
+  await until(() => pidsIn(file).every((pid) => !isRunning(pid)));
+  await loading;
+  assert.deepEqual(manager.status().map(({ state }) => state), ['closed', 'closed']);
+});
+
+test('fault 21: a server whose turn has not come when everything is closed is never started', async () => {
+  const file = join(folder(), 'starts');
+  const { manager } = prepare({ mute: habit('mute'), next: habit('canary', file) }, undefined, { concurrency: 1, handshakeTimeoutMs: 1e8 });
+  const loading = manager.loadAndConnect();
+  await pause(200);
+  await manager.disconnectAll();
+  await loading;
+  assert.deepEqual(pidsIn(file), []);
+});
+
+test('closing is side by side, and everyone is told before anyone is made to leave', async () => {
+  const meeting = folder(); // each leaves only when all three have been told to
+  const config = Object.fromEntries(['a', 'b', 'c'].map((name) => [name, habit('leaves-together', `${meeting}:3`)]));
+  const { manager } = await manage(config);
+  await manager.disconnectAll();
+  assert.equal(readdirSync(meeting).filter((name) => name.startsWith('left-')).length, 3);
+});
+
+test('after disconnectAll it can begin anew, with what the files say then', async () => {
+  const { manager } = await manage({ calc: good });
+  await manager.disconnectAll();
+  await manager.loadAndConnect();
+  assert.equal((await manager.callTool('mcp__calc__add', { a: 3, b: 4 })).text, '7');
+  await manager.disconnectAll();
+  await manager.disconnectAll();
+});
+
+test('a server that dies is reported as such; its tools say why they cannot be called', async () => {
+  const { manager, state } = await manage({ frail: habit(), good });
+  await rejection(manager.callTool('mcp__frail__exit', { code: 8 }));
+  assert.deepEqual([state('frail').state, state('good').state], ['failed', 'connected']);
+  assert.match(state('frail').reason!, /exited with code 8/);
+  assert.match((await rejection(manager.callTool('mcp__frail__echo'))).message, /exited with code 8/);
+});
+
+test('fault 25: a changed tool list is read anew, once for many notices', async () => {
+  const wire: string[] = [];
+  const onWire = (direction: string, message: any) => wire.push(`${direction} ${message.method}`);
+  const { manager } = await manage({ plant: habit('grows-a-tool') }, undefined, { onWire });
+  assert.ok(!manager.isMcpTool('mcp__plant__new'));
+  await manager.callTool('mcp__plant__grow');
+  await until(() => manager.isMcpTool('mcp__plant__new'));
+  assert.equal((await manager.callTool('mcp__plant__new')).text, 'I am new');
+  assert.equal(wire.filter((line) => line === 'out tools/list').length, 2);
+});
+
+test('fault 25: a server that announces a change at every look does not keep us busy, and works', async () => {
+  const wire: string[] = [];
+  const onWire = (direction: string, message: any) => wire.push(`${direction} ${message.method}`);
+  const { manager } = await manage({ restless: habit('changes-for-ever') }, undefined, { onWire });
+  await until(() => manager.isMcpTool('mcp__restless__look2'));
+  await manager.callTool('mcp__restless__echo');
+  const looks = () => wire.filter((line) => line === 'out tools/list').length;
+  const before = looks();
+  await pause(1000);
+  assert.ok(looks() - before <= 11, `${looks() - before} looks in a second`);
+});
+
+test('a handler of our own for list changes is called as well', async () => {
+  const seen: string[] = [];
+  const handlers = { 'notifications/tools/list_changed': (_: unknown, { serverName }: { serverName: string }) => void seen.push(serverName) };
+  const { manager } = await manage({ plant: habit('grows-a-tool') }, undefined, { handlers });
+  await manager.callTool('mcp__plant__grow');
+  await until(() => manager.isMcpTool('mcp__plant__new'));
+  assert.equal(seen[0], 'plant');
+});
+
+test('a file that cannot be read is a warning, and the other files count', async () => {
+  const warned: string[] = [];
+  const { manager } = await manage({ good }, 7 as never, { onWarning: (warning) => warned.push(warning) });
+  assert.match(manager.warnings.join(), /\.mcp\.json is ignored: its "mcpServers" is not an object/);
+  assert.deepEqual(warned, manager.warnings);
+  assert.ok(manager.isMcpTool('mcp__good__add'));
+});
+
+test('a call can be limited, cancelled and followed through the manager too', async () => {
+  const { manager } = await manage({ s: habit() });
+  const seen: unknown[] = [];
+  await manager.callTool('mcp__s__work', { everyMs: 1, times: 3 }, { onProgress: ({ progress }) => seen.push(progress) });
+  assert.deepEqual(seen, [1, 2, 3]);
+  assert.equal((await rejection(manager.callTool('mcp__s__sleep', { ms: 1e8 }, { timeoutMs: 50 }))).kind, 'timeout');
+  assert.equal((await rejection(manager.callTool('mcp__s__sleep', { ms: 1e8 }, { signal: AbortSignal.timeout(50) }))).kind, 'aborted');
+});

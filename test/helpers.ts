@@ -1,0 +1,105 @@
+// What many tests need: servers to start, a record of the wire, and nothing left running afterwards.
+
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type * as mcp from '../mcp.ts';
+import { McpConnection } from './subject.ts';
+
+export const root = fileURLToPath(new URL('..', import.meta.url));
+export const goodServer = join(root, 'fixtures', 'server.mjs');
+
+/** The configuration of a server with one bad habit; `good` is the one without. */
+export function habit(name = 'good', argument = ''): { command: string; args: string[] } {
+  return { command: process.execPath, args: [join(root, 'fixtures', 'habits.mjs'), name, argument] };
+}
+
+const cleaners: (() => unknown)[] = [];
+export function later(clean: () => unknown): void {
+  cleaners.push(clean);
+}
+/** For `afterEach(cleanUp)`: undoes what the test began, the last thing first. */
+export async function cleanUp(): Promise<void> {
+  for (const clean of cleaners.splice(0).reverse()) await clean();
+}
+
+export type Wire = [direction: 'out' | 'in', message: any][];
+export type Opened = { connection: mcp.McpConnection; wire: Wire; warnings: string[] };
+
+/** Starts a server without shaking hands. */
+export async function connect(config: mcp.Json, options: mcp.ConnectionOptions = {}): Promise<Opened> {
+  const wire: Wire = [];
+  const warnings: string[] = [];
+  const connection = new McpConnection('demo', config, {
+    onWire: (direction, message) => wire.push([direction, message]),
+    onWarning: (warning) => warnings.push(warning),
+    ...options,
+  });
+  later(() => connection.close());
+  await connection.connect();
+  return { connection, wire, warnings };
+}
+
+/** Starts a server and shakes hands. */
+export async function open(config: mcp.Json, options?: mcp.ConnectionOptions): Promise<Opened> {
+  const opened = await connect(config, options);
+  await opened.connection.initialize();
+  return opened;
+}
+
+/** The error of a promise that must fail. */
+export async function rejection(promise: Promise<unknown>): Promise<any> {
+  const nothing = Symbol();
+  const error = await promise.then(() => nothing, (reason) => reason);
+  if (error === nothing) throw new Error('the promise should have been rejected, but it was fulfilled');
+  return error;
+}
+
+export async function until(condition: () => unknown, what = `${condition}`): Promise<void> {
+  for (const start = Date.now(); !condition(); await pause(10))
+    if (Date.now() - start > 30_000) throw new Error(`waited 30 s in vain for: ${what}`);
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((done) => setTimeout(done, ms));
+}
+
+export function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'mcp by hand ')); // with spaces, as on many people's machines
+  later(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+/** The numbers in a file, one per line; none while there is no such file. */
+export function pidsIn(file: string): number[] {
+  try {
+    return readFileSync(file, 'utf8').trim().split('\n').map(Number);
+  } catch {
+    return [];
+  }
+}
+
+/** Is this process running? One that has died but that nobody has waited for (a zombie) is not. */
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return process.platform !== 'linux' || !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+/** Runs a program of test/programs/ in a process of its own. */
+export function run(program: string, args: string[] = [], env: NodeJS.ProcessEnv = {}) {
+  const file = join(root, 'test', 'programs', program);
+  const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], { cwd: root, env: { ...process.env, ...env } });
+  later(() => child.kill('SIGKILL'));
+  const seen = { output: '' };
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (seen.output += text));
+  const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null; output: string }>((done) =>
+    child.on('close', (code, signal) => done({ code, signal, output: seen.output })),
+  );
+  return { child, seen, ended };
+}
