@@ -7,11 +7,10 @@
 // Read it from top to bottom: messages, the pipe, one connection, configuration, names, many connections.
 
 import { spawn, spawnSync, type ChildProcessWithoutNullStreams as Child } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { once } from 'node:events';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { once, setMaxListeners } from 'node:events';
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { isAbsolute, join, resolve } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 
 // ─── Messages ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -20,21 +19,41 @@ export type Id = number | string;
 /** A request has `method` and `id`, a notification only `method`, an answer `id` and either `result` or `error`. */
 export type Message = { jsonrpc: '2.0'; id?: Id; method?: string; params?: Json; result?: unknown; error?: Json };
 
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const objectOr = (other: Json, value: unknown): Json => (isObject(value) ? value : other);
+const now = () => process.uptime() * 1000; // unlike Date.now() it never jumps
+const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+/** Calls an observer. If it throws, that surfaces as in any event handler, and we go on undisturbed. */
+function tell<Args extends unknown[]>(observer: ((...args: Args) => void) | undefined, ...args: Args): void {
+  try {
+    observer?.(...args);
+  } catch (error) {
+    process.nextTick(() => { throw error; });
+  }
+}
 
 export type ErrorKind = 'config' | 'start' | 'closed' | 'timeout' | 'aborted' | 'protocol' | 'limit' | 'unknown-tool';
 
 /** Something failed on our side of the wire. `kind` is for programs, the message is for people. */
 export class McpError extends Error {
   kind: ErrorKind;
-  constructor(kind: ErrorKind, message: string) { super(message); this.kind = kind; }
+  constructor(kind: ErrorKind, message: string) {
+    super(message);
+    this.kind = kind;
+  }
 }
 
 /** The other side refused. A class of its own, so that no time-out of ours can look like a server's answer. */
 export class RpcError extends Error {
   code: number;
   data: unknown;
-  constructor(code: number, message: string, data?: unknown) { super(message); this.code = code; this.data = data; }
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
 }
 
 // ─── The pipe (seam 1: transports) ────────────────────────────────────────────────────────────────────────────
@@ -53,10 +72,11 @@ export interface TransportEvents {
 
 const LF = 0x0a;
 const MAX_DEPTH = 500;
+const WRITE_SIZE = 2 ** 20;
 const GOODBYE_STEP_MS = 1000;
 // A server gets these of our variables and those that its `env` names, never a key that happens to lie around.
 const SAFE_ENV = process.platform === 'win32'
-  ? /^(APPDATA|COMSPEC|HOME(DRIVE|PATH)|LOCALAPPDATA|PATH(EXT)?|PROCESSOR_\w+|PROGRAM\w+|SYSTEM(DRIVE|ROOT)|TE?MP|USER\w+)$/i
+  ? /^((LOCAL)?APPDATA|COMSPEC|HOME(DRIVE|PATH)|PATH(EXT)?|PROCESSOR_\w+|PROGRAM\w+|SYSTEM(DRIVE|ROOT)|TE?MP|USER\w+)$/i
   : /^(HOME|LOGNAME|PATH|SHELL|TERM|USER|LANG|LC_\w+|TMPDIR|TZ)$/;
 
 export type StdioConfig = { command: string; args?: string[]; env?: Record<string, string>; cwd?: string };
@@ -71,7 +91,8 @@ export class StdioTransport implements Transport {
   private unread: Buffer[] = []; // the beginning of a line whose end has not come yet
   private unreadBytes = 0;
   private outbox: string[] = []; // lines that wait for the next write
-  private flushing?: Promise<void>;
+  private nextWrite?: Promise<void>;
+  private lastWrite?: Promise<void>;
   private stderrTail = '';
   private closing?: Promise<void>;
 
@@ -92,45 +113,56 @@ export class StdioTransport implements Transport {
     const child = spawn(command, args, { cwd, env: this.childEnv(), stdio: 'pipe', detached, windowsHide: true });
     this.child = child;
     leaveNoOrphan(child);
+    child.on('error', (error) => this.end('start', `could not be started: ${this.whyNoStart(error)}`));
+    if (child.pid) this.listen(child); // else there may be no pipes either
+    await once(child, 'spawn');
+  }
+
+  private listen(child: Child): void {
     child.stdout.on('data', (chunk: Buffer) => this.read(chunk));
     // A pipe that nobody reads fills up, and the server then blocks in the middle of a log line.
     child.stderr.setEncoding('utf8').on('data', (text) => (this.stderrTail = (this.stderrTail + text).slice(-4096)));
     // Writing to a server that is gone raises EPIPE here. Unheard, that event would end our whole program.
-    child.stdin.on('error', () => this.endSoon());
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => this.endSoon());
     child.stdout.on('end', () => this.endSoon());
     child.on('exit', () => this.endSoon());
     child.on('close', () => this.end('closed', this.howItEnded()));
-    child.on('error', (error) => this.end('start', `could not be started: ${this.whyNoStart(error)}`));
-    await once(child, 'spawn');
   }
 
   send(message: Message): Promise<void> {
     this.outbox.push(JSON.stringify(message) + '\n'); // the only line feed: JSON escapes those inside strings
-    return (this.flushing ??= this.flush());
+    this.nextWrite ??= this.lastWrite = this.writeAfter(this.lastWrite);
+    return this.nextWrite;
   }
 
-  /** What is sent in one turn of the event loop becomes one write, and the next write waits for its end. */
-  private async flush(): Promise<void> {
+  /** One write at a time, and one for all that was sent in a turn of the event loop or while the last was under way. */
+  private async writeAfter(lastWrite?: Promise<void>): Promise<void> {
+    await lastWrite;
     await new Promise<void>((done) => process.nextTick(done));
+    this.nextWrite = undefined;
     while (this.outbox.length > 0) await new Promise((done) => this.child.stdin.write(this.takeOutbox(), done));
-    this.flushing = undefined;
   }
 
   private takeOutbox(): string {
+    let [lines, size] = [0, 0]; // at least one line, but not more than a string can hold
+    while (lines < this.outbox.length && size < WRITE_SIZE) size += this.outbox[lines++]!.length;
     // Legal in JSON, but the line readers of some servers (readline in Node 24) break lines at these two.
-    return this.outbox.splice(0).join('').replace(/\u2028/g, '\\u2028').replace(/\u2029/g, '\\u2029');
+    const escape = (separator: string) => `\\u${separator.charCodeAt(0).toString(16)}`;
+    return this.outbox.splice(0, lines).join('').replace(/[\u2028\u2029]/g, escape);
   }
 
   /** Only LF ends a message. No character of UTF-8 contains that byte, so whole lines can be decoded at once. */
   private read(chunk: Buffer): void {
     const end = chunk.lastIndexOf(LF);
     if (end !== -1) {
-      const lines = Buffer.concat([...this.unread.splice(0), chunk.subarray(0, end)]).toString().split('\n');
+      const head = chunk.subarray(0, end);
+      const whole = this.unread.length > 0 ? Buffer.concat([...this.unread.splice(0), head]) : head;
       this.unreadBytes = 0;
-      for (const line of lines) this.readLine(line.trim()); // trims CR, and the byte order mark some start with
+      for (const line of whole.toString().split('\n')) this.readLine(line.trim()); // of CR, or of a byte order mark
     }
     const rest = chunk.subarray(end + 1);
     if (rest.length > 0) this.unread.push(rest);
+    if (this.unread.length > 4096) this.unread = [Buffer.concat(this.unread)]; // drips: their wrapping weighs more
     this.unreadBytes += rest.length;
     if (this.unreadBytes > this.maxLineBytes) this.end('limit', `sent a line of more than ${this.maxLineBytes} bytes`);
   }
@@ -145,7 +177,9 @@ export class StdioTransport implements Transport {
     this.events.message(message);
   }
 
-  close(): Promise<void> { return (this.closing ??= this.sayGoodbye()); }
+  close(): Promise<void> {
+    return (this.closing ??= this.sayGoodbye());
+  }
 
   /** End of input, then SIGTERM, then SIGKILL to the whole group. Most servers leave at the first word. */
   private async sayGoodbye(): Promise<void> {
@@ -168,8 +202,9 @@ export class StdioTransport implements Transport {
   private end(kind: ErrorKind, how: string): void {
     if (!living.delete(this.child)) return; // it ended before
     signalGroup(this.child, 'SIGKILL'); // whatever it started and left behind
-    for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream.destroy();
+    for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream?.destroy();
     this.child.unref();
+    this.unread = [];
     this.events.closed(new McpError(kind, `${this.who} ${how}`));
   }
 
@@ -180,9 +215,10 @@ export class StdioTransport implements Transport {
   }
 
   private whyNoStart({ code, message }: NodeJS.ErrnoException): string {
-    const { cwd } = this.config;
+    const { command, cwd } = this.config;
     if (cwd && !existsSync(cwd)) return `its "cwd" ${cwd} does not exist`;
-    if (code === 'EACCES') return 'the file is not executable';
+    if (code === 'EACCES') return 'the file is not executable, or not open to us';
+    if (code === 'ENOENT' && existsSync(command)) return 'the interpreter that its first line names is missing';
     // npx and its like are .cmd scripts on Windows, and only cmd can start those.
     const isScript = process.platform === 'win32' && (code === 'ENOENT' || code === 'EINVAL');
     if (isScript) return 'command not found; for npx write "command": "cmd", "args": ["/c", "npx", …]';
@@ -191,7 +227,8 @@ export class StdioTransport implements Transport {
 
   lastWords(): string {
     const words = this.stderrTail.trim().split('\n').slice(-5).join('\n  ');
-    const kept = Object.keys(process.env).filter((name) => words.split(/\W+/).includes(name) && !(name in this.childEnv()));
+    const [env, mentioned] = [this.childEnv(), new Set(words.split(/\W+/))];
+    const kept = Object.keys(process.env).filter((name) => mentioned.has(name) && !Object.hasOwn(env, name));
     const hint = kept.map((name) => `\n  (We did not pass on ${name}. To do so: "env": { "${name}": "\${${name}}" })`);
     return words && ` Its last words:\n  ${words}${hint.join('')}`;
   }
@@ -205,14 +242,24 @@ export class StdioTransport implements Transport {
 
 /** JSON.parse needs ten seconds and gigabytes for a line of 64 million brackets, so count before parsing. */
 function isTooDeep(json: string): boolean {
-  for (let i = 0, depth = 0, inString = false; i < json.length && json.length > MAX_DEPTH; i++) {
+  if (json.length < MAX_DEPTH || !/^[[{]/.test(json)) return false; // a colourful line of noise has brackets too
+  for (let i = 0, depth = 0; i < json.length; i++) {
     const char = json[i];
-    if (char === '\\') i++;
-    else if (char === '"') inString = !inString;
-    else if (!inString && (char === '[' || char === '{') && ++depth > MAX_DEPTH) return true;
-    else if (!inString && (char === ']' || char === '}')) depth--;
+    if (char === '"') i = endOfString(json, i);
+    else if ((char === '[' || char === '{') && ++depth > MAX_DEPTH) return true;
+    else if (char === ']' || char === '}') depth--;
   }
   return false;
+}
+
+/** Brackets in strings do not count, so jump to the next quote that has an even number of backslashes before it. */
+function endOfString(json: string, start: number): number {
+  for (let end = json.indexOf('"', start + 1); end !== -1; end = json.indexOf('"', end + 1)) {
+    let backslashes = 0;
+    while (json[end - 1 - backslashes] === '\\') backslashes++;
+    if (backslashes % 2 === 0) return end;
+  }
+  return json.length;
 }
 
 function exitsWithin(ms: number, child: Child): Promise<boolean> {
@@ -231,13 +278,14 @@ function signalGroup(child: Child, signal: 'SIGTERM' | 'SIGKILL'): void {
 }
 
 const living = new Set<Child>();
+const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
-/** However our program ends, its servers end too. (Only SIGKILL leaves us no time; they see their stdin end then.) */
+/** However our program ends, its servers end too. (After SIGKILL they only see their stdin end.) */
 function leaveNoOrphan(child: Child): void {
   living.add(child);
   if (process.listeners('exit').includes(endAllNow)) return;
   process.on('exit', endAllNow);
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, endAllAndDie);
+  for (const signal of ENDING_SIGNALS) process.prependListener(signal, endAllAndDie);
 }
 
 function endAllNow(): void {
@@ -247,10 +295,12 @@ function endAllNow(): void {
 }
 
 function endAllAndDie(signal: NodeJS.Signals): void {
-  // A program with a plan of its own for this signal goes on. If the plan is to exit, endAllNow is called then.
-  if (process.listeners(signal).some((listener) => listener.name !== endAllAndDie.name)) return;
-  endAllNow();
   process.off(signal, endAllAndDie);
+  // Others may have a plan for this signal: it is theirs. We step aside, for some act only when they are alone,
+  // and come back for the next signal. If their plan is to exit, endAllNow is called then.
+  const others = process.listeners(signal).filter((listener) => listener.name !== endAllAndDie.name);
+  if (others.length > 0) return process.nextTick(() => process.prependListener(signal, endAllAndDie));
+  endAllNow();
   process.kill(process.pid, signal); // again, and now it does what it would have done without us
 }
 
@@ -279,15 +329,23 @@ export interface ConnectionOptions {
   onWarning?: (warning: string) => void;
   onClosed?: (why: Error) => void;
 }
-export type ServerDescription = { protocolVersion: string; capabilities?: Json; serverInfo?: Json; instructions?: string };
+type About = { capabilities?: Json; serverInfo?: Json; instructions?: string };
+export type ServerDescription = { protocolVersion: string } & About;
 export type Tool = Json & { name: string; description?: string; inputSchema: Json };
 export type ToolResult = { text: string; content: unknown[]; isError: boolean; structuredContent?: unknown };
 
-type Promised = { resolve: (result: Json) => void; reject: (why: Error) => void };
-type Waiter = Promised & { call: Call; startedAt: number; timeoutMs: number; timer?: NodeJS.Timeout; onAbort?: () => void };
+type Waiter = {
+  call: Call;
+  resolve: (result: Json) => void;
+  reject: (why: Error) => void;
+  startedAt: number;
+  endsAt: number;
+  onAbort?: () => void;
+};
 
 export const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 const CLIENT_INFO = { name: 'mcp-by-hand', version: '0.1.0' };
+const PRINTABLE = /^[^\x00-\x1f\x7f-\x9f]{1,256}$/;
 const MAX_PAGES = 1000;
 const MAX_UNANSWERED = 1000;
 const MAX_TIMER_MS = 2 ** 31 - 1; // a longer setTimeout fires at once
@@ -303,6 +361,8 @@ export class McpConnection {
   private ended?: Error;
   private nextId = 1;
   private pending = new Map<unknown, Waiter>();
+  private alarm?: NodeJS.Timeout;
+  private alarmAt = Infinity;
   private unanswered = 0; // requests from the server that we have not answered yet
   private handlers: Map<string, Handler>;
   private ask: Next;
@@ -310,18 +370,23 @@ export class McpConnection {
   constructor(serverName: string, config: Json, options: ConnectionOptions = {}) {
     this.serverName = serverName;
     this.config = config;
-    const handshakeTimeoutMs = Number(process.env.MCP_TIMEOUT) || 15_000;
-    const callTimeoutMs = Number(process.env.MCP_TOOL_TIMEOUT) || 60_000;
-    this.options = { handshakeTimeoutMs, callTimeoutMs, maxCallMs: 600_000, maxLineBytes: 64 * 2 ** 20, ...options };
+    const fromEnv = (name: string) => (Number(process.env[name]) > 0 ? Number(process.env[name]) : undefined);
+    const { handshakeTimeoutMs = fromEnv('MCP_TIMEOUT') ?? 15_000, maxLineBytes = 64 * 2 ** 20 } = options;
+    const { callTimeoutMs = fromEnv('MCP_TOOL_TIMEOUT') ?? 60_000, maxCallMs = 600_000 } = options;
+    this.options = { ...options, handshakeTimeoutMs, callTimeoutMs, maxCallMs, maxLineBytes };
+    const ping: Handler = () => ({});
     const progress: Handler = (params) => this.hearProgress(params);
-    this.handlers = new Map(Object.entries({ ping: () => ({}), 'notifications/progress': progress, ...options.handlers }));
+    this.handlers = new Map(Object.entries({ ping, 'notifications/progress': progress, ...options.handlers }));
     const inner: Next = (call) => this.exchange(call);
-    this.ask = (options.layers ?? []).reduceRight<Next>((next, layer) => (call) => layer(call, next), inner);
+    this.ask = (options.layers ?? []).reduceRight<Next>((next, layer) => async (call) => layer(call, next), inner);
   }
 
   /** Starts the transport. A connection lives once: after its end make a new one. */
   connect(): Promise<void> {
-    return (this.connecting ??= this.open().catch((error) => (this.failAll(error), Promise.reject(this.ended))));
+    return (this.connecting ??= this.open().catch((error) => {
+      this.failAll(error instanceof McpError ? error : this.error('start', `could not be started: ${textOf(error)}`));
+      throw this.ended;
+    }));
   }
 
   private async open(): Promise<void> {
@@ -342,14 +407,18 @@ export class McpConnection {
   }
 
   /** Sends a request and waits for its answer. The promise settles once, whatever the server does. */
-  request(method: string, params?: Json, options: CallOptions = {}): Promise<Json> { return this.ask({ method, params, options }); }
+  request(method: string, params?: Json, options: CallOptions = {}): Promise<Json> {
+    return this.ask({ method, params, options });
+  }
 
-  notify(method: string, params?: Json): Promise<void> { return this.send({ jsonrpc: '2.0', method, params }); }
+  notify(method: string, params?: Json): Promise<void> {
+    return this.send({ jsonrpc: '2.0', method, params });
+  }
 
   private async send(message: Message): Promise<void> {
     if (this.ended) throw this.ended;
     if (!this.transport) throw this.error('closed', 'is not connected; call connect() first');
-    this.options.onWire?.('out', message, this.serverName);
+    tell(this.options.onWire, 'out', message, this.serverName);
     await this.transport.send(message);
   }
 
@@ -358,11 +427,14 @@ export class McpConnection {
       const { timeoutMs = this.options.callTimeoutMs, signal, onProgress } = call.options;
       if (signal?.aborted) return reject(this.error('aborted', `was not asked: ${call.method} was cancelled before`));
       const id = this.nextId++;
-      const waiter: Waiter = { call, resolve, reject, startedAt: performance.now(), timeoutMs };
-      waiter.timer = setTimeout(() => this.timeOut(id), Math.min(timeoutMs, MAX_TIMER_MS));
-      waiter.onAbort = () => this.cancel(id, this.error('aborted', `was told to stop: ${call.method} was cancelled`));
-      signal?.addEventListener('abort', waiter.onAbort);
+      const waiter: Waiter = { call, resolve, reject, startedAt: now(), endsAt: now() + timeoutMs };
+      if (signal) {
+        setMaxListeners(0, signal); // one signal may end any number of calls
+        waiter.onAbort = () => this.cancel(id, this.error('aborted', `was told to stop: ${call.method} was cancelled`));
+        signal.addEventListener('abort', waiter.onAbort);
+      }
       this.pending.set(id, waiter);
+      this.setAlarm(waiter.endsAt);
       let { params } = call;
       if (onProgress) params = { ...params, _meta: { ...(params?._meta as Json), progressToken: id } };
       this.send({ jsonrpc: '2.0', id, method: call.method, params }).catch((error) => this.fail(id, error));
@@ -373,26 +445,41 @@ export class McpConnection {
   private take(id: unknown): Waiter | undefined {
     const waiter = this.pending.get(id);
     this.pending.delete(id);
-    clearTimeout(waiter?.timer);
+    if (this.pending.size === 0) this.setAlarm(Infinity);
     if (waiter?.onAbort) waiter.call.options.signal?.removeEventListener('abort', waiter.onAbort);
     return waiter;
   }
 
-  private fail(id: unknown, why: Error): void { this.take(id)?.reject(why); }
+  private fail(id: unknown, why: Error): void {
+    this.take(id)?.reject(why);
+  }
 
   /** Nobody may wait for the dead: every call that waits learns why, and so does every later one. */
   private failAll(why: Error): void {
     if (this.ended) return;
     this.ended = why;
     for (const id of this.pending.keys()) this.fail(id, why);
-    this.options.onClosed?.(why);
+    tell(this.options.onClosed, why);
   }
 
-  private timeOut(id: number): void {
-    const { call, startedAt } = this.pending.get(id)!;
-    const waited = `${((performance.now() - startedAt) / 1000).toFixed(1)} s`;
-    const words = this.transport?.lastWords?.() ?? '';
-    this.cancel(id, this.error('timeout', `did not answer ${call.method} within ${waited}.${words}`));
+  /** One timer for all calls: it rings for the one that ends first, and is then set for the next. */
+  private setAlarm(endsAt: number): void {
+    if (endsAt !== Infinity && this.alarmAt <= endsAt) return;
+    clearTimeout(this.alarm);
+    this.alarmAt = endsAt;
+    if (endsAt !== Infinity) this.alarm = setTimeout(() => this.ring(), Math.min(endsAt - now(), MAX_TIMER_MS));
+  }
+
+  private ring(): void {
+    this.alarmAt = Infinity;
+    for (const [id, { call, startedAt, endsAt }] of this.pending) {
+      if (endsAt > now()) this.setAlarm(endsAt);
+      else {
+        const waited = `${((now() - startedAt) / 1000).toFixed(1)} s`;
+        const words = this.transport?.lastWords?.() ?? '';
+        this.cancel(id as number, this.error('timeout', `did not answer ${call.method} within ${waited}.${words}`));
+      }
+    }
   }
 
   /** We stop waiting, and say so: the server may then stop working. Only `initialize` must not be cancelled. */
@@ -402,41 +489,42 @@ export class McpConnection {
     if (!isHandshake) this.notify('notifications/cancelled', { requestId: id, reason: why.kind }).catch(() => {});
   }
 
-  private hearProgress(params: Json): void {
-    const id = params.progressToken as number;
-    const waiter = this.pending.get(id);
-    if (!waiter?.call.options.onProgress) return;
-    const endsAt = waiter.startedAt + Math.max(waiter.timeoutMs, this.options.maxCallMs);
-    clearTimeout(waiter.timer);
-    waiter.timer = setTimeout(() => this.timeOut(id), Math.min(waiter.timeoutMs, endsAt - performance.now(), MAX_TIMER_MS));
-    waiter.call.options.onProgress(params);
+  private hearProgress(params: Json): unknown {
+    const waiter = this.pending.get(params.progressToken);
+    if (!waiter?.call.options.onProgress) return undefined;
+    const { timeoutMs = this.options.callTimeoutMs, onProgress } = waiter.call.options;
+    // Later than before, so the alarm may stay as it is: it will ring too early, and set itself anew.
+    waiter.endsAt = Math.min(now() + timeoutMs, waiter.startedAt + Math.max(timeoutMs, this.options.maxCallMs));
+    return onProgress(params);
   }
 
   // What comes in is checked here, at the door: an odd shape is an error for one call, never a crash.
 
   private receive(message: unknown): void {
     if (this.ended) return;
-    this.options.onWire?.('in', message, this.serverName);
-    const mayBatch = this.server?.protocolVersion === '2025-03-26'; // the one revision that has batches
-    if (mayBatch && Array.isArray(message)) message.forEach((each) => this.receiveOne(each));
+    tell(this.options.onWire, 'in', message, this.serverName);
+    const { protocolVersion = '2025-03-26' } = this.server ?? {}; // the one revision that has batches, or not known yet
+    if (protocolVersion === '2025-03-26' && Array.isArray(message)) message.forEach((each) => this.receiveOne(each));
     else this.receiveOne(message);
   }
 
   private receiveOne(message: unknown): void {
-    const { jsonrpc, id, method, params } = isObject(message) ? message : ({} as Json);
+    const { jsonrpc, id, method, params } = objectOr({}, message);
     // `method` tells a request from an answer. The id does not: servers count from 1 too.
-    if (jsonrpc === '2.0' && typeof method === 'string') void this.serve(method, isObject(params) ? params : {}, id as Id);
+    if (jsonrpc === '2.0' && typeof method === 'string') void this.serve(method, objectOr({}, params), id as Id);
     else if (method === undefined && this.pending.has(id)) this.settle(this.take(id)!, message as Json);
-    else if (jsonrpc === '2.0') this.warn('stray', `answered id ${excerpt(id)}, for which nobody waits (any more)`);
+    else if (jsonrpc === '2.0') this.warn('stray', `sent an answer for which nobody waits any more: ${excerpt(message)}`);
     else this.warn('noise', `writes other things than messages to stdout: ${excerpt(message)}`);
   }
 
   private settle({ call, resolve, reject }: Waiter, { jsonrpc, result = null, error = null }: Json): void {
     const odd = (what: string) => reject(this.error('protocol', `answered ${call.method} with ${what}`));
     if (jsonrpc !== '2.0') return odd('something that is not JSON-RPC 2.0');
-    if ((result === null) === (error === null)) return odd(error === null ? 'neither result nor error' : 'a result and an error');
-    if (error === null) return isObject(result) ? resolve(result) : odd(`a result that is no object: ${excerpt(result)}`);
-    const { code, message, data } = isObject(error) ? error : ({} as Json);
+    if (result === null && error === null) return odd('neither result nor error');
+    if (result !== null && error !== null) return odd('a result and an error');
+    if (isObject(result)) return resolve(result);
+    if (error === null) return odd(`a result that is no object: ${excerpt(result)}`);
+    const { code, message, data } = objectOr({}, error);
     const number = typeof code === 'number' ? code : -32603;
     const words = typeof message === 'string' ? message : excerpt(error);
     reject(new RpcError(number, `MCP server "${this.serverName}" refused ${call.method}: ${words} (${number})`, data));
@@ -444,47 +532,51 @@ export class McpConnection {
 
   /** Calls the handler. A request (it has an id) gets exactly one answer; to a notification there is none. */
   private async serve(method: string, params: Json, id: Id | null = null): Promise<void> {
-    const isRequest = id !== null;
-    if (isRequest && this.unanswered >= MAX_UNANSWERED) return this.warn('flood', 'asks faster than it reads our answers');
     const handler = this.handlers.get(method);
     let answer: Pick<Message, 'result' | 'error'>;
-    if (isRequest) this.unanswered++;
+    if (this.unanswered >= MAX_UNANSWERED) return this.warn('flood', 'sends more than we and it can answer and read');
+    this.unanswered++;
     try {
-      if (isRequest && !handler) throw new RpcError(-32601, `Method not found: ${method}`);
+      if (id !== null && !handler) throw new RpcError(-32601, `Method not found: ${method}`);
       answer = { result: (await handler?.(params, this)) ?? {} };
+      JSON.stringify(answer); // what cannot be written is a failure of the handler too
     } catch (error) {
-      const { message } = error as Error;
-      answer = { error: { code: error instanceof RpcError ? error.code : -32603, message } };
-      if (!isRequest) this.warn(method, `sent ${method}, and our handler failed: ${message}`);
+      const { code, data } = error instanceof RpcError ? error : { code: -32603, data: undefined };
+      answer = { error: { code, message: textOf(error), data } };
+      if (id === null) this.warn(method, `sent ${method}, and our handler failed: ${textOf(error)}`);
     }
-    if (!isRequest) return;
-    await this.send({ jsonrpc: '2.0', id, ...answer }).catch((error) => this.warn('answer', `got no answer: ${error.message}`));
+    if (id !== null) await this.send({ jsonrpc: '2.0', id, ...answer }).catch(() => {}); // it may be gone
     this.unanswered--;
   }
 
   async initialize(): Promise<ServerDescription> {
-    const { handshake = shakeHands } = this.options;
-    // Without a handshake there is nothing to talk about, so a failure is also the end.
-    return (this.server = await handshake(this).catch((error): never => { void this.close(); throw error; }));
+    try {
+      return (this.server = await (this.options.handshake ?? shakeHands)(this));
+    } catch (error) {
+      void this.close(); // without a handshake there is nothing to talk about
+      throw error;
+    }
   }
 
   async listTools(): Promise<Tool[]> {
     if (this.server?.capabilities && !this.server.capabilities.tools) return []; // it said it has none: do not ask
-    const deadline = performance.now() + this.options.handshakeTimeoutMs;
+    const deadline = now() + this.options.handshakeTimeoutMs;
     const tools = new Map<unknown, Tool>();
     const cursors = new Set<unknown>();
+    const leftOut: string[] = [];
     let params: Json | undefined;
     while (cursors.size < MAX_PAGES) {
-      const page = await this.request('tools/list', params, { timeoutMs: deadline - performance.now() });
+      const page = await this.request('tools/list', params, { timeoutMs: deadline - now() });
       if (!Array.isArray(page.tools)) throw this.error('protocol', `answered tools/list with ${excerpt(page)}`);
       for (const tool of page.tools) {
         const problem = tools.has(tool?.name) ? 'its name is taken' : problemWithTool(tool);
-        if (problem) this.warn(`tool ${excerpt(tool)}`, `has a tool that we leave out, ${excerpt(tool)}: ${problem}`);
-        else tools.set(tool.name, { ...tool, inputSchema: tool.inputSchema ?? { type: 'object' } });
+        if (problem) leftOut.push(`${excerpt(tool)}: ${problem}`);
+        else tools.set(tool.name, tool.inputSchema ? tool : { ...tool, inputSchema: { type: 'object' } });
       }
+      if (leftOut.length > 0) this.warn('tools', `has tools that we leave out: ${leftOut.slice(0, 20).join('; ')}`);
       const { nextCursor = null } = page; // an empty string is a cursor like any other
       if (nextCursor === null) return [...tools.values()];
-      if (cursors.has(nextCursor)) throw this.error('protocol', `repeats the cursor ${excerpt(nextCursor)} in tools/list`);
+      if (cursors.has(nextCursor)) throw this.error('protocol', `repeats the cursor ${excerpt(nextCursor)} of tools/list`);
       cursors.add(nextCursor);
       params = { cursor: nextCursor };
     }
@@ -493,19 +585,22 @@ export class McpConnection {
 
   async callTool(name: string, args: Json = {}, options?: CallOptions): Promise<ToolResult> {
     const result = await this.request('tools/call', { name, arguments: args }, options);
-    const { content = [], isError, structuredContent } = result;
+    const { isError, structuredContent } = result;
+    const content = result.content ?? [];
     if (!Array.isArray(content)) throw this.error('protocol', `answered tools/call with content ${excerpt(content)}`);
     const text = content.length > 0 ? blocksToText(content) : JSON.stringify(structuredContent) ?? '';
     // A tool that failed has still answered, and the model must read why: a result, not an exception.
     return { text, content, isError: isError === true, ...('structuredContent' in result && { structuredContent }) };
   }
 
-  error(kind: ErrorKind, what: string): McpError { return new McpError(kind, `MCP server "${this.serverName}" ${what}`); }
+  error(kind: ErrorKind, what: string): McpError {
+    return new McpError(kind, `MCP server "${this.serverName}" ${what}`);
+  }
 
   warn(kind: string, what: string): void {
-    if (this.warnings.has(kind) || this.warnings.size >= 100) return;
+    if (this.warnings.has(kind)) return;
     this.warnings.set(kind, `MCP server "${this.serverName}" ${what}`);
-    this.options.onWarning?.(this.warnings.get(kind)!);
+    tell(this.options.onWarning, this.warnings.get(kind)!);
   }
 }
 
@@ -528,23 +623,24 @@ async function shakeHands(connection: McpConnection): Promise<ServerDescription>
 
 function problemWithTool(tool: unknown): string | undefined {
   if (!isObject(tool)) return 'it is not an object';
-  const { name, description = '', inputSchema = {} } = tool;
-  if (typeof name !== 'string' || !/^[^\p{Cc}]{1,256}$/u.test(name)) return 'its name is not 1 to 256 printable characters';
-  if (typeof description !== 'string') return 'its description is not text';
-  return isObject(inputSchema) ? undefined : 'its inputSchema is not an object';
+  const { name, description, inputSchema } = tool;
+  if (typeof name !== 'string' || !PRINTABLE.test(name)) return 'its name is not 1 to 256 printable characters';
+  if (typeof (description ?? '') !== 'string') return 'its description is not text';
+  return isObject(inputSchema ?? {}) ? undefined : 'its inputSchema is not an object';
 }
 
 /** What a tool's blocks say in words: text as it is, everything else by name and size. */
 export function blocksToText(content: unknown[]): string {
   const texts = content.map((block) => {
-    const { type, text, data, mimeType, name, uri, resource } = isObject(block) ? block : ({} as Json);
-    const inner = isObject(resource) ? resource : ({} as Json);
-    const bytes = (base64: unknown) => `${Math.floor((`${base64 ?? ''}`.length * 3) / 4)} bytes`;
+    const { type, text, data, mimeType, name, uri, resource } = objectOr({}, block);
+    const inner = objectOr({}, resource);
+    const show = (value: unknown) => (typeof value === 'string' ? value : excerpt(value));
+    const bytes = (base64: unknown) => `${Math.floor((show(base64 ?? '').length * 3) / 4)} bytes`;
     if (type === 'text' && typeof text === 'string') return text;
-    if (type === 'image' || type === 'audio') return `[${type}: ${mimeType}, ${bytes(data)}]`;
-    if (type === 'resource_link') return `[link: ${name ?? ''} ${uri}]`;
+    if (type === 'image' || type === 'audio') return `[${type}: ${show(mimeType)}, ${bytes(data)}]`;
+    if (type === 'resource_link') return `[link: ${show(name)} ${show(uri)}]`;
     if (type === 'resource' && typeof inner.text === 'string') return inner.text;
-    if (type === 'resource') return `[resource: ${inner.uri}, ${inner.mimeType}, ${bytes(inner.blob)}]`;
+    if (type === 'resource') return `[resource: ${show(inner.uri)}, ${show(inner.mimeType)}, ${bytes(inner.blob)}]`;
     return `[a block that we cannot read: ${excerpt(block)}]`;
   });
   return texts.join('\n');
@@ -552,7 +648,8 @@ export function blocksToText(content: unknown[]): string {
 
 function excerpt(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing';
-  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+  // Through a buffer, because a slice would keep the whole text in memory.
+  return text.length > 200 ? `${Buffer.from(text.slice(0, 200))}…` : text;
 }
 
 // ─── Configuration ────────────────────────────────────────────────────────────────────────────────────────────
@@ -575,7 +672,8 @@ export function loadEntries(home: string, cwd: string, report: (problem: string)
     }
   };
   if (isAbsolute(home)) read('user', join(home, '.claude', 'settings.json')); // else it might be the project's
-  if (resolve(home) !== resolve(cwd)) read('project', join(cwd, '.claude', 'settings.json'));
+  const isHome = existsSync(home) && existsSync(cwd) && realpathSync(home) === realpathSync(cwd);
+  if (!isHome) read('project', join(cwd, '.claude', 'settings.json'));
   read('project', join(cwd, '.mcp.json'), true);
   return entries;
 }
@@ -585,13 +683,18 @@ function readServers(file: string, mayBeFlat: boolean): Json {
   const stat = statSync(file, { throwIfNoEntry: false });
   if (!stat) return {};
   if (!stat.isFile()) throw new Error('it is not a file'); // a FIFO would keep us waiting, /dev/zero has no end
+  if (stat.size === 0) throw new Error('it is empty'); // so say the files of /proc, and some of them never end
   if (stat.size > MAX_CONFIG_BYTES) throw new Error(`it has more than ${MAX_CONFIG_BYTES} bytes`);
   const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)); // drops a byte order mark
-  // People comment such files. Strings are matched too, and put back, so that "http://…" stays whole.
-  const json = text.replace(/"(?:\\.|[^"\\])*"|\/\/.*|\/\*[^]*?\*\//g, (found) => (found[0] === '"' ? found : ''));
+  // People comment such files. Strings are matched too, and put back, so that "http://…" stays whole. What is not
+  // closed matches to the end: else the search would begin again at each of its characters.
+  const parts = /"(?:\\.|[^"\\])*(?:"|\\?$)|\/\/.*|\/\*[^]*?(?:\*\/|$)/g;
+  const json = text.replace(parts, (found) => (found[0] === '"' ? found : '')).trim();
+  if (isTooDeep(json)) throw new Error(`it has more than ${MAX_DEPTH} levels`);
   const root: unknown = JSON.parse(json);
   if (!isObject(root)) throw new Error('it holds no JSON object');
-  const servers = Object.hasOwn(root, 'mcpServers') ? root.mcpServers : mayBeFlat ? root : {};
+  const flat = () => Object.fromEntries(Object.entries(root).filter(([, value]) => isObject(value)));
+  const servers = Object.hasOwn(root, 'mcpServers') ? root.mcpServers : mayBeFlat ? flat() : {};
   if (!isObject(servers)) throw new Error('its "mcpServers" is not an object');
   return servers;
 }
@@ -604,7 +707,7 @@ function problemWith(config: unknown): string | undefined {
   if (url && !command) return 'it has a "url" but no "type", such as "type": "http"';
   if (!isText(command) || command === '') return '"command" is missing or is not a string';
   if (!Array.isArray(args) || !args.every(isText)) return '"args" is not a list of strings';
-  if (!isObject(env) || !Object.values(env).every(isText)) return '"env" is not a mapping of strings';
+  if (!isObject(env) || !Object.entries(env).flat().every(isText)) return '"env" is not a mapping of strings';
   return isText(cwd) ? undefined : '"cwd" is not a string';
 }
 
@@ -616,7 +719,8 @@ function configError({ name, file }: ServerEntry, problem: string): McpError {
 export function fillIn(entry: ServerEntry, env = process.env): Json {
   const fill = (text: string) =>
     text.replace(/\$\{(\w+)(?::-([^}]*))?\}/g, (_, name: string, fallback?: string) => {
-      const mayRead = Object.hasOwn(env, name) && !(entry.scope === 'project' && MODEL_KEYS.includes(name));
+      const isForbidden = entry.scope === 'project' && MODEL_KEYS.includes(name.toUpperCase());
+      const mayRead = Object.hasOwn(env, name) && !isForbidden;
       if (!mayRead && fallback === undefined)
         throw configError(entry, `\${${name}} is not set (or is a model's key, in a project's file)`);
       return (mayRead && env[name]) || (fallback ?? '');
@@ -630,14 +734,20 @@ export function fillIn(entry: ServerEntry, env = process.env): Json {
 /** The name under which a model sees a tool: 64 of A–Z a–z 0–9 _ - at most. A label: nothing is read out of it.
  *  No two tools share one: the server's part has no "__" inside and no "_" at its end (a + b__c, a__b + c). */
 export function toolLabel(serverName: string, toolName: string): string {
-  const prefix = `mcp__${fit(serverName, /^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$/, 30)}__`;
+  const prefix = serverPrefix(serverName);
   return prefix + fit(toolName, /^[A-Za-z0-9_-]+$/, 64 - prefix.length);
+}
+
+function serverPrefix(serverName: string): string {
+  return `mcp__${fit(serverName, /^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$/, 30)}__`;
 }
 
 function fit(name: string, allowed: RegExp, length: number): string {
   if (allowed.test(name) && name.length <= length) return name;
-  const hash = createHash('sha256').update(name).digest('hex').slice(0, 6); // keeps x.y and x_y apart
-  return `${name.replace(/[^A-Za-z0-9-]+/g, '_').slice(0, length - 7)}-${hash}`;
+  let hash = 2166136261; // FNV-1a: keeps x.y and x_y apart
+  for (const char of name) hash = Math.imul(hash ^ char.codePointAt(0)!, 16777619) >>> 0;
+  const suffix = `-${hash.toString(36)}`;
+  return name.replace(/[^A-Za-z0-9-]+/g, '_').slice(0, length - suffix.length) + suffix;
 }
 
 // ─── Many servers ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -651,7 +761,13 @@ export interface ManagerOptions extends ConnectionOptions {
 
 /** Pending is a server that nobody has approved. */
 type State = { state: 'connecting' | 'connected' | 'pending' | 'failed' | 'closed'; reason?: string; startMs?: number };
-type Server = State & { entry: ServerEntry; connection?: McpConnection; tools: Tool[]; refreshing?: NodeJS.Timeout };
+type Server = State & {
+  entry: ServerEntry;
+  connection?: McpConnection;
+  tools: Tool[];
+  listing?: Promise<void>;
+  refresh?: NodeJS.Timeout;
+};
 export type ServerStatus = ReturnType<McpManager['status']>[number];
 
 const CONCURRENCY = 32;
@@ -664,10 +780,14 @@ export class McpManager {
   private table = new Map<string, { server: Server; tool: Tool }>();
   private loading?: Promise<void>;
 
-  constructor(options: ManagerOptions = {}) { this.options = options; }
+  constructor(options: ManagerOptions = {}) {
+    this.options = options;
+  }
 
   /** Connects to all configured servers, once, however often and from wherever it is called. */
-  loadAndConnect(): Promise<void> { return (this.loading ??= this.connectAll()); }
+  loadAndConnect(): Promise<void> {
+    return (this.loading ??= this.connectAll());
+  }
 
   private async connectAll(): Promise<void> {
     const { home = homedir(), cwd = process.cwd(), concurrency = CONCURRENCY } = this.options;
@@ -688,41 +808,53 @@ export class McpManager {
       if (server.state !== 'closed') Object.assign(server, { state, reason });
     };
     try {
-      const problem = /^[^/\\\p{Cc}]{1,128}$/u.test(entry.name) ? problemWith(entry.config) : 'this is not fit for a name';
+      if (server.state === 'closed') return; // disconnectAll was faster
+      const problem = this.problemWithName(entry.name) ?? problemWith(entry.config);
       if (problem) throw configError(entry, problem);
       const isApproved = (await approve(structuredClone(entry))) === true; // a copy: what was shown is what starts
       if (!isApproved) return set('pending', `${entry.file} asks to start it, and nobody has approved that`);
-      if (server.state === 'closed') return; // disconnectAll was faster
-      const startedAt = performance.now();
+      if (server.state !== 'connecting') return; // again
+      const startedAt = now();
       const changed = 'notifications/tools/list_changed';
       const connection = new McpConnection(entry.name, fillIn(entry), {
         ...this.options,
         handlers: { ...handlers, [changed]: (...told) => (this.refreshSoon(server), handlers[changed]?.(...told)) },
-        onClosed: (why) => (set('failed', why.message), this.options.onClosed?.(why)),
+        onClosed: (why) => (set('failed', why.message), tell(this.options.onClosed, why)),
       });
       server.connection = connection;
       await connection.connect();
       await connection.initialize();
-      server.tools = await connection.listTools();
-      server.startMs = Math.round(performance.now() - startedAt);
-      set('connected');
-      this.index();
+      await this.list(server);
+      server.startMs = Math.round(now() - startedAt);
+      if (server.state === 'connecting') set('connected'); // else it died with its last word
     } catch (error) {
       void server.connection?.close();
-      set('failed', (error as Error).message);
+      set('failed', textOf(error));
     }
+  }
+
+  /** A name must not be a path, nor lead to the labels of a server that was named before. */
+  private problemWithName(name: string): string | undefined {
+    if (!/^[^/\\\x00-\x1f\x7f-\x9f]{1,128}$/.test(name)) return 'this is not fit for a name';
+    const first = [...this.servers.keys()].find((other) => serverPrefix(other) === serverPrefix(name));
+    return first === name ? undefined : `its tools would be called like those of ${excerpt(first)}`;
+  }
+
+  /** Lists are read one after the other, so that an old one that comes late cannot replace a newer. */
+  private list(server: Server): Promise<void> {
+    const before = server.listing ?? Promise.resolve();
+    return (server.listing = before.catch(() => {}).then(async () => {
+      server.tools = await server.connection!.listTools();
+      this.index();
+    }));
   }
 
   /** Servers may announce many changes at once, or one in answer to every look: look once, and not at once. */
   private refreshSoon(server: Server): void {
-    server.refreshing ??= setTimeout(async () => {
-      server.refreshing = undefined;
-      try {
-        server.tools = await server.connection!.listTools();
-        this.index();
-      } catch (error) {
-        if (server.state === 'connected') this.warn((error as Error).message);
-      }
+    if (!server.connection?.server) return; // before the handshake nothing may be asked
+    server.refresh ??= setTimeout(() => {
+      server.refresh = undefined;
+      this.list(server).catch((error) => server.state === 'connected' && this.warn(textOf(error)));
     }, REFRESH_DELAY_MS).unref();
   }
 
@@ -733,7 +865,7 @@ export class McpManager {
       for (const tool of server.state === 'closed' ? [] : server.tools) {
         const label = toolLabel(server.entry.name, tool.name);
         if (!this.table.has(label)) this.table.set(label, { server, tool });
-        else server.connection!.warn(label, `has a tool that we leave out: another is called ${label}`);
+        else server.connection!.warn('label', `has a tool that we leave out: another is called ${label}`);
       }
   }
 
@@ -744,7 +876,9 @@ export class McpManager {
     });
   }
 
-  isMcpTool(name: string): boolean { return this.table.has(name); }
+  isMcpTool(name: string): boolean {
+    return this.table.has(name);
+  }
 
   async callTool(prefixedName: string, args?: Json, options?: CallOptions): Promise<ToolResult> {
     const row = this.table.get(prefixedName);
@@ -771,6 +905,6 @@ export class McpManager {
 
   private warn(problem: string): void {
     this.warnings.push(problem);
-    this.options.onWarning?.(problem);
+    tell(this.options.onWarning, problem);
   }
 }

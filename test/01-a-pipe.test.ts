@@ -90,6 +90,7 @@ test('fault 22, A13: wrong types in a configuration are named, and nothing start
     [{ command: 'node', env: { PORT: 8080 } }, /"env"/],
     [{ command: 'node', env: null }, /"env"/],
     [{ command: 'node', env: ['A=1'] }, /"env"/],
+    [{ command: 'node', env: { 'A\0B': '1' } }, /"env"/],
     [{ command: 'node', cwd: 7 }, /"cwd"/],
     [{ url: 'https://example.org' }, /"type"/],
   ];
@@ -106,16 +107,19 @@ test('a file that is not executable, and a folder that is not there, are named',
   const file = join(folder(), 'not-executable');
   writeFileSync(file, 'echo');
   chmodSync(file, 0o644);
-  assert.match((await rejection(start({ command: file }))).message, /not-executable.*not executable/);
+  assert.match((await rejection(start({ command: file }))).message, /not-executable.*is not executable, or not open to us/);
   assert.match((await rejection(start({ ...habit(), cwd: '/no/such/folder' }))).message, /"cwd" \/no\/such\/folder/);
+  const script = join(folder(), 'script');
+  writeFileSync(script, '#!/no/such/interpreter\n', { mode: 0o755 });
+  assert.match((await rejection(start({ command: script }))).message, /the interpreter that its first line names is missing/);
 });
 
-/** Counts the writes to pipes while `work` runs. */
+/** Counts the writes of messages to pipes while `work` runs. */
 async function countWrites(work: () => Promise<void>): Promise<number> {
   const { write } = Socket.prototype;
   let writes = 0;
   Socket.prototype.write = function (this: Socket, ...args: any[]) {
-    writes++;
+    if (String(args[0]).includes('jsonrpc')) writes++;
     return (write as any).apply(this, args);
   } as typeof write;
   await work().finally(() => (Socket.prototype.write = write));
@@ -144,4 +148,30 @@ test('a server that does not read is not written to: one write waits, the rest s
   });
   assert.ok(writes <= 2, `one write should wait for the reader, but there were ${writes}`);
   assert.equal(left, 0, 'no send may resolve before its bytes have left');
+});
+
+test('much at once goes out in pieces that a string can hold', async () => {
+  const { transport, messages } = await start(habit());
+  const writes = await countWrites(async () => {
+    const filler = 'x'.repeat(100_000);
+    await Promise.all(Array.from({ length: 100 }, (_, id) => transport.send(call(id, 'echo', { filler }))));
+  });
+  assert.ok(writes >= 9 && writes <= 11, `${writes} writes for 10 MB`);
+  await until(() => messages.length === 100);
+});
+
+test('a send resolves when its own bytes have left, though others keep the pipe busy', async () => {
+  // Reads 64 KB every few milliseconds: the pipe is always full.
+  const server = `process.stdin.on('data', () => { process.stdin.pause(); setTimeout(() => process.stdin.resume(), 2); })`;
+  const { transport } = await start({ command: process.execPath, args: ['-e', server] });
+  let isBusy = true;
+  const filler = 'x'.repeat(100_000);
+  const work = async () => {
+    for (let id = 0; isBusy; id++) await transport.send(call(id, 'echo', { filler }));
+  };
+  const workers = [work(), work(), work(), work()];
+  await pause(200);
+  await transport.send({ jsonrpc: '2.0', method: 'notifications/hello' });
+  isBusy = false;
+  await Promise.all(workers);
 });

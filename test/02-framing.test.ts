@@ -101,3 +101,11 @@ test('B5: 64 MiB of opening brackets are refused before they are parsed', async 
   const error = await rejection(connection.request(...call('echo')));
   assert.match(`${error.kind}: ${error.message}`, /limit: .*more than 500 levels/);
 });
+
+test('a line of coloured noise with a thousand open brackets is noise, not too deep', async () => {
+  const { connection, warnings } = await connect(habit());
+  const spinner = '\u001b[2K\u001b[1G\u001b[36m|\u001b[0m'.repeat(300);
+  const lines = [spinner, '{"jsonrpc":"2.0","id":$ID,"result":{"ok":true}}'];
+  assert.deepEqual(await connection.request(...call('raw', { lines })), { ok: true });
+  assert.match(warnings.join(), /other things than messages/);
+});

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { cleanUp, connect, habit, rejection } from './helpers.ts';
+import { cleanUp, connect, habit, rejection, until } from './helpers.ts';
 import { McpError, RpcError } from './subject.ts';
 
 afterEach(cleanUp);
@@ -37,7 +37,7 @@ test('B3: answers under ids that nobody asked with are dropped and reported; the
   assert.deepEqual(await connection.request(...raw(...lines, noId, right, second)), { real: 1 });
   assert.deepEqual(await connection.request('ping'), {}, 'and the connection goes on');
   assert.equal(warnings.length, 1);
-  assert.match(warnings[0]!, /answered id "1", for which nobody waits/);
+  assert.match(warnings[0]!, /an answer for which nobody waits \(any more\): \{"jsonrpc":"2.0","id":"1"/);
 });
 
 test('B3: an answer settles no call on another server', async () => {
@@ -111,4 +111,20 @@ test('what cannot be written as JSON fails its own call only', async () => {
 test('`cat` as a server: our own messages come back under our own ids, and the handshake fails', async () => {
   const { connection } = await connect(habit('bounces'));
   assert.ok((await rejection(connection.initialize())) instanceof RpcError);
+});
+
+test('B4: a batch that comes in one breath with the answer to `initialize` is read', async () => {
+  const server = `
+    const say = (message) => process.stdout.write(JSON.stringify(message) + '\\n');
+    process.stdin.setEncoding('utf8').on('data', (text) => {
+      for (const { id, method, result } of text.trim().split('\\n').map((line) => JSON.parse(line))) {
+        if (method === 'initialize') process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result: { protocolVersion: '2025-03-26' } })
+          + '\\n' + JSON.stringify([{ jsonrpc: '2.0', id: 'p', method: 'ping' }]) + '\\n');
+        if (id === 'p') say({ jsonrpc: '2.0', method: 'notifications/ponged' });
+      }
+    });`;
+  let ponged = 0;
+  const { connection } = await connect({ command: process.execPath, args: ['-e', server] }, { handlers: { 'notifications/ponged': () => void ponged++ } });
+  await connection.initialize();
+  await until(() => ponged === 1);
 });

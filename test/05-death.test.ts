@@ -1,9 +1,12 @@
 // Chapter 5: nobody may wait for the dead.
 
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { cleanUp, connect, folder, habit, isRunning, later, open, pidsIn, rejection, until } from './helpers.ts';
+import { promisify } from 'node:util';
+import { cleanUp, connect, folder, habit, isRunning, later, open, pidsIn, rejection, root, until } from './helpers.ts';
 import { McpConnection, McpError } from './subject.ts';
 
 afterEach(cleanUp);
@@ -118,4 +121,24 @@ test('the end is told once', async () => {
   await connection.close();
   assert.equal(ends.length, 1);
   assert.match(ends[0]!, /exited with code 1/);
+});
+
+test('what spawn refuses by throwing is named too', async () => {
+  const file = join(folder(), 'file');
+  writeFileSync(file, '');
+  for (const config of [{ ...habit(), cwd: file }, { command: process.execPath, args: ['x'.repeat(3_000_000)] }]) {
+    const error = await rejection(connect(config));
+    assert.ok(error instanceof McpError && error.kind === 'start', `${error}`);
+    assert.match(error.message, /MCP server "demo".*could not be started/);
+  }
+});
+
+test('without free file descriptors a server cannot start, and that is all', { skip: process.platform === 'win32' }, async () => {
+  const program = join(root, 'test', 'programs', 'many-servers.ts');
+  const script = 'ulimit -n 60; exec "$0" --import tsx "$1"';
+  const { stdout } = await promisify(execFile)('sh', ['-c', script, process.execPath, program], { cwd: root });
+  const { connected, failed } = JSON.parse(stdout);
+  assert.equal(connected + failed.length, 30);
+  assert.ok(connected > 0 && failed.length > 0, stdout);
+  assert.match(failed[0], /^start: MCP server "s\d+" \(.*\) could not be started: spawn .* EMFILE/);
 });

@@ -24,7 +24,7 @@ test('fault 4, B8: a call that gets no answer ends by its limit and is cancelled
 
 test('fault 4: an answer under the string "1" or in a shape nobody can match leaves the call to its limit', async () => {
   const { connection } = await connect(habit(), { callTimeoutMs: 100 });
-  for (const line of ['{"jsonrpc":"2.0","id":"$ID","result":{}}', '{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}', '[{"jsonrpc":"2.0","id":$ID,"result":{}}]'])
+  for (const line of ['{"jsonrpc":"2.0","id":"$ID","result":{}}', '{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}'])
     assert.equal((await rejection(connection.request('tools/call', { name: 'raw', arguments: { lines: [line] } }))).kind, 'timeout');
 });
 
@@ -120,8 +120,12 @@ test('MCP_TIMEOUT and MCP_TOOL_TIMEOUT set the limits; an option beats them, and
   Object.assign(process.env, { MCP_TIMEOUT: '2000', MCP_TOOL_TIMEOUT: '3000' });
   assert.deepEqual(limits(), [2000, 3000]);
   assert.deepEqual(limits({ handshakeTimeoutMs: 5, callTimeoutMs: 6 }), [5, 6]);
-  Object.assign(process.env, { MCP_TIMEOUT: 'soon', MCP_TOOL_TIMEOUT: '' });
-  assert.deepEqual(limits(), [15_000, 60_000]);
+  assert.deepEqual(limits({ handshakeTimeoutMs: undefined, callTimeoutMs: undefined }), [2000, 3000]);
+  for (const [handshake, call] of [['soon', ''], ['-5', '0']]) {
+    Object.assign(process.env, { MCP_TIMEOUT: handshake, MCP_TOOL_TIMEOUT: call });
+    assert.deepEqual(limits(), [15_000, 60_000]);
+  }
+  assert.equal(new McpConnection('demo', {}, { maxLineBytes: undefined }).options.maxLineBytes, 64 * 2 ** 20);
 });
 
 test('timers are cleared: after its work a program ends by itself, long before its limits', async () => {
@@ -161,4 +165,35 @@ test('every request settles exactly once, whatever the server does', async () =>
   });
   await Promise.all(calls);
   assert.deepEqual(settled, new Array(500).fill(1));
+});
+
+test('an async onProgress that fails does not harm the call either', async () => {
+  const { connection, warnings } = await open(habit());
+  const onProgress = (() => Promise.reject(new Error('my mistake'))) as () => void;
+  assert.equal((await connection.callTool('work', { everyMs: 1, times: 3 }, { onProgress })).text, 'worked');
+  await until(() => /our handler failed: my mistake/.test(warnings.join()));
+});
+
+test('one signal may end any number of calls', async () => {
+  const told: string[] = [];
+  const hear = (warning: Error) => told.push(warning.message);
+  process.on('warning', hear);
+  later(() => process.off('warning', hear));
+  const { connection } = await open(habit());
+  const controller = new AbortController();
+  const calls = Array.from({ length: 50 }, () => rejection(connection.callTool('sleep', { ms: 1e8 }, { signal: controller.signal })));
+  controller.abort();
+  assert.ok((await Promise.all(calls)).every(({ kind }) => kind === 'aborted'));
+  await pause(20);
+  assert.deepEqual(told, []);
+});
+
+test('many limits at once: each call ends by its own, the earliest first, and those without one stay', async () => {
+  const { connection } = await open(habit());
+  const ended: number[] = [];
+  const limits = [300, 100, 200, 400, 150];
+  const stays = connection.callTool('sleep', { ms: 800 }, { timeoutMs: Infinity });
+  await Promise.all(limits.map((timeoutMs) => rejection(connection.callTool('sleep', { ms: 1e8 }, { timeoutMs })).then(() => ended.push(timeoutMs))));
+  assert.deepEqual(ended, [100, 150, 200, 300, 400]);
+  assert.equal((await stays).text, 'slept 800');
 });

@@ -61,15 +61,17 @@ test('fault 11: odd tools are left out and named, good ones stay', async () => {
   ];
   const { connection, warnings } = await open(listing([...odd, good, { ...good, description: 'A copy.' }]));
   assert.deepEqual(await connection.listTools(), [good]);
-  assert.equal(warnings.length, odd.length + 1);
-  assert.match(warnings[0]!, /"demo" has a tool that we leave out, null: it is not an object/);
-  assert.match(warnings.at(-1)!, /its name is taken/);
+  assert.equal(warnings.length, 1);
+  assert.match(warnings[0]!, /"demo" has tools that we leave out: null: it is not an object; 7: it is not an object; /);
+  assert.equal(warnings[0]!.split('; ').length, odd.length + 1);
+  assert.match(warnings[0]!, /its name is taken$/);
 });
 
 test('fault 11: a tool without description or schema is a tool', async () => {
-  const { connection, warnings } = await open(listing([{ name: 'bare' }, { name: 'loose', inputSchema: { properties: {} }, extra: [1] }]));
+  const { connection, warnings } = await open(listing([{ name: 'bare' }, { name: 'nulls', description: null, inputSchema: null }, { name: 'loose', inputSchema: { properties: {} }, extra: [1] }]));
   assert.deepEqual(await connection.listTools(), [
     { name: 'bare', inputSchema: { type: 'object' } },
+    { name: 'nulls', description: null, inputSchema: { type: 'object' } },
     { name: 'loose', inputSchema: { properties: {} }, extra: [1] },
   ]);
   assert.deepEqual(warnings, []);

@@ -61,10 +61,11 @@ test('fault 13: structured content is kept, also when it is null, and is the tex
   assert.ok('structuredContent' in (await call({ content: [], structuredContent: null })));
   assert.ok(!('structuredContent' in (await call({ content: [] }))));
   assert.equal((await call({})).text, '');
+  assert.equal((await call({ content: null, structuredContent: [1] })).text, '[1]');
 });
 
 test('odd blocks are placeholders, and content that is no list is an error for the call', async () => {
-  for (const block of [null, 7, 'text', [], {}, { type: 'text' }, { type: 'text', text: 7 }, { type: 'resource' }, { type: 'image' }])
+  for (const block of [null, 7, 'text', [], {}, { type: 'text' }, { type: 'text', text: 7 }, { type: 'resource' }, { type: 'image' }, { type: 'image', mimeType: { toString: 1 } }])
     assert.match(blocksToText([block]), /^\[.*\]$/, JSON.stringify(block));
   const { connection } = await open(habit());
   for (const content of ['text', { type: 'text' }, 7])

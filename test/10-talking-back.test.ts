@@ -40,7 +40,7 @@ test('B6: of ten thousand requests in one go each is answered, or it is said tha
   };
   const answered = await countAnswers();
   assert.ok(answered > 0 && answered <= 10_000, `${answered}`);
-  assert.ok(answered === 10_000 || warnings.some((warning) => /asks faster than it reads/.test(warning)));
+  assert.ok(answered === 10_000 || warnings.some((warning) => /more than we and it can answer and read/.test(warning)));
 });
 
 test('B6: requests of a server that never reads are dropped past a cap, and our memory stays bounded', async () => {
@@ -58,7 +58,7 @@ test('B6: requests of a server that never reads are dropped past a cap, and our 
     });`;
   const { connection, wire, warnings } = await connect({ command: process.execPath, args: ['-e', server] });
   await connection.request('begin');
-  assert.ok(warnings.some((warning) => /asks faster than it reads our answers/.test(warning)), `${warnings}`);
+  assert.ok(warnings.some((warning) => /more than we and it can answer and read/.test(warning)), `${warnings}`);
   const answers = wire.filter(([direction, message]) => direction === 'out' && message.error);
   assert.ok(answers.length < 10_000, `${answers.length} answers were queued`);
 });
@@ -67,15 +67,21 @@ test('a handler answers a request; what it throws is the refusal', async () => {
   const { connection } = await open(habit(), {
     handlers: {
       'roots/list': async (params, { serverName }) => ({ roots: [], params, serverName }),
-      'refuse/me': () => Promise.reject(new RpcError(-1, 'The user said no.')),
+      'refuse/me': () => Promise.reject(new RpcError(-1, 'The user said no.', { by: 'Ada' })),
+      'throw/nothing': () => Promise.reject(),
+      'throw/text': () => Promise.reject('just text'),
+      'answer/badly': () => ({ big: 10n }),
       'break/me': () => (undefined as any).oops,
       'say/nothing': () => undefined,
     },
   });
   const ask = async (method: string) => JSON.parse((await connection.callTool('ask', { id: method, method, params: { a: 1 } })).text);
   assert.deepEqual((await ask('roots/list')).result, { roots: [], params: { a: 1 }, serverName: 'demo' });
-  assert.deepEqual((await ask('refuse/me')).error, { code: -1, message: 'The user said no.' });
-  assert.equal((await ask('break/me')).error.code, -32603);
+  assert.deepEqual((await ask('refuse/me')).error, { code: -1, message: 'The user said no.', data: { by: 'Ada' } });
+  for (const method of ['break/me', 'throw/nothing', 'throw/text', 'answer/badly']) {
+    const { error } = await ask(method);
+    assert.deepEqual([error.code, typeof error.message], [-32603, 'string'], method);
+  }
   assert.deepEqual((await ask('say/nothing')).result, {});
 });
 

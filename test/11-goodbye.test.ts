@@ -56,7 +56,7 @@ for (const ending of ['normal-exit', 'exception', 'rejection', 'while-connecting
     await until(() => pidsIn(file).every((pid) => !isRunning(pid)));
   });
 
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const)
   test(`fault 24: no orphan after ${signal}, which still ends the program as it should`, async () => {
     const file = join(folder(), 'pids');
     const { child, seen, ended } = run('with-server.ts', ['wait', file]);
@@ -76,6 +76,26 @@ test('a program with its own plan for SIGINT keeps it, and its servers', async (
   child.kill('SIGTERM');
   assert.equal((await ended).signal, 'SIGTERM');
   await until(() => pidsIn(file).every((pid) => !isRunning(pid)));
+});
+
+test('a plan that was made with `once`, before us, is carried out to its end', async () => {
+  const file = join(folder(), 'pids');
+  const { child, seen, ended } = run('with-server.ts', ['own-plan-once', file]);
+  await until(() => seen.output.includes('ready'));
+  child.kill('SIGINT');
+  const { code, output } = await ended;
+  assert.equal(code, 7, output);
+  assert.match(output, /saved/);
+  await until(() => pidsIn(file).every((pid) => !isRunning(pid)));
+});
+
+test('beside a library that acts only when it is alone, SIGINT still ends the program, and its server sees its stdin end', async () => {
+  const file = join(folder(), 'left');
+  const { child, seen, ended } = run('with-server.ts', ['beside-a-library', file]);
+  await until(() => seen.output.includes('ready'));
+  child.kill('SIGINT');
+  assert.equal((await ended).signal, 'SIGINT');
+  await until(() => existsSync(file));
 });
 
 test('after SIGKILL of us a server sees its stdin end', async () => {

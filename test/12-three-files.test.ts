@@ -63,6 +63,8 @@ test('fault 3: in a settings file only mcpServers counts; .mcp.json may be the b
   const settings = { statusLine: { type: 'command', command: 'date' }, hooks: {}, model: 'x' };
   const { load } = files({ user: settings, settings, mcp: { bare: { command: 'node' } } });
   assert.deepEqual([...load().entries.keys()], ['bare']);
+  const flat = files({ mcp: { $schema: 'https://example.org/x.json', inputs: [], bare: { command: 'node' } } });
+  assert.deepEqual([...flat.load().entries.keys()], ['bare']);
   const nested = files({ mcp: { statusLine: { command: 'date' }, mcpServers: { real: { command: 'node' } } } });
   assert.deepEqual([...nested.load().entries.keys()], ['real']);
 });
@@ -95,6 +97,7 @@ test('A12: what is no ordinary file is refused at once', { skip: process.platfor
     ['directory', (path) => mkdirSync(path), /not a file/],
     ['FIFO', (path) => execFileSync('mkfifo', [path]), /not a file/],
     ['link to /dev/zero', (path) => symlinkSync('/dev/zero', path), /not a file/],
+    ['link to a file of /proc that does not end', (path) => symlinkSync('/proc/self/pagemap', path), /is empty|not a file/],
     ['50 MB', (path) => writeFileSync(path, Buffer.alloc(50_000_000, ' ')), /more than 1048576 bytes/],
     ['bad UTF-8', (path) => writeFileSync(path, Buffer.from([0x7b, 0xff, 0xfe, 0x7d])), /encoded|utf-8/i],
   ];
@@ -126,8 +129,12 @@ test('A11: a file in a parent folder is not read', () => {
 
 test('a project in the home folder does not turn the user\'s own file into a project\'s', () => {
   const { home } = files({ user: server('mine') });
-  const entries = loadEntries(home, `${home}/.`, () => {});
-  assert.deepEqual([entries.get('mine')?.scope, entries.get('mine')?.shadows], ['user', undefined]);
+  const link = join(folder(), 'link');
+  symlinkSync(home, link);
+  for (const cwd of [`${home}/.`, link]) {
+    const entries = loadEntries(home, cwd, () => {});
+    assert.deepEqual([entries.get('mine')?.scope, entries.get('mine')?.shadows], ['user', undefined]);
+  }
 });
 
 test('I3: a home that is not an absolute path is not used', () => {
@@ -154,4 +161,13 @@ test('a variable that is not set is named', () => {
   assert.throws(() => expand({ env: { T: '${GONE}' } }, {}), /"x" in \/f: \$\{GONE\} is not set/);
   assert.throws(() => expand('${toString}', {}), /toString\} is not set/);
   assert.equal(expand('${EMPTY}', { EMPTY: '' }), '', 'an empty variable is set');
+});
+
+test('A12: a file made to be hard to read takes no time', () => {
+  const hard = ['/* '.repeat(300_000), `"${'\\\\"'.repeat(300_000)}`, '"'.repeat(900_001), '['.repeat(1_000_000), '{"a":'.repeat(150_000), '/'.repeat(900_000)];
+  for (const text of hard) {
+    const { load } = files({ mcp: text, user: server('fine') });
+    const { entries, problems } = load();
+    assert.deepEqual([[...entries.keys()], problems.length], [['fine'], 1], text.slice(0, 20));
+  }
 });

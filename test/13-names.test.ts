@@ -29,7 +29,7 @@ test('fault 18, C3: different pairs never share a label', () => {
 
 test('a label depends on its two names only, so that a rule written for it stays true', () => {
   assert.equal(toolLabel('my__srv', 'say hello'), toolLabel('my__srv', 'say hello'));
-  assert.equal(toolLabel('my__srv', 'say hello'), 'mcp__my_srv-f83c88__say_hello-3cad3d');
+  assert.equal(toolLabel('my__srv', 'say hello'), 'mcp__my_srv-n8bur2__say_hello-1aum3g8');
 });
 
 test('fault 18: a server called my__srv, one with spaces, tools with dots and unicode: all can be called', async () => {
@@ -60,14 +60,21 @@ test('C3: a + b__c and a__b + c, x.y and x_y are four tools, and each call reach
   assert.equal(new Set(definitions.map(({ name }) => name)).size, 2);
 });
 
-test('a server named so as to take another\'s label is refused by name, and takes nothing', async () => {
-  const label = toolLabel('my srv', 'echo'); // mcp__my_srv-xxxxxx__echo
-  const thief = label.slice('mcp__'.length, -'__echo'.length);
-  const { manager } = await manage({ 'my srv': habit(), [thief]: habit() });
-  const rows = manager.getToolDefinitions().filter(({ name }) => name === label);
-  assert.deepEqual(rows.map(({ server }) => server), ['my srv']);
-  const status = manager.status().find(({ name }) => name === thief)!;
-  assert.ok(status.warnings.some((warning) => warning.includes(`another is called ${label}`)), `${status.warnings}`);
+test('C3: a server named so as to take another\'s labels is refused by name, also while that one is not there', async () => {
+  const thief = toolLabel('my srv', 'echo').slice('mcp__'.length, -'__echo'.length); // my_srv-xxxxxx
+  for (const owner of [habit(), habit('dies-at-once')]) {
+    const { manager, state } = await manage({ 'my srv': owner, [thief]: habit() });
+    assert.equal(state(thief).state, 'failed');
+    assert.match(state(thief).reason!, /its tools would be called like those of "my srv"/);
+    assert.ok(manager.getToolDefinitions().every(({ server }) => server === 'my srv'));
+  }
+});
+
+test('two tools of one server that would share a label: the first has it, the second is named', async () => {
+  const taken = toolLabel('s', 'a b').slice('mcp__s__'.length);
+  const { manager, state } = await manage({ s: listing('a b', taken) });
+  assert.deepEqual(manager.getToolDefinitions().map(({ tool }) => tool.name), ['a b']);
+  assert.match(state('s').warnings.join(), /another is called mcp__s__a_b-/);
 });
 
 test('C4: tools called like built-in ones are still prefixed', async () => {

@@ -224,3 +224,45 @@ test('a call can be limited, cancelled and followed through the manager too', as
   assert.equal((await rejection(manager.callTool('mcp__s__sleep', { ms: 1e8 }, { timeoutMs: 50 }))).kind, 'timeout');
   assert.equal((await rejection(manager.callTool('mcp__s__sleep', { ms: 1e8 }, { signal: AbortSignal.timeout(50) }))).kind, 'aborted');
 });
+
+test('a notice that comes before the handshake is done is not answered with a question', async () => {
+  const wire: string[] = [];
+  const onWire = (direction: string, message: any) => direction === 'out' && wire.push(message.method);
+  await manage({ early: habit('announces-early') }, undefined, { onWire });
+  assert.deepEqual(wire.slice(0, 3), ['initialize', 'notifications/initialized', 'tools/list']);
+});
+
+test('an old list that comes late does not replace a newer one', async () => {
+  const { manager } = await manage({ slow: habit('lists-slowly') }); // the second of three lists takes longest
+  await manager.callTool('mcp__slow__echo'); // announces twice, with time between
+  await until(() => manager.isMcpTool('mcp__slow__list3'));
+  await pause(800);
+  assert.ok(manager.isMcpTool('mcp__slow__list3'));
+});
+
+test('a server that dies with its last word is not connected', async () => {
+  const server = `
+    const say = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\\n');
+    process.stdin.setEncoding('utf8').on('data', (text) => {
+      for (const { id, method } of text.trim().split('\\n').map((line) => JSON.parse(line))) {
+        if (method === 'initialize') say(id, { protocolVersion: '2025-11-25' });
+        if (method === 'tools/list') process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result: { tools: [] } }) + '\\n' + '['.repeat(9999) + '\\n');
+      }
+    });`;
+  const { state } = await manage({ liar: { command: process.execPath, args: ['-e', server] } });
+  assert.deepEqual([state('liar').state, /more than 500 levels/.test(state('liar').reason!)], ['failed', true]);
+});
+
+test('nobody is asked about servers after everything was closed', async () => {
+  const asked: string[] = [];
+  const { manager } = prepare({ a: good, b: good, c: good }, undefined, {
+    concurrency: 1,
+    approve: async ({ name }) => {
+      asked.push(name);
+      await manager.disconnectAll();
+      return true;
+    },
+  });
+  await manager.loadAndConnect();
+  assert.deepEqual([asked, manager.status().map(({ state }) => state)], [['a'], ['closed', 'closed', 'closed']]);
+});

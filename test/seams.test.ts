@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import type { Layer, Message, Transport, TransportEvents } from '../mcp.ts';
-import { cleanUp, habit, later, open, rejection } from './helpers.ts';
+import { cleanUp, connect, habit, later, open, rejection, run } from './helpers.ts';
 import { McpConnection } from './subject.ts';
 
 afterEach(cleanUp);
@@ -93,4 +93,23 @@ test('onWire sees every message in both directions, with the name of the server,
     'demo out initialize', 'demo in 1', 'demo out notifications/initialized',
     'demo out tools/call', 'demo in ping', 'demo out q', 'demo in 2',
   ]);
+});
+
+test('observers that throw disturb nothing: calls settle, the server ends, and the error is not hidden', async () => {
+  const { code, output } = await run('bad-observers.ts').ended;
+  assert.equal(code, 0, output);
+  const { text, isRunningAfterwards, surfaced } = JSON.parse(output);
+  assert.deepEqual([text, isRunningAfterwards], ['{"a":1}', false]);
+  assert.deepEqual([...new Set(surfaced)].sort(), ['from onClosed', 'from onWarning', 'from onWire']);
+});
+
+test('a layer or a handshake that throws is a rejection, and a failed handshake ends the server', async () => {
+  const throws = () => {
+    throw new Error('my mistake');
+  };
+  const layered = await connect(habit(), { layers: [throws] });
+  assert.match((await rejection(layered.connection.request('ping'))).message, /my mistake/);
+  const shaken = await connect(habit(), { handshake: throws });
+  assert.match((await rejection(shaken.connection.initialize())).message, /my mistake/);
+  assert.match((await rejection(shaken.connection.request('ping'))).message, /was closed by us/);
 });

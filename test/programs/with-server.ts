@@ -6,7 +6,18 @@ import { McpConnection } from '../../mcp.ts';
 import { habit, pidsIn, until } from '../helpers.ts';
 
 const [ending, file = ''] = process.argv.slice(2);
-const isPolite = ending === 'polite';
+if (ending === 'own-plan-once')
+  process.once('SIGINT', () => setTimeout(() => (console.log('saved'), process.exit(7)), 200));
+if (ending === 'beside-a-library') {
+  // Libraries such as signal-exit end the program only when no other listener is there.
+  const listener = () => {
+    if (process.listeners('SIGINT').length > 1) return;
+    process.off('SIGINT', listener);
+    process.kill(process.pid, 'SIGINT');
+  };
+  process.on('SIGINT', listener);
+}
+const isPolite = ending === 'polite' || ending === 'beside-a-library';
 const connection = new McpConnection('demo', habit(isPolite ? 'leaves-late' : 'stubborn', file));
 await connection.connect();
 if (ending === 'while-connecting') {

@@ -1,0 +1,246 @@
+// How fast is it? Four clients do the same work with the same server, in turn, each in a fresh process:
+//   ours    mcp.ts, compiled
+//   limit   what no client can beat: the bare pipe with JSON.parse and JSON.stringify (see client.mjs)
+//   v1, v2  the official SDKs, installed on demand and used as their users would
+// Machines differ and are never quiet, so goals are ratios of medians, not milliseconds.
+//
+//   npm run bench                              all rows, about five minutes
+//   npm run bench -- calls cold --rounds 9     these rows, and more rounds
+//   npm run bench -- calls --two-cores         client and server side by side, as a user would run them
+
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { installed, root } from '../on-demand.ts';
+
+type Kind = 'ours' | 'limit' | 'v1' | 'v2';
+type Metrics = Record<string, number>;
+type Line = {
+  what: string;
+  metric: string; // of those that the task prints
+  unit: string;
+  factor?: number; // from the task's unit to this one
+  goals: { limit?: number; v1?: number; v2?: number }; // for ours divided by theirs
+  atLeast?: boolean; // goals are upper bounds, unless more is better
+};
+type Row = {
+  name: string; // to choose it by
+  task: string;
+  size?: number;
+  server?: string[]; // options of fixtures/heavy.mjs
+  kinds?: Kind[];
+  oneCore?: boolean; // else most of a short call is the time that one core needs to wake another, and pure chance
+  perRound?: number; // short tasks are noisy: repeat them
+  sdkRounds?: number; // long tasks are not: spare the reader's time
+  lines: Line[];
+};
+
+const COLUMNS: Kind[] = ['ours', 'limit', 'v1', 'v2'];
+const SERVERS = 20;
+const work = join(root, '.cache', 'bench');
+
+// ─── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const CALL_GOALS = { limit: 0.7, v1: 2.5, v2: 4.5 };
+const calls = (size: number): Row => ({
+  name: 'calls', task: 'calls', size, oneCore: true, perRound: 2,
+  lines: [
+    { what: `calls, ${size} in flight`, metric: 'perSecond', unit: '/s', atLeast: true, goals: CALL_GOALS },
+    { what: '– CPU per call', metric: 'cpu', unit: 'µs', factor: 1000, goals: { limit: 2, v1: 1 / 4, v2: 1 / 6 } },
+  ],
+});
+const text = (size: number, sdk?: number, sdkRounds?: number): Row => ({
+  name: 'text', task: 'text', size, perRound: 2, sdkRounds,
+  lines: [{ what: `a text of ${size} MB`, metric: 'ms', unit: 'ms', goals: { limit: 1.3, v1: sdk, v2: sdk } }],
+});
+const memory = (size: number): Row => ({
+  name: 'memory', task: 'memory', size,
+  lines: [{ what: `memory, ${size} idle`, metric: 'rss', unit: 'MB', goals: { limit: 1.05, v1: 0.65, v2: 0.65 } }],
+});
+const text10 = text(10, 1 / 10);
+const text50 = text(50, 1 / 50, 1); // the SDKs need half a minute for each
+const ROWS: Row[] = [
+  calls(16),
+  calls(256),
+  {
+    name: 'latency', task: 'latency', oneCore: true, perRound: 2,
+    lines: [
+      { what: 'one call at a time, p50', metric: 'p50', unit: 'µs', factor: 1000, goals: { limit: 1.2, v1: 1, v2: 1 } },
+      { what: '– p99', metric: 'p99', unit: 'µs', factor: 1000, goals: { limit: 1.2, v1: 1, v2: 1 } },
+    ],
+  },
+  {
+    name: 'cold', task: 'cold', perRound: 3,
+    lines: [
+      { what: 'a new process, wall', metric: 'wall', unit: 'ms', goals: { limit: 1.15, v1: 0.4, v2: 0.4 } },
+      { what: '– CPU', metric: 'cpu', unit: 'ms', goals: { limit: 1.15, v1: 0.4, v2: 0.4 } },
+    ],
+  },
+  text(1),
+  text10,
+  text50,
+  {
+    name: 'tools', task: 'tools', size: 5000, server: ['--tools', '5000', '--page', '100'], perRound: 2,
+    lines: [{ what: '5,000 tools in 50 pages', metric: 'ms', unit: 'ms', goals: { limit: 1.3, v1: 0.5, v2: 0.5 } }],
+  },
+  {
+    name: 'manager', task: 'manager', size: SERVERS, server: ['--delay', '300'], kinds: ['ours', 'limit'],
+    lines: [{ what: `${SERVERS} slow servers`, metric: 'ms', unit: 'ms', goals: { limit: 1.3 } }],
+  },
+  memory(1),
+  memory(20),
+];
+
+// ─── Measuring ────────────────────────────────────────────────────────────────────────────────────────────────
+
+const fixture = join(root, 'fixtures', 'heavy.mjs');
+const v1 = join(installed('@modelcontextprotocol/sdk@1.32.2'), 'node_modules');
+const v2 = join(installed('@modelcontextprotocol/client@2.4.0'), 'node_modules');
+const modules: Record<Kind, string[]> = {
+  ours: [join(work, 'mcp.js')],
+  limit: [],
+  v1: ['index.js', 'stdio.js'].map((file) => join(v1, '@modelcontextprotocol/sdk/dist/esm/client', file)),
+  v2: ['index.mjs', 'stdio.mjs'].map((file) => join(v2, '@modelcontextprotocol/client/dist', file)),
+};
+
+function prepare(): void {
+  const flags = '--ignoreConfig --target es2022 --lib es2023 --module nodenext --types node --skipLibCheck --outDir';
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  execFileSync(process.execPath, [tsc, 'mcp.ts', ...flags.split(' '), work], { cwd: root, stdio: 'inherit' });
+  // A home whose settings name the slow servers, for the manager.
+  const slow = { command: process.execPath, args: [fixture, '--delay', '300'] };
+  const mcpServers = Object.fromEntries(Array.from({ length: SERVERS }, (_, i) => [`slow-${i}`, slow]));
+  mkdirSync(join(work, '.claude'), { recursive: true });
+  writeFileSync(join(work, '.claude', 'settings.json'), JSON.stringify({ mcpServers }));
+}
+
+const options = { rounds: { type: 'string', default: '5' }, 'two-cores': { type: 'boolean' } } as const;
+const { values, positionals } = parseArgs({ options, allowPositionals: true });
+
+const onOneCore = ['taskset', '-c', `${availableParallelism() - 1}`];
+const canPin = !values['two-cores'] && spawnSync(onOneCore[0]!, [...onOneCore.slice(1), 'true']).status === 0; // Linux
+
+async function measure({ task, size, server = [], oneCore }: Row, kind: Kind): Promise<Metrics> {
+  const urls = modules[kind].map((path) => pathToFileURL(path).href);
+  const order = { kind, modules: urls, task, size, server: [fixture, ...server], home: work };
+  // Only where it is needed: Node starts slower with it, because it cannot use the code that it has compiled before.
+  const flags = task === 'memory' ? ['--expose-gc'] : [];
+  const node = [process.execPath, ...flags, join(root, 'test', 'bench', 'client.mjs'), JSON.stringify(order)];
+  const [command = '', ...args] = oneCore && canPin ? [...onOneCore, ...node] : node;
+  const startedAt = performance.now();
+  const { PATH, HOME } = process.env; // and no more: NODE_EXTRA_CA_CERTS alone makes Node start three times slower
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'], env: { PATH, HOME } });
+  let out = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk) => (out += chunk));
+  let wall = 0;
+  child.on('exit', () => (wall = performance.now() - startedAt));
+  const code = await new Promise((done) => child.on('close', done));
+  if (code !== 0) throw new Error(`${kind} failed at ${task} ${size ?? ''}`);
+  return { wall, ...JSON.parse(out) };
+}
+
+const samples = new Map<string, number[]>();
+const key = (row: Row, kind: Kind, metric: string) => `${row.task} ${row.size} ${kind} ${metric}`;
+
+function median(row: Row, kind: Kind, metric: string): number {
+  const sorted = (samples.get(key(row, kind, metric)) ?? []).toSorted((a, b) => a - b);
+  return ((sorted[(sorted.length - 1) >> 1] ?? NaN) + (sorted[sorted.length >> 1] ?? NaN)) / 2;
+}
+
+const say = (progress: string) => process.stderr.isTTY && process.stderr.write(`\r\x1b[K${progress}`);
+
+/** One round: every row, and in it every client, one after the other, so that a noisy minute hits all alike. */
+async function goAround(rows: Row[], round: number): Promise<void> {
+  for (const row of rows)
+    for (let i = 0; i < (row.perRound ?? 1); i++)
+      for (const kind of row.kinds ?? COLUMNS) {
+        const isSpared = kind.startsWith('v') && round * (row.perRound ?? 1) + i >= (row.sdkRounds ?? Infinity);
+        if (isSpared) continue;
+        say(`round ${round + 1}: ${row.task} ${row.size ?? ''} ${kind}`);
+        for (const [metric, value] of Object.entries(await measure(row, kind)))
+          samples.set(key(row, kind, metric), [...(samples.get(key(row, kind, metric)) ?? []), value]);
+      }
+}
+
+// ─── The table ────────────────────────────────────────────────────────────────────────────────────────────────
+
+let missed = 0;
+const number = (value: number) => (value >= 100 ? Math.round(value).toLocaleString('en') : value.toPrecision(3));
+const print = (...cells: string[]) => console.log(`| ${cells.join(' | ')} |`);
+
+function verdict(isMet: boolean): string {
+  if (!isMet) missed++;
+  return isMet ? '✓' : '✗';
+}
+
+function printLine(row: Row, { what, metric, unit, factor = 1, goals, atLeast = false }: Line): void {
+  const medians = COLUMNS.map((kind) => median(row, kind, metric) * factor);
+  const [ours = NaN, limit = NaN] = medians;
+  const ratios = medians.slice(1).map((theirs, i) => {
+    const goal = [goals.limit, goals.v1, goals.v2][i];
+    if (Number.isNaN(theirs)) return '–';
+    const isMet = (value: number) => (atLeast ? value / theirs >= goal! : value / theirs <= goal!);
+    const text = (ours / theirs).toPrecision(3);
+    if (goal === undefined) return text;
+    // Where even the limit misses a goal, that goal is not a goal for a client.
+    const note = isMet(limit) ? '' : ` (the limit: ${(limit / theirs).toPrecision(3)})`;
+    return `${verdict(isMet(ours))} ${text} ${atLeast ? '≥' : '≤'} ${+goal.toPrecision(3)}${note}`;
+  });
+  print(what, ...medians.map((value) => (Number.isNaN(value) ? '–' : `${number(value)} ${unit}`)), ...ratios);
+}
+
+/** Five times the text may take five times as long, and not the square of that. */
+function printGrowth(ten: Row, fifty: Row): void {
+  const growth = COLUMNS.map((kind) => median(fifty, kind, 'ms') / median(ten, kind, 'ms'));
+  const goal = `${verdict(growth[0]! <= 5 * 1.3)} ours ≤ ${5 * 1.3}`;
+  print('– 50 MB against 10 MB', ...growth.map((times) => `× ${number(times)}`), goal, '', '');
+}
+
+function printDisk(): void {
+  const list = execFileSync('npm', ['pack', '--dry-run', '--json'], { cwd: root, stdio: 'pipe' });
+  const [pack] = JSON.parse(list.toString());
+  const { dependencies = {} } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const goal = `${verdict(pack.size < 200_000 && Object.keys(dependencies).length === 0)} one package, < 200 KB`;
+  const sdks = [v1, v2].map((folder) => `${number(bytesIn(folder) / 1e6)} MB in ${packagesIn(folder)} packages`);
+  print('on disk', `${number(pack.size / 1e3)} KB packed`, '–', ...sdks, goal, '', '');
+}
+
+function bytesIn(folder: string): number {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  const stats = files.map((file) => lstatSync(join(folder, file)));
+  return stats.reduce((sum, stat) => sum + (stat.isFile() ? stat.size : 0), 0);
+}
+
+function packagesIn(folder: string): number {
+  const { packages } = JSON.parse(readFileSync(join(folder, '.package-lock.json'), 'utf8'));
+  return Object.keys(packages).length;
+}
+
+// ─── Main ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const isWanted = (name: string) => positionals.length === 0 || positionals.includes(name);
+const rows = ROWS.filter((row) => isWanted(row.name));
+const names = [...new Set(ROWS.map((row) => row.name)), 'disk'];
+const unknown = positionals.find((name) => !names.includes(name));
+if (unknown) throw new Error(`no row "${unknown}", only ${names.join(', ')}`);
+const beganAt = performance.now();
+
+prepare();
+for (let round = 0; round < Number(values.rounds); round++) await goAround(rows, round);
+say('');
+
+const where = canPin ? 'share one core' : 'run where the system puts them';
+console.log(`Medians of ${values.rounds} rounds, Node ${process.version}. Ratios: ours / theirs, and the goal.`);
+console.log(`For calls, client and server ${where}.\n`);
+print('what', 'ours', 'limit', 'SDK v1', 'SDK v2', 'ours / limit', 'ours / v1', 'ours / v2');
+print(...Array.from({ length: 8 }, () => '---'));
+for (const row of rows) {
+  for (const line of row.lines) printLine(row, line);
+  if (row === text50) printGrowth(text10, text50);
+}
+if (isWanted('disk')) printDisk();
+const seconds = Math.round((performance.now() - beganAt) / 1000);
+console.log(`\n${missed === 0 ? 'All goals are met' : `${missed} goals are missed`} (${seconds} s).`);

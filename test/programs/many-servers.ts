@@ -1,0 +1,10 @@
+// Starts thirty servers with few file descriptors, and tells how that went.
+
+import { McpConnection } from '../../mcp.ts';
+import { habit } from '../helpers.ts';
+
+const connections = Array.from({ length: 30 }, (_, n) => new McpConnection(`s${n}`, habit()));
+const outcomes = await Promise.allSettled(connections.map((connection) => connection.connect()));
+const failed = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [`${outcome.reason.kind}: ${outcome.reason.message}`] : []));
+console.log(JSON.stringify({ connected: outcomes.length - failed.length, failed }));
+await Promise.all(connections.map((connection) => connection.close()));
