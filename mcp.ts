@@ -21,39 +21,23 @@ export type Message = { jsonrpc: '2.0'; id?: Id; method?: string; params?: Json;
 
 const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-const objectOr = (other: Json, value: unknown): Json => (isObject(value) ? value : other);
+const asObject = (value: unknown): Json => (isObject(value) ? value : {});
 const now = () => process.uptime() * 1000; // unlike Date.now() it never jumps
 const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
-
-/** Calls an observer. If it throws, that surfaces as in any event handler, and we go on undisturbed. */
-function tell<Args extends unknown[]>(observer: ((...args: Args) => void) | undefined, ...args: Args): void {
-  try {
-    observer?.(...args);
-  } catch (error) {
-    process.nextTick(() => { throw error; });
-  }
-}
 
 export type ErrorKind = 'config' | 'start' | 'closed' | 'timeout' | 'aborted' | 'protocol' | 'limit' | 'unknown-tool';
 
 /** Something failed on our side of the wire. `kind` is for programs, the message is for people. */
 export class McpError extends Error {
   kind: ErrorKind;
-  constructor(kind: ErrorKind, message: string) {
-    super(message);
-    this.kind = kind;
-  }
+  constructor(kind: ErrorKind, message: string) { super(message); this.kind = kind; }
 }
 
 /** The other side refused. A class of its own, so that no time-out of ours can look like a server's answer. */
 export class RpcError extends Error {
   code: number;
   data: unknown;
-  constructor(code: number, message: string, data?: unknown) {
-    super(message);
-    this.code = code;
-    this.data = data;
-  }
+  constructor(code: number, message: string, data?: unknown) { super(message); this.code = code; this.data = data; }
 }
 
 // ─── The pipe (seam 1: transports) ────────────────────────────────────────────────────────────────────────────
@@ -97,7 +81,7 @@ export class StdioTransport implements Transport {
   private closing?: Promise<void>;
 
   constructor(serverName: string, config: Json, maxLineBytes: number) {
-    const problem = problemWith(config);
+    const problem = problemWithConfig(config);
     if (problem) throw new McpError('config', `MCP server "${serverName}": ${problem}`);
     this.config = config as StdioConfig;
     this.who = `MCP server "${serverName}" (${this.config.command})`;
@@ -114,24 +98,20 @@ export class StdioTransport implements Transport {
     this.child = child;
     leaveNoOrphan(child);
     child.on('error', (error) => this.end('start', `could not be started: ${this.whyNoStart(error)}`));
-    if (child.pid) this.listen(child); // else there may be no pipes either
-    await once(child, 'spawn');
-  }
-
-  private listen(child: Child): void {
+    await once(child, 'spawn'); // rejects as well; before it there may be no pipes
     child.stdout.on('data', (chunk: Buffer) => this.read(chunk));
     // A pipe that nobody reads fills up, and the server then blocks in the middle of a log line.
-    child.stderr.setEncoding('utf8').on('data', (text) => (this.stderrTail = (this.stderrTail + text).slice(-4096)));
+    child.stderr.on('data', (chunk: Buffer) => (this.stderrTail = (this.stderrTail + chunk).slice(-4096)));
     // Writing to a server that is gone raises EPIPE here. Unheard, that event would end our whole program.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => this.endSoon());
     child.stdout.on('end', () => this.endSoon());
     child.on('exit', () => this.endSoon());
-    child.on('close', () => this.end('closed', this.howItEnded()));
+    child.on('close', () => this.end());
   }
 
   send(message: Message): Promise<void> {
     this.outbox.push(JSON.stringify(message) + '\n'); // the only line feed: JSON escapes those inside strings
-    this.nextWrite ??= this.lastWrite = this.writeAfter(this.lastWrite);
+    if (!this.nextWrite) this.lastWrite = this.nextWrite = this.writeAfter(this.lastWrite);
     return this.nextWrite;
   }
 
@@ -147,8 +127,7 @@ export class StdioTransport implements Transport {
     let [lines, size] = [0, 0]; // at least one line, but not more than a string can hold
     while (lines < this.outbox.length && size < WRITE_SIZE) size += this.outbox[lines++]!.length;
     // Legal in JSON, but the line readers of some servers (readline in Node 24) break lines at these two.
-    const escape = (separator: string) => `\\u${separator.charCodeAt(0).toString(16)}`;
-    return this.outbox.splice(0, lines).join('').replace(/[\u2028\u2029]/g, escape);
+    return this.outbox.splice(0, lines).join('').replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
   }
 
   /** Only LF ends a message. No character of UTF-8 contains that byte, so whole lines can be decoded at once. */
@@ -158,17 +137,18 @@ export class StdioTransport implements Transport {
       const head = chunk.subarray(0, end);
       const whole = this.unread.length > 0 ? Buffer.concat([...this.unread.splice(0), head]) : head;
       this.unreadBytes = 0;
-      for (const line of whole.toString().split('\n')) this.readLine(line.trim()); // of CR, or of a byte order mark
+      for (const line of whole.toString().split('\n')) this.readLine(line.trim()); // without CR or byte order mark
     }
     const rest = chunk.subarray(end + 1);
     if (rest.length > 0) this.unread.push(rest);
     if (this.unread.length > 4096) this.unread = [Buffer.concat(this.unread)]; // drips: their wrapping weighs more
     this.unreadBytes += rest.length;
-    if (this.unreadBytes > this.maxLineBytes) this.end('limit', `sent a line of more than ${this.maxLineBytes} bytes`);
+    if (this.unreadBytes > this.maxLineBytes) this.endTooLong();
   }
 
   private readLine(line: string): void {
     if (line === '') return;
+    if (line.length > this.maxLineBytes) return this.endTooLong();
     if (isTooDeep(line)) return this.end('limit', `sent a message with more than ${MAX_DEPTH} levels`);
     let message: unknown = line; // what is not JSON goes on as text; the connection knows it for noise
     try {
@@ -177,9 +157,7 @@ export class StdioTransport implements Transport {
     this.events.message(message);
   }
 
-  close(): Promise<void> {
-    return (this.closing ??= this.sayGoodbye());
-  }
+  close(): Promise<void> { return (this.closing ??= this.sayGoodbye()); }
 
   /** End of input, then SIGTERM, then SIGKILL to the whole group. Most servers leave at the first word. */
   private async sayGoodbye(): Promise<void> {
@@ -190,22 +168,28 @@ export class StdioTransport implements Transport {
       signalGroup(this.child, signal);
     }
     await exitsWithin(GOODBYE_STEP_MS, this.child);
-    this.end('closed', this.howItEnded());
+    this.end();
   }
 
   /** One sign of the end. The rest of what was said may still be in the pipes: wait for it a moment, but no
    *  longer, because a grandchild can hold the pipes open for ever, and a server can live on without stdout. */
   private endSoon(): void {
-    setTimeout(() => this.closing ?? this.end('closed', this.howItEnded()), 250).unref();
+    setTimeout(() => {
+      if (!this.closing) this.end();
+    }, 250).unref();
   }
 
-  private end(kind: ErrorKind, how: string): void {
-    if (!living.delete(this.child)) return; // it ended before
+  private end(kind: ErrorKind = 'closed', how = this.howItEnded()): void {
+    if (!living.delete(this.child)) return; // the end is told once
     signalGroup(this.child, 'SIGKILL'); // whatever it started and left behind
     for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream?.destroy();
     this.child.unref();
     this.unread = [];
     this.events.closed(new McpError(kind, `${this.who} ${how}`));
+  }
+
+  private endTooLong(): void {
+    this.end('limit', `sent a line of more than ${this.maxLineBytes} bytes`);
   }
 
   private howItEnded(): string {
@@ -214,22 +198,22 @@ export class StdioTransport implements Transport {
     return `${signalCode ? `was ended by ${signalCode}` : exited}.${this.lastWords()}`;
   }
 
-  private whyNoStart({ code, message }: NodeJS.ErrnoException): string {
+  private whyNoStart({ code = '', message }: NodeJS.ErrnoException): string {
     const { command, cwd } = this.config;
     if (cwd && !existsSync(cwd)) return `its "cwd" ${cwd} does not exist`;
     if (code === 'EACCES') return 'the file is not executable, or not open to us';
     if (code === 'ENOENT' && existsSync(command)) return 'the interpreter that its first line names is missing';
     // npx and its like are .cmd scripts on Windows, and only cmd can start those.
-    const isScript = process.platform === 'win32' && (code === 'ENOENT' || code === 'EINVAL');
-    if (isScript) return 'command not found; for npx write "command": "cmd", "args": ["/c", "npx", …]';
-    return code === 'ENOENT' ? 'command not found; is it installed and on the PATH?' : message;
+    const isWindows = process.platform === 'win32';
+    const hint = isWindows ? 'for npx write "command": "cmd", "args": ["/c", "npx", …]' : 'is it on the PATH?';
+    return code === 'ENOENT' || (code === 'EINVAL' && isWindows) ? `command not found; ${hint}` : message;
   }
 
   lastWords(): string {
     const words = this.stderrTail.trim().split('\n').slice(-5).join('\n  ');
     const [env, mentioned] = [this.childEnv(), new Set(words.split(/\W+/))];
-    const kept = Object.keys(process.env).filter((name) => mentioned.has(name) && !Object.hasOwn(env, name));
-    const hint = kept.map((name) => `\n  (We did not pass on ${name}. To do so: "env": { "${name}": "\${${name}}" })`);
+    const withheld = Object.keys(process.env).filter((name) => mentioned.has(name) && !Object.hasOwn(env, name));
+    const hint = withheld.map((name) => `\n  (We did not pass on ${name}. To do so: "env": { "${name}": "\${${name}}" })`);
     return words && ` Its last words:\n  ${words}${hint.join('')}`;
   }
 
@@ -298,6 +282,7 @@ function endAllAndDie(signal: NodeJS.Signals): void {
   process.off(signal, endAllAndDie);
   // Others may have a plan for this signal: it is theirs. We step aside, for some act only when they are alone,
   // and come back for the next signal. If their plan is to exit, endAllNow is called then.
+  // (By name, so that another copy of this module does not count as other.)
   const others = process.listeners(signal).filter((listener) => listener.name !== endAllAndDie.name);
   if (others.length > 0) return process.nextTick(() => process.prependListener(signal, endAllAndDie));
   endAllNow();
@@ -318,7 +303,7 @@ export type Handler = (params: Json, connection: McpConnection) => unknown;
 export interface ConnectionOptions {
   handshakeTimeoutMs?: number; // for the handshake, and again for the list of tools
   callTimeoutMs?: number; // for a call without a sign of progress
-  maxCallMs?: number; // for a call, whatever its progress
+  maxCallMs?: number; // for a call that makes progress
   maxLineBytes?: number;
   transports?: Record<string, (serverName: string, config: Json) => Transport>; // by the `type` of the configuration
   layers?: Layer[]; // the first is the outermost
@@ -329,8 +314,7 @@ export interface ConnectionOptions {
   onWarning?: (warning: string) => void;
   onClosed?: (why: Error) => void;
 }
-type About = { capabilities?: Json; serverInfo?: Json; instructions?: string };
-export type ServerDescription = { protocolVersion: string } & About;
+export type ServerDescription = Json & { protocolVersion: string; capabilities?: Json; serverInfo?: Json };
 export type Tool = Json & { name: string; description?: string; inputSchema: Json };
 export type ToolResult = { text: string; content: unknown[]; isError: boolean; structuredContent?: unknown };
 
@@ -363,7 +347,7 @@ export class McpConnection {
   private pending = new Map<unknown, Waiter>();
   private alarm?: NodeJS.Timeout;
   private alarmAt = Infinity;
-  private unanswered = 0; // requests from the server that we have not answered yet
+  private unanswered = 0; // requests from the server whose answers have not left yet
   private handlers: Map<string, Handler>;
   private ask: Next;
 
@@ -374,9 +358,8 @@ export class McpConnection {
     const { handshakeTimeoutMs = fromEnv('MCP_TIMEOUT') ?? 15_000, maxLineBytes = 64 * 2 ** 20 } = options;
     const { callTimeoutMs = fromEnv('MCP_TOOL_TIMEOUT') ?? 60_000, maxCallMs = 600_000 } = options;
     this.options = { ...options, handshakeTimeoutMs, callTimeoutMs, maxCallMs, maxLineBytes };
-    const ping: Handler = () => ({});
-    const progress: Handler = (params) => this.hearProgress(params);
-    this.handlers = new Map(Object.entries({ ping, 'notifications/progress': progress, ...options.handlers }));
+    const ours = { ping: () => ({}), 'notifications/progress': (params: Json) => this.hearProgress(params) };
+    this.handlers = new Map<string, Handler>(Object.entries({ ...ours, ...options.handlers }));
     const inner: Next = (call) => this.exchange(call);
     this.ask = (options.layers ?? []).reduceRight<Next>((next, layer) => async (call) => layer(call, next), inner);
   }
@@ -385,7 +368,7 @@ export class McpConnection {
   connect(): Promise<void> {
     return (this.connecting ??= this.open().catch((error) => {
       this.failAll(error instanceof McpError ? error : this.error('start', `could not be started: ${textOf(error)}`));
-      throw this.ended;
+      throw this.ended; // the transport's own account, if it gave one, is better than the error
     }));
   }
 
@@ -402,8 +385,11 @@ export class McpConnection {
   }
 
   async close(): Promise<void> {
-    this.failAll(this.error('closed', 'was closed by us'));
-    await this.transport?.close();
+    try {
+      this.failAll(this.error('closed', 'was closed by us'));
+    } finally {
+      await this.transport?.close(); // also when an observer throws
+    }
   }
 
   /** Sends a request and waits for its answer. The promise settles once, whatever the server does. */
@@ -411,14 +397,12 @@ export class McpConnection {
     return this.ask({ method, params, options });
   }
 
-  notify(method: string, params?: Json): Promise<void> {
-    return this.send({ jsonrpc: '2.0', method, params });
-  }
+  notify(method: string, params?: Json): Promise<void> { return this.send({ jsonrpc: '2.0', method, params }); }
 
   private async send(message: Message): Promise<void> {
     if (this.ended) throw this.ended;
     if (!this.transport) throw this.error('closed', 'is not connected; call connect() first');
-    tell(this.options.onWire, 'out', message, this.serverName);
+    this.options.onWire?.('out', message, this.serverName);
     await this.transport.send(message);
   }
 
@@ -427,7 +411,8 @@ export class McpConnection {
       const { timeoutMs = this.options.callTimeoutMs, signal, onProgress } = call.options;
       if (signal?.aborted) return reject(this.error('aborted', `was not asked: ${call.method} was cancelled before`));
       const id = this.nextId++;
-      const waiter: Waiter = { call, resolve, reject, startedAt: now(), endsAt: now() + timeoutMs };
+      const startedAt = now();
+      const waiter: Waiter = { call, resolve, reject, startedAt, endsAt: startedAt + timeoutMs };
       if (signal) {
         setMaxListeners(0, signal); // one signal may end any number of calls
         waiter.onAbort = () => this.cancel(id, this.error('aborted', `was told to stop: ${call.method} was cancelled`));
@@ -450,16 +435,14 @@ export class McpConnection {
     return waiter;
   }
 
-  private fail(id: unknown, why: Error): void {
-    this.take(id)?.reject(why);
-  }
+  private fail(id: unknown, why: Error): void { this.take(id)?.reject(why); }
 
   /** Nobody may wait for the dead: every call that waits learns why, and so does every later one. */
   private failAll(why: Error): void {
     if (this.ended) return;
     this.ended = why;
     for (const id of this.pending.keys()) this.fail(id, why);
-    tell(this.options.onClosed, why);
+    this.options.onClosed?.(why);
   }
 
   /** One timer for all calls: it rings for the one that ends first, and is then set for the next. */
@@ -493,27 +476,28 @@ export class McpConnection {
     const waiter = this.pending.get(params.progressToken);
     if (!waiter?.call.options.onProgress) return undefined;
     const { timeoutMs = this.options.callTimeoutMs, onProgress } = waiter.call.options;
-    // Later than before, so the alarm may stay as it is: it will ring too early, and set itself anew.
+    // Later than before, so the alarm can stay: it will ring too early, and set itself anew.
     waiter.endsAt = Math.min(now() + timeoutMs, waiter.startedAt + Math.max(timeoutMs, this.options.maxCallMs));
-    return onProgress(params);
+    return onProgress(params); // to `serve`, which reports it if it fails
   }
 
   // What comes in is checked here, at the door: an odd shape is an error for one call, never a crash.
 
   private receive(message: unknown): void {
     if (this.ended) return;
-    tell(this.options.onWire, 'in', message, this.serverName);
-    const { protocolVersion = '2025-03-26' } = this.server ?? {}; // the one revision that has batches, or not known yet
-    if (protocolVersion === '2025-03-26' && Array.isArray(message)) message.forEach((each) => this.receiveOne(each));
+    this.options.onWire?.('in', message, this.serverName);
+    // One revision has batches, and until the handshake is done it may be that one.
+    const mayBatch = !this.server || this.server.protocolVersion === '2025-03-26';
+    if (mayBatch && Array.isArray(message)) message.forEach((each) => this.receiveOne(each));
     else this.receiveOne(message);
   }
 
   private receiveOne(message: unknown): void {
-    const { jsonrpc, id, method, params } = objectOr({}, message);
+    const { jsonrpc, id, method, params } = asObject(message);
     // `method` tells a request from an answer. The id does not: servers count from 1 too.
-    if (jsonrpc === '2.0' && typeof method === 'string') void this.serve(method, objectOr({}, params), id as Id);
+    if (jsonrpc === '2.0' && typeof method === 'string') void this.serve(method, asObject(params), id as Id);
     else if (method === undefined && this.pending.has(id)) this.settle(this.take(id)!, message as Json);
-    else if (jsonrpc === '2.0') this.warn('stray', `sent an answer for which nobody waits any more: ${excerpt(message)}`);
+    else if (jsonrpc === '2.0') this.warn('stray', `sent an answer that nobody waits for: ${excerpt(message)}`);
     else this.warn('noise', `writes other things than messages to stdout: ${excerpt(message)}`);
   }
 
@@ -524,7 +508,7 @@ export class McpConnection {
     if (result !== null && error !== null) return odd('a result and an error');
     if (isObject(result)) return resolve(result);
     if (error === null) return odd(`a result that is no object: ${excerpt(result)}`);
-    const { code, message, data } = objectOr({}, error);
+    const { code, message, data } = asObject(error);
     const number = typeof code === 'number' ? code : -32603;
     const words = typeof message === 'string' ? message : excerpt(error);
     reject(new RpcError(number, `MCP server "${this.serverName}" refused ${call.method}: ${words} (${number})`, data));
@@ -533,20 +517,20 @@ export class McpConnection {
   /** Calls the handler. A request (it has an id) gets exactly one answer; to a notification there is none. */
   private async serve(method: string, params: Json, id: Id | null = null): Promise<void> {
     const handler = this.handlers.get(method);
-    let answer: Pick<Message, 'result' | 'error'>;
-    if (this.unanswered >= MAX_UNANSWERED) return this.warn('flood', 'sends more than we and it can answer and read');
-    this.unanswered++;
+    const isRequest = id !== null;
+    if (isRequest && this.unanswered >= MAX_UNANSWERED) return this.warn('flood', 'asks faster than it reads our answers');
+    if (isRequest) this.unanswered++;
     try {
-      if (id !== null && !handler) throw new RpcError(-32601, `Method not found: ${method}`);
-      answer = { result: (await handler?.(params, this)) ?? {} };
-      JSON.stringify(answer); // what cannot be written is a failure of the handler too
+      if (isRequest && !handler) throw new RpcError(-32601, `Method not found: ${method}`);
+      const result = (await handler?.(params, this)) ?? {};
+      if (isRequest) await this.send({ jsonrpc: '2.0', id, result });
     } catch (error) {
       const { code, data } = error instanceof RpcError ? error : { code: -32603, data: undefined };
-      answer = { error: { code, message: textOf(error), data } };
-      if (id === null) this.warn(method, `sent ${method}, and our handler failed: ${textOf(error)}`);
+      const refusal = { code, message: textOf(error), data };
+      if (isRequest) await this.send({ jsonrpc: '2.0', id, error: refusal }).catch(() => {}); // it may be gone
+      else this.warn(method, `sent ${method}, and our handler failed: ${textOf(error)}`);
     }
-    if (id !== null) await this.send({ jsonrpc: '2.0', id, ...answer }).catch(() => {}); // it may be gone
-    this.unanswered--;
+    if (isRequest) this.unanswered--;
   }
 
   async initialize(): Promise<ServerDescription> {
@@ -573,10 +557,12 @@ export class McpConnection {
         if (problem) leftOut.push(`${excerpt(tool)}: ${problem}`);
         else tools.set(tool.name, tool.inputSchema ? tool : { ...tool, inputSchema: { type: 'object' } });
       }
-      if (leftOut.length > 0) this.warn('tools', `has tools that we leave out: ${leftOut.slice(0, 20).join('; ')}`);
       const { nextCursor = null } = page; // an empty string is a cursor like any other
-      if (nextCursor === null) return [...tools.values()];
-      if (cursors.has(nextCursor)) throw this.error('protocol', `repeats the cursor ${excerpt(nextCursor)} of tools/list`);
+      if (nextCursor === null) {
+        if (leftOut.length > 0) this.warn('tools', `has tools that we leave out: ${leftOut.slice(0, 20).join('; ')}`);
+        return [...tools.values()];
+      }
+      if (cursors.has(nextCursor)) throw this.error('protocol', `repeats the cursor ${excerpt(nextCursor)}`);
       cursors.add(nextCursor);
       params = { cursor: nextCursor };
     }
@@ -600,7 +586,7 @@ export class McpConnection {
   warn(kind: string, what: string): void {
     if (this.warnings.has(kind)) return;
     this.warnings.set(kind, `MCP server "${this.serverName}" ${what}`);
-    tell(this.options.onWarning, this.warnings.get(kind)!);
+    this.options.onWarning?.(this.warnings.get(kind)!);
   }
 }
 
@@ -612,12 +598,12 @@ async function shakeHands(connection: McpConnection): Promise<ServerDescription>
   const { protocolVersion: theirs, capabilities, serverInfo, instructions } = answer;
   if (typeof theirs !== 'string' || !REVISIONS.includes(theirs))
     throw connection.error('protocol', `speaks revision ${excerpt(theirs)}, and we speak ${REVISIONS.join(', ')}`);
-  await connection.notify('notifications/initialized');
+  connection.notify('notifications/initialized').catch(() => {}); // not awaited: it may never read on
   return {
     protocolVersion: theirs,
-    capabilities: isObject(capabilities) ? capabilities : undefined,
-    serverInfo: isObject(serverInfo) ? serverInfo : undefined,
-    instructions: typeof instructions === 'string' ? instructions : undefined,
+    ...(isObject(capabilities) && { capabilities }),
+    ...(isObject(serverInfo) && { serverInfo }),
+    ...(typeof instructions === 'string' && { instructions }),
   };
 }
 
@@ -629,13 +615,14 @@ function problemWithTool(tool: unknown): string | undefined {
   return isObject(inputSchema ?? {}) ? undefined : 'its inputSchema is not an object';
 }
 
+const show = (value: unknown) => (typeof value === 'string' ? value : excerpt(value));
+const bytes = (base64: unknown) => `${Math.floor((show(base64 ?? '').length * 3) / 4)} bytes`;
+
 /** What a tool's blocks say in words: text as it is, everything else by name and size. */
 export function blocksToText(content: unknown[]): string {
   const texts = content.map((block) => {
-    const { type, text, data, mimeType, name, uri, resource } = objectOr({}, block);
-    const inner = objectOr({}, resource);
-    const show = (value: unknown) => (typeof value === 'string' ? value : excerpt(value));
-    const bytes = (base64: unknown) => `${Math.floor((show(base64 ?? '').length * 3) / 4)} bytes`;
+    const { type, text, data, mimeType, name, uri, resource } = asObject(block);
+    const inner = asObject(resource);
     if (type === 'text' && typeof text === 'string') return text;
     if (type === 'image' || type === 'audio') return `[${type}: ${show(mimeType)}, ${bytes(data)}]`;
     if (type === 'resource_link') return `[link: ${show(name)} ${show(uri)}]`;
@@ -668,7 +655,7 @@ export function loadEntries(home: string, cwd: string, report: (problem: string)
       for (const [name, config] of Object.entries(readServers(file, mayBeFlat)))
         entries.set(name, { name, config: config as Json, file, scope, shadows: entries.get(name)?.file });
     } catch (error) {
-      report(`${file} is ignored: ${(error as Error).message}`);
+      report(`${file} is ignored: ${textOf(error)}`);
     }
   };
   if (isAbsolute(home)) read('user', join(home, '.claude', 'settings.json')); // else it might be the project's
@@ -699,7 +686,7 @@ function readServers(file: string, mayBeFlat: boolean): Json {
   return servers;
 }
 
-function problemWith(config: unknown): string | undefined {
+function problemWithConfig(config: unknown): string | undefined {
   if (!isObject(config)) return 'its entry is not an object';
   const { type = 'stdio', url, command, args = [], env = {}, cwd = '' } = config;
   const isText = (value: unknown) => typeof value === 'string' && !value.includes('\0');
@@ -759,10 +746,11 @@ export interface ManagerOptions extends ConnectionOptions {
   cwd?: string;
 }
 
-/** Pending is a server that nobody has approved. */
-type State = { state: 'connecting' | 'connected' | 'pending' | 'failed' | 'closed'; reason?: string; startMs?: number };
-type Server = State & {
+type Server = {
   entry: ServerEntry;
+  state: 'connecting' | 'connected' | 'pending' | 'failed' | 'closed'; // pending: nobody has approved it
+  reason?: string;
+  startMs?: number;
   connection?: McpConnection;
   tools: Tool[];
   listing?: Promise<void>;
@@ -770,7 +758,6 @@ type Server = State & {
 };
 export type ServerStatus = ReturnType<McpManager['status']>[number];
 
-const CONCURRENCY = 32;
 const REFRESH_DELAY_MS = 100;
 
 export class McpManager {
@@ -780,51 +767,52 @@ export class McpManager {
   private table = new Map<string, { server: Server; tool: Tool }>();
   private loading?: Promise<void>;
 
-  constructor(options: ManagerOptions = {}) {
-    this.options = options;
-  }
+  constructor(options: ManagerOptions = {}) { this.options = options; }
 
   /** Connects to all configured servers, once, however often and from wherever it is called. */
-  loadAndConnect(): Promise<void> {
-    return (this.loading ??= this.connectAll());
-  }
+  loadAndConnect(): Promise<void> { return (this.loading ??= this.connectAll()); }
 
   private async connectAll(): Promise<void> {
-    const { home = homedir(), cwd = process.cwd(), concurrency = CONCURRENCY } = this.options;
+    const { home = homedir(), cwd = process.cwd(), concurrency = 32 } = this.options;
     this.warnings.length = 0;
-    const entries = loadEntries(home, cwd, (problem) => this.warn(problem));
+    const entries = loadEntries(home, cwd, (problem) => {
+      this.warnings.push(problem);
+      this.options.onWarning?.(problem);
+    });
     this.servers = new Map([...entries].map(([name, entry]) => [name, { entry, state: 'connecting', tools: [] }]));
     const queue = this.servers.values(); // one queue, and several workers who empty it
     const work = async () => {
       for (const server of queue) await this.connectOne(server);
     };
-    await Promise.all(Array.from({ length: Math.max(1, Math.min(concurrency, entries.size)) }, work));
+    await Promise.all(Array.from({ length: Math.max(1, Math.min(concurrency, entries.size)) || 1 }, work));
   }
 
   private async connectOne(server: Server): Promise<void> {
     const { entry } = server;
     const { approve = (asked) => asked.scope === 'user', handlers = {} } = this.options;
-    const set = (state: State['state'], reason?: string) => {
+    const set = (state: Server['state'], reason?: string) => {
       if (server.state !== 'closed') Object.assign(server, { state, reason });
     };
     try {
-      if (server.state === 'closed') return; // disconnectAll was faster
-      const problem = this.problemWithName(entry.name) ?? problemWith(entry.config);
+      if (server.state === 'closed') return; // disconnectAll came while it was in the queue
+      const problem = this.problemWithName(entry.name) ?? problemWithConfig(entry.config);
       if (problem) throw configError(entry, problem);
       const isApproved = (await approve(structuredClone(entry))) === true; // a copy: what was shown is what starts
       if (!isApproved) return set('pending', `${entry.file} asks to start it, and nobody has approved that`);
-      if (server.state !== 'connecting') return; // again
+      if (server.state !== 'connecting') return; // or while somebody was asked
       const startedAt = now();
       const changed = 'notifications/tools/list_changed';
       const connection = new McpConnection(entry.name, fillIn(entry), {
         ...this.options,
         handlers: { ...handlers, [changed]: (...told) => (this.refreshSoon(server), handlers[changed]?.(...told)) },
-        onClosed: (why) => (set('failed', why.message), tell(this.options.onClosed, why)),
+        onClosed: (why) => (set('failed', why.message), this.options.onClosed?.(why)),
       });
       server.connection = connection;
       await connection.connect();
       await connection.initialize();
-      await this.list(server);
+      const first = this.list(server);
+      server.listing = first.catch(() => {});
+      await first;
       server.startMs = Math.round(now() - startedAt);
       if (server.state === 'connecting') set('connected'); // else it died with its last word
     } catch (error) {
@@ -835,26 +823,25 @@ export class McpManager {
 
   /** A name must not be a path, nor lead to the labels of a server that was named before. */
   private problemWithName(name: string): string | undefined {
-    if (!/^[^/\\\x00-\x1f\x7f-\x9f]{1,128}$/.test(name)) return 'this is not fit for a name';
+    if (!PRINTABLE.test(name) || /[/\\]/.test(name) || name.length > 128) return 'this is not fit for a name';
     const first = [...this.servers.keys()].find((other) => serverPrefix(other) === serverPrefix(name));
     return first === name ? undefined : `its tools would be called like those of ${excerpt(first)}`;
   }
 
-  /** Lists are read one after the other, so that an old one that comes late cannot replace a newer. */
-  private list(server: Server): Promise<void> {
-    const before = server.listing ?? Promise.resolve();
-    return (server.listing = before.catch(() => {}).then(async () => {
-      server.tools = await server.connection!.listTools();
-      this.index();
-    }));
+  private async list(server: Server): Promise<void> {
+    server.tools = await server.connection!.listTools();
+    this.index();
   }
 
-  /** Servers may announce many changes at once, or one in answer to every look: look once, and not at once. */
+  /** Servers may announce many changes at once, or one in answer to every look. So look a little later, and only
+   *  when the look before is over: a list that comes late must not replace a newer one. */
   private refreshSoon(server: Server): void {
-    if (!server.connection?.server) return; // before the handshake nothing may be asked
-    server.refresh ??= setTimeout(() => {
-      server.refresh = undefined;
-      this.list(server).catch((error) => server.state === 'connected' && this.warn(textOf(error)));
+    const { connection } = server;
+    if (!connection?.server) return; // before the handshake nothing may be asked
+    server.refresh ??= setTimeout(async () => {
+      await server.listing;
+      server.refresh = undefined; // what is announced from now on needs another look
+      server.listing = this.list(server).catch((error) => connection.warn('refresh', textOf(error)));
     }, REFRESH_DELAY_MS).unref();
   }
 
@@ -870,15 +857,16 @@ export class McpManager {
   }
 
   getToolDefinitions() {
-    return [...this.table].map(([name, { server, tool }]) => {
-      const { description = '', inputSchema } = tool;
-      return { name, description, inputSchema, server: server.entry.name, tool };
-    });
+    return [...this.table].map(([name, { server, tool }]) => ({
+      name,
+      description: tool.description ?? '',
+      inputSchema: tool.inputSchema,
+      server: server.entry.name,
+      tool,
+    }));
   }
 
-  isMcpTool(name: string): boolean {
-    return this.table.has(name);
-  }
+  isMcpTool(name: string): boolean { return this.table.has(name); }
 
   async callTool(prefixedName: string, args?: Json, options?: CallOptions): Promise<ToolResult> {
     const row = this.table.get(prefixedName);
@@ -890,7 +878,7 @@ export class McpManager {
     return [...this.servers.values()].map(({ entry, state, reason, startMs, tools, connection }) => {
       const { config, ...origin } = entry;
       const warnings = [...(connection?.warnings.values() ?? [])];
-      return { ...origin, state, reason, startMs, tools: tools.length, ...connection?.server, warnings };
+      return { ...connection?.server, ...origin, state, reason, startMs, tools: tools.length, warnings };
     });
   }
 
@@ -901,10 +889,5 @@ export class McpManager {
     const servers = [...this.servers.values()];
     for (const server of servers) Object.assign(server, { state: 'closed', reason: undefined });
     await Promise.all(servers.map((server) => server.connection?.close()));
-  }
-
-  private warn(problem: string): void {
-    this.warnings.push(problem);
-    tell(this.options.onWarning, problem);
   }
 }

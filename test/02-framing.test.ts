@@ -81,6 +81,8 @@ test('a line as long as the limit passes, a longer one does not', async () => {
   const { connection } = await connect(habit(), { maxLineBytes: 300_000 });
   assert.equal(textOf(await connection.request(...call('big', { bytes: 200_000 }))).length, 200_000);
   assert.equal((await rejection(connection.request(...call('big', { bytes: 600_000 })))).kind, 'limit');
+  const strict = await connect(habit(), { maxLineBytes: 1000 });
+  assert.equal((await rejection(strict.connection.request(...call('big', { bytes: 2000 })))).kind, 'limit');
 });
 
 test('B5: a message nested 100,000 levels deep is refused; brackets inside strings do not count', async () => {

@@ -67,9 +67,7 @@ test('B10: the refused server is gone, though it ignores the end of its stdin', 
 
 test('odd extras in the answer are left out, not fatal', async () => {
   const { connection } = await open(answering({ protocolVersion: '2025-06-18', capabilities: 'all', serverInfo: 7, instructions: { a: 1 }, extra: true }));
-  assert.deepEqual({ ...connection.server }, {
-    protocolVersion: '2025-06-18', capabilities: undefined, serverInfo: undefined, instructions: undefined,
-  });
+  assert.deepEqual(connection.server, { protocolVersion: '2025-06-18' });
 });
 
 test('a server that refuses to shake hands is an RpcError with its reason', async () => {
@@ -127,4 +125,17 @@ test('a type for which there is no transport is named, with those there are', as
     const error = await rejection(new McpConnection('demo', { type, url: 'http://127.0.0.1' }).connect());
     assert.match(error.message, new RegExp(`"demo" is of type "${type}", but we have transports only for stdio`));
   }
+});
+
+test('a server that asks much and never reads does not keep the handshake waiting', async () => {
+  const server = `
+    process.stdin.once('data', () => {
+      process.stdin.pause();
+      const question = JSON.stringify({ jsonrpc: '2.0', id: 'q', method: 'x'.repeat(1000) }) + '\\n';
+      for (let i = 0; i < 900; i++) process.stdout.write(question);
+      process.stdout.write('{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}\\n');
+      setInterval(() => {}, 1e9);
+    });`;
+  const { connection } = await connect({ command: process.execPath, args: ['-e', server] });
+  assert.equal((await connection.initialize()).protocolVersion, '2025-11-25');
 });

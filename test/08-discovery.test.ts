@@ -94,3 +94,9 @@ test('a server that declared no tools is not asked for any', async () => {
   const { connection } = await open(habit('no-tools')); // exits when asked
   assert.deepEqual(await connection.listTools(), []);
 });
+
+test('odd tools are named on whatever page they are', async () => {
+  const { connection, warnings } = await open(habit('odd-pages'));
+  assert.deepEqual(names(await connection.listTools()), ['one', 'two']);
+  assert.match(warnings.join(), /leave out: 1: it is not an object; 2: it is not an object$/);
+});

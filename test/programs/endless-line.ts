@@ -1,6 +1,6 @@
 // Prints how a server that never ends its line is refused, and by how much this process grew.
 
-import { McpConnection } from '../../mcp.ts';
+import { McpConnection } from '../subject.ts';
 import { habit } from '../helpers.ts';
 
 const connection = new McpConnection('demo', habit('endless-line'), { maxLineBytes: 10 * 2 ** 20 });

@@ -1,6 +1,6 @@
 // Starts thirty servers with few file descriptors, and tells how that went.
 
-import { McpConnection } from '../../mcp.ts';
+import { McpConnection } from '../subject.ts';
 import { habit } from '../helpers.ts';
 
 const connections = Array.from({ length: 30 }, (_, n) => new McpConnection(`s${n}`, habit()));

@@ -1,6 +1,6 @@
 // Connects, calls and closes with long limits, and tells which resources are left and how long it lived.
 
-import { McpConnection } from '../../mcp.ts';
+import { McpConnection } from '../subject.ts';
 import { habit } from '../helpers.ts';
 
 const connection = new McpConnection('demo', habit(), { handshakeTimeoutMs: 120_000, callTimeoutMs: 120_000 });
