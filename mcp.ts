@@ -120,14 +120,8 @@ export class StdioTransport implements Transport {
     await lastWrite;
     await new Promise<void>((done) => process.nextTick(done));
     this.nextWrite = undefined;
-    while (this.outbox.length > 0) await new Promise((done) => this.child.stdin.write(this.takeOutbox(), done));
-  }
-
-  private takeOutbox(): string {
-    let [lines, size] = [0, 0]; // at least one line, but not more than a string can hold
-    while (lines < this.outbox.length && size < WRITE_SIZE) size += this.outbox[lines++]!.length;
-    // Legal in JSON, but the line readers of some servers (readline in Node 24) break lines at these two.
-    return this.outbox.splice(0, lines).join('').replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
+    const lines = this.outbox.splice(0); // what comes from now on is the next write's
+    while (lines.length > 0) await new Promise((done) => this.child.stdin.write(takeText(lines), done));
   }
 
   /** Only LF ends a message. No character of UTF-8 contains that byte, so whole lines can be decoded at once. */
@@ -162,7 +156,7 @@ export class StdioTransport implements Transport {
   /** End of input, then SIGTERM, then SIGKILL to the whole group. Most servers leave at the first word. */
   private async sayGoodbye(): Promise<void> {
     if (!this.child?.pid || !living.has(this.child)) return; // it never ran, or is gone
-    this.child.stdin.end(this.takeOutbox());
+    this.child.stdin.end(takeText(this.outbox));
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       if (await exitsWithin(GOODBYE_STEP_MS, this.child)) break;
       signalGroup(this.child, signal);
@@ -213,8 +207,8 @@ export class StdioTransport implements Transport {
     const words = this.stderrTail.trim().split('\n').slice(-5).join('\n  ');
     const [env, mentioned] = [this.childEnv(), new Set(words.split(/\W+/))];
     const withheld = Object.keys(process.env).filter((name) => mentioned.has(name) && !Object.hasOwn(env, name));
-    const hint = withheld.map((name) => `\n  (We did not pass on ${name}. To do so: "env": { "${name}": "\${${name}}" })`);
-    return words && ` Its last words:\n  ${words}${hint.join('')}`;
+    const hints = withheld.map((name) => `\n  (${name} was not passed on. To do so: "env": {"${name}": "\${${name}}"})`);
+    return words && ` Its last words:\n  ${words}${hints.join('')}`;
   }
 
   private childEnv(): NodeJS.ProcessEnv {
@@ -222,6 +216,13 @@ export class StdioTransport implements Transport {
     const safe = Object.entries(process.env).filter(([name, value]) => SAFE_ENV.test(name) && !value?.startsWith('()'));
     return { ...Object.fromEntries(safe), ...this.config.env };
   }
+}
+
+function takeText(lines: string[]): string {
+  let [count, size] = [0, 0]; // at least one line, but not more than a string can hold
+  while (count < lines.length && size < WRITE_SIZE) size += lines[count++]!.length;
+  // Legal in JSON, but the line readers of some servers (readline in Node 24) break lines at these two.
+  return lines.splice(0, count).join('').replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
 }
 
 /** JSON.parse needs ten seconds and gigabytes for a line of 64 million brackets, so count before parsing. */
@@ -518,7 +519,8 @@ export class McpConnection {
   private async serve(method: string, params: Json, id: Id | null = null): Promise<void> {
     const handler = this.handlers.get(method);
     const isRequest = id !== null;
-    if (isRequest && this.unanswered >= MAX_UNANSWERED) return this.warn('flood', 'asks faster than it reads our answers');
+    const isFlood = isRequest && this.unanswered >= MAX_UNANSWERED;
+    if (isFlood) return this.warn('flood', 'asks faster than it reads our answers');
     if (isRequest) this.unanswered++;
     try {
       if (isRequest && !handler) throw new RpcError(-32601, `Method not found: ${method}`);

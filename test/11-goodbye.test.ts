@@ -14,7 +14,7 @@ async function pidOf(connection: Awaited<ReturnType<typeof open>>['connection'])
 
 test('a polite server leaves when its stdin ends, and close() waits for that', async () => {
   const file = join(folder(), 'left');
-  const { connection } = await open(habit('leaves-late', file)); // takes 0.6 s to tidy up
+  const { connection } = await open(habit('leaves-late', file)); // closes its stdout, then takes its time
   const pid = await pidOf(connection);
   await connection.close();
   assert.ok(!isRunning(pid));

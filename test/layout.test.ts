@@ -1,10 +1,11 @@
 // The promises about the repository itself.
 
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { root } from './helpers.ts';
 
 const read = (...path: string[]) => readFileSync(join(root, ...path), 'utf8');
@@ -56,4 +57,17 @@ test('the README tells how long mcp.ts is', () => {
   const lines = read('mcp.ts').trimEnd().split('\n').length;
   const told = /mcp\.ts`? has (\d+) lines/.exec(read('README.md'))?.[1];
   assert.equal(Number(told), lines);
+});
+
+test('every program in the README runs, and prints what its comments say', async () => {
+  const programs = [...read('README.md').matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, text]) => text!);
+  assert.equal(programs.length, 3);
+  mkdirSync(join(root, '.cache', 'readme'), { recursive: true });
+  for (const [n, text] of programs.entries()) {
+    const file = join(root, '.cache', 'readme', `${n}.ts`);
+    writeFileSync(file, text.replace("'./mcp.ts'", "'../../mcp.ts'"));
+    const env = { ...process.env, HOME: dirname(file), USERPROFILE: dirname(file) }; // not the servers of whoever runs this
+    const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', file], { cwd: root, env });
+    for (const [, said] of text.matchAll(/console\.log.* \/\/ (.*)$/gm)) assert.ok(stdout.includes(said!), stdout);
+  }
 });
