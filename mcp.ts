@@ -851,7 +851,7 @@ export class McpManager {
   private index(): void {
     this.table = new Map();
     for (const server of this.servers.values())
-      for (const tool of server.state === 'closed' ? [] : server.tools) {
+      for (const tool of server.tools) {
         const label = toolLabel(server.entry.name, tool.name);
         if (!this.table.has(label)) this.table.set(label, { server, tool });
         else server.connection!.warn('label', `has a tool that we leave out: another is called ${label}`);

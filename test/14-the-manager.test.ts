@@ -83,6 +83,13 @@ test('bad servers of every kind have a state and a reason, and the good one work
   assert.equal((await manager.callTool('mcp__good__add', { a: 1, b: 1 })).text, '2');
 });
 
+test('a server that fails after its handshake is ended as well', async () => {
+  const file = join(folder(), 'pid');
+  const { state } = await manage({ loops: habit('repeats-its-cursor', file) });
+  assert.equal(state('loops').state, 'failed');
+  await until(() => !isRunning(pidsIn(file)[0]!));
+});
+
 test('fault 19: servers start side by side', async () => {
   const meeting = folder(); // each answers only when all ten are there
   const names = Array.from({ length: 10 }, (_, n) => `s${n}`);
