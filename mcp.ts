@@ -330,7 +330,6 @@ type Waiter = {
 
 export const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 const CLIENT_INFO = { name: 'mcp-by-hand', version: '0.1.0' };
-const PRINTABLE = /^[^\x00-\x1f\x7f-\x9f]{1,256}$/;
 const MAX_PAGES = 1000;
 const MAX_UNANSWERED = 1000;
 const MAX_TIMER_MS = 2 ** 31 - 1; // a longer setTimeout fires at once
@@ -609,10 +608,14 @@ async function shakeHands(connection: McpConnection): Promise<ServerDescription>
   };
 }
 
+function isPrintable(name: string, maxLength: number): boolean {
+  return name !== '' && name.length <= maxLength && !/[\x00-\x1f\x7f-\x9f]/.test(name);
+}
+
 function problemWithTool(tool: unknown): string | undefined {
   if (!isObject(tool)) return 'it is not an object';
   const { name, description, inputSchema } = tool;
-  if (typeof name !== 'string' || !PRINTABLE.test(name)) return 'its name is not 1 to 256 printable characters';
+  if (typeof name !== 'string' || !isPrintable(name, 256)) return 'its name is not 1 to 256 printable characters';
   if (typeof (description ?? '') !== 'string') return 'its description is not text';
   return isObject(inputSchema ?? {}) ? undefined : 'its inputSchema is not an object';
 }
@@ -825,7 +828,7 @@ export class McpManager {
 
   /** A name must not be a path, nor lead to the labels of a server that was named before. */
   private problemWithName(name: string): string | undefined {
-    if (!PRINTABLE.test(name) || /[/\\]/.test(name) || name.length > 128) return 'this is not fit for a name';
+    if (!isPrintable(name, 128) || /[/\\]/.test(name)) return 'this is not fit for a name';
     const first = [...this.servers.keys()].find((other) => serverPrefix(other) === serverPrefix(name));
     return first === name ? undefined : `its tools would be called like those of ${excerpt(first)}`;
   }
