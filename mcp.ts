@@ -315,7 +315,13 @@ export interface ConnectionOptions {
   onWarning?: (warning: string) => void;
   onClosed?: (why: Error) => void;
 }
-export type ServerDescription = Json & { protocolVersion: string; capabilities?: Json; serverInfo?: Json };
+/** What a server says of itself in the handshake. Without `capabilities` it has not said what it can do. */
+export type ServerDescription = {
+  protocolVersion: string;
+  capabilities?: Json;
+  serverInfo?: Json;
+  instructions?: string;
+};
 export type Tool = Json & { name: string; description?: string; inputSchema: Json };
 export type ToolResult = { text: string; content: unknown[]; isError: boolean; structuredContent?: unknown };
 
