@@ -173,13 +173,13 @@ export class StdioTransport implements Transport {
     }, 250).unref();
   }
 
-  private end(kind: ErrorKind = 'closed', how = this.howItEnded()): void {
+  private end(kind: ErrorKind = 'closed', how?: string): void {
     if (!living.delete(this.child)) return; // the end is told once
     signalGroup(this.child, 'SIGKILL'); // whatever it started and left behind
     for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream?.destroy();
     this.child.unref();
     this.unread = [];
-    this.events.closed(new McpError(kind, `${this.who} ${how}`));
+    this.events.closed(new McpError(kind, `${this.who} ${how ?? this.howItEnded()}`));
   }
 
   private endTooLong(): void {
@@ -205,10 +205,11 @@ export class StdioTransport implements Transport {
 
   lastWords(): string {
     const words = this.stderrTail.trim().split('\n').slice(-5).join('\n  ');
+    if (words === '') return '';
     const [env, mentioned] = [this.childEnv(), new Set(words.split(/\W+/))];
     const withheld = Object.keys(process.env).filter((name) => mentioned.has(name) && !Object.hasOwn(env, name));
     const hints = withheld.map((name) => `\n  (${name} was not passed on. To do so: "env": {"${name}": "\${${name}}"})`);
-    return words && ` Its last words:\n  ${words}${hints.join('')}`;
+    return ` Its last words:\n  ${words}${hints.join('')}`;
   }
 
   private childEnv(): NodeJS.ProcessEnv {
@@ -856,7 +857,8 @@ export class McpManager {
     }, REFRESH_DELAY_MS).unref();
   }
 
-  /** Rebuilds the table from what is known, in the order of the files, whoever was the first to connect. */
+  /** Rebuilds the table in the order of the files, whoever was the first to connect. A server that died keeps its
+   *  rows: a call to one tells why it died. */
   private index(): void {
     this.table = new Map();
     for (const server of this.servers.values())

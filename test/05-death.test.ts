@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { promisify } from 'node:util';
-import { cleanUp, connect, folder, habit, isRunning, later, open, pidsIn, rejection, root, until } from './helpers.ts';
+import { allGone, cleanUp, connect, folder, habit, isRunning, later, open, pidOf, rejection, root, until } from './helpers.ts';
 import { McpConnection, McpError } from './subject.ts';
 
 afterEach(cleanUp);
@@ -37,7 +37,7 @@ test('fault 2: a server that exits at once never takes us with it, thirty times'
 
 test('writing to a server that has died under us is an error of that call, no crash', async () => {
   const { connection } = await open(habit(), patient);
-  const { pid } = JSON.parse((await connection.callTool('where')).text);
+  const pid = await pidOf(connection);
   process.kill(pid, 'SIGKILL');
   const errors = await Promise.all(Array.from({ length: 100 }, () => rejection(connection.request('ping'))));
   assert.ok(errors.every((error) => error.message.includes('was ended by SIGKILL')), `${errors[0]}`);
@@ -75,14 +75,14 @@ test('death right after the handshake', async () => {
 
 test('fault 4: a server that closes its stdout can never answer: its calls fail, and it is ended', async () => {
   const { connection } = await open(habit('closes-stdout'), patient);
-  const { pid } = JSON.parse((await connection.callTool('where')).text);
+  const pid = await pidOf(connection);
   assert.match((await rejection(connection.callTool('echo'))).message, /closed its pipes but did not exit/);
   await until(() => !isRunning(pid));
 });
 
 test('a server that closes its stdin can never hear us: calls fail, and it is ended', async () => {
   const { connection } = await open(habit('closes-stdin'), patient);
-  const { pid } = JSON.parse((await connection.callTool('where')).text);
+  const pid = await pidOf(connection);
   assert.equal((await connection.callTool('echo')).text, 'deaf now');
   const sending = setInterval(() => connection.notify('notifications/hello').catch(() => {}), 10); // finds out by EPIPE
   later(() => clearInterval(sending));
@@ -94,7 +94,7 @@ test('a grandchild that holds the pipes open does not hide the death, and dies t
   const file = join(folder(), 'pids');
   const { connection } = await open(habit('leaves-a-child', file), patient);
   assert.match((await rejection(connection.callTool('echo'))).message, /exited with code 5/);
-  await until(() => pidsIn(file).every((pid) => !isRunning(pid)));
+  await allGone(file);
 });
 
 test('B12: a flood on stderr blocks nobody; only its last lines are kept', async () => {

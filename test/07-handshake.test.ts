@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { cleanUp, connect, folder, habit, isRunning, later, open, pidsIn, rejection, until } from './helpers.ts';
+import { allGone, cleanUp, connect, folder, habit, later, open, rejection } from './helpers.ts';
 import { McpConnection, McpError, REVISIONS, RpcError } from './subject.ts';
 
 afterEach(cleanUp);
@@ -61,8 +61,7 @@ test('B10: the refused server is gone, though it ignores the end of its stdin', 
     process.stdin.once('data', () => console.log('{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"1999-01-01"}}'));`;
   const { connection } = await connect({ command: process.execPath, args: ['-e', server, file] });
   await rejection(connection.initialize());
-  const [pid] = pidsIn(file);
-  await until(() => !isRunning(pid!));
+  await allGone(file);
 });
 
 test('odd extras in the answer are left out, not fatal', async () => {

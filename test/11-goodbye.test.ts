@@ -4,13 +4,9 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { cleanUp, folder, habit, isRunning, open, pidsIn, run, until } from './helpers.ts';
+import { allGone, cleanUp, folder, habit, isRunning, open, pidOf, pidsIn, run, until } from './helpers.ts';
 
 afterEach(cleanUp);
-
-async function pidOf(connection: Awaited<ReturnType<typeof open>>['connection']): Promise<number> {
-  return JSON.parse((await connection.callTool('where')).text).pid;
-}
 
 test('a polite server leaves when its stdin ends, and close() waits for that', async () => {
   const file = join(folder(), 'left');
@@ -35,7 +31,7 @@ test('fault 14, B11: one that ignores that too is ended, and so is the child it 
   const { connection } = await open(habit('stubborn', file));
   await until(() => pidsIn(file).length === 2);
   await connection.close();
-  await until(() => pidsIn(file).every((pid) => !isRunning(pid)));
+  await allGone(file);
 });
 
 test('what was sent just before the goodbye arrives', async () => {
@@ -53,7 +49,7 @@ for (const ending of ['normal-exit', 'exception', 'rejection', 'while-connecting
     const { code, output } = await run('with-server.ts', [ending, file]).ended;
     assert.equal(code === 0, ending === 'normal-exit' || ending === 'while-connecting', output);
     assert.equal(pidsIn(file).length, 2, output);
-    await until(() => pidsIn(file).every((pid) => !isRunning(pid)));
+    await allGone(file);
   });
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const)
@@ -63,7 +59,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const)
     await until(() => seen.output.includes('ready'));
     child.kill(signal);
     assert.equal((await ended).signal, signal);
-    await until(() => pidsIn(file).every((pid) => !isRunning(pid)));
+    await allGone(file);
   });
 
 test('a program with its own plan for SIGINT keeps it, and its servers', async () => {
@@ -75,7 +71,7 @@ test('a program with its own plan for SIGINT keeps it, and its servers', async (
   assert.ok(pidsIn(file).every(isRunning));
   child.kill('SIGTERM');
   assert.equal((await ended).signal, 'SIGTERM');
-  await until(() => pidsIn(file).every((pid) => !isRunning(pid)));
+  await allGone(file);
 });
 
 test('a plan that was made with `once`, before us, is carried out to its end', async () => {
@@ -86,7 +82,7 @@ test('a plan that was made with `once`, before us, is carried out to its end', a
   const { code, output } = await ended;
   assert.equal(code, 7, output);
   assert.match(output, /saved/);
-  await until(() => pidsIn(file).every((pid) => !isRunning(pid)));
+  await allGone(file);
 });
 
 test('beside a library that acts only when it is alone, SIGINT still ends the program, and its server sees its stdin end', async () => {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { cleanUp, folder, goodServer, habit, isRunning, pause, pidsIn, rejection, until } from './helpers.ts';
+import { allGone, cleanUp, folder, goodServer, habit, pause, pidsIn, rejection, until } from './helpers.ts';
 import { manage, prepare } from './manage.ts';
 
 afterEach(cleanUp);
@@ -87,7 +87,7 @@ test('a server that fails after its handshake is ended as well', async () => {
   const file = join(folder(), 'pid');
   const { state } = await manage({ loops: habit('repeats-its-cursor', file) });
   assert.equal(state('loops').state, 'failed');
-  await until(() => !isRunning(pidsIn(file)[0]!));
+  await allGone(file);
 });
 
 test('fault 19: servers start side by side', async () => {
@@ -142,7 +142,7 @@ test('fault 21: closing during the start leaves nothing running', async () => {
   const loading = manager.loadAndConnect();
   await until(() => pidsIn(file).length === 2);
   await manager.disconnectAll();
-  await until(() => pidsIn(file).every((pid) => !isRunning(pid)));
+  await allGone(file);
   await loading;
   assert.deepEqual(manager.status().map(({ state }) => state), ['closed', 'closed']);
 });

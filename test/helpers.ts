@@ -4,11 +4,11 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type * as mcp from '../mcp.ts';
+import { root } from './on-demand.ts';
 import { McpConnection } from './subject.ts';
 
-export const root = fileURLToPath(new URL('..', import.meta.url));
+export { root };
 export const goodServer = join(root, 'fixtures', 'server.mjs');
 
 /** The configuration of a server with one bad habit; `good` is the one without. */
@@ -89,6 +89,18 @@ export function isRunning(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** Waits until the processes that wrote their pids into a file are gone. A file without any is a mistake of the test. */
+export async function allGone(file: string): Promise<void> {
+  const pids = pidsIn(file);
+  if (pids.length === 0) throw new Error(`no process has written its pid into ${file}`);
+  await until(() => pids.every((pid) => !isRunning(pid)), `the end of ${pids}`);
+}
+
+/** The process behind a connection to fixtures/habits.mjs. */
+export async function pidOf(connection: mcp.McpConnection): Promise<number> {
+  return JSON.parse((await connection.callTool('where')).text).pid;
 }
 
 /** Runs a program of test/programs/ in a process of its own. */

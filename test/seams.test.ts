@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import type { Layer, Message, Transport, TransportEvents } from '../mcp.ts';
-import { cleanUp, connect, habit, isRunning, later, open, rejection } from './helpers.ts';
+import { cleanUp, connect, habit, isRunning, later, open, pidOf, rejection } from './helpers.ts';
 import { McpConnection } from './subject.ts';
 
 afterEach(cleanUp);
@@ -100,7 +100,7 @@ test('an onClosed that throws does not leave the server running', async () => {
     throw new Error('my mistake');
   };
   const { connection } = await open(habit(), { onClosed });
-  const { pid } = JSON.parse((await connection.callTool('where')).text);
+  const pid = await pidOf(connection);
   assert.match((await rejection(connection.close())).message, /my mistake/);
   assert.ok(!isRunning(pid));
 });

@@ -24,7 +24,7 @@ function server(name: string, ...args: string[]) {
   return { command: process.execPath, args: [join(home, file), ...args] };
 }
 
-/** Every server is ended by its stdin alone: its process is gone when close() returns. */
+/** Its process is gone when close() returns. */
 async function closes(connection: Awaited<ReturnType<typeof open>>['connection']): Promise<void> {
   const { pid } = (connection as any).transport.child;
   assert.ok(isRunning(pid));
