@@ -19,7 +19,7 @@ export type Id = number | string;
 /** A request has `method` and `id`, a notification only `method`, an answer `id` and either `result` or `error`. */
 export type Message = { jsonrpc: '2.0'; id?: Id; method?: string; params?: Json; result?: unknown; error?: Json };
 
-const isObject = (value: unknown): value is Json =>
+export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const asObject = (value: unknown): Json => (isObject(value) ? value : {});
 const now = () => process.uptime() * 1000; // unlike Date.now() it never jumps
@@ -58,7 +58,7 @@ const LF = 0x0a;
 const MAX_DEPTH = 500;
 const WRITE_SIZE = 2 ** 20;
 const GOODBYE_STEP_MS = 1000;
-// A server gets these of our variables and those that its `env` names, never a key that happens to lie around.
+// A child gets these of our variables (and a server those that its `env` names), never a key that lies around.
 const SAFE_ENV = process.platform === 'win32'
   ? /^((LOCAL)?APPDATA|COMSPEC|HOME(DRIVE|PATH)|PATH(EXT)?|PROCESSOR_\w+|PROGRAM\w+|SYSTEM(DRIVE|ROOT)|TE?MP|USER\w+)$/i
   : /^(HOME|LOGNAME|PATH|SHELL|TERM|USER|LANG|LC_\w+|TMPDIR|TZ)$/;
@@ -212,11 +212,13 @@ export class StdioTransport implements Transport {
     return ` Its last words:\n  ${words}${hints.join('')}`;
   }
 
-  private childEnv(): NodeJS.ProcessEnv {
-    // A value that begins with () is a shell function: the way in of an old attack.
-    const safe = Object.entries(process.env).filter(([name, value]) => SAFE_ENV.test(name) && !value?.startsWith('()'));
-    return { ...Object.fromEntries(safe), ...this.config.env };
-  }
+  private childEnv(): NodeJS.ProcessEnv { return { ...safeEnv(), ...this.config.env }; }
+}
+
+export function safeEnv(): NodeJS.ProcessEnv {
+  // A value that begins with () is a shell function: the way in of an old attack.
+  const safe = Object.entries(process.env).filter(([name, value]) => SAFE_ENV.test(name) && !value?.startsWith('()'));
+  return Object.fromEntries(safe);
 }
 
 function takeText(lines: string[]): string {
@@ -336,7 +338,8 @@ type Waiter = {
 };
 
 export const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
-const CLIENT_INFO = { name: 'mcp-by-hand', version: '0.1.0' };
+export const VERSION = '0.1.0';
+const CLIENT_INFO = { name: 'mcp-by-hand', version: VERSION };
 const MAX_PAGES = 1000;
 const MAX_UNANSWERED = 1000;
 const MAX_TIMER_MS = 2 ** 31 - 1; // a longer setTimeout fires at once
@@ -679,8 +682,17 @@ export function loadEntries(home: string, cwd: string, report: (problem: string)
 
 /** In a settings file only `mcpServers` counts, for it holds much else; .mcp.json may also be the bare mapping. */
 function readServers(file: string, mayBeFlat: boolean): Json {
+  const root = readJsonFile(file) ?? {};
+  const flat = () => Object.fromEntries(Object.entries(root).filter(([, value]) => isObject(value)));
+  const servers = Object.hasOwn(root, 'mcpServers') ? root.mcpServers : mayBeFlat ? flat() : {};
+  if (!isObject(servers)) throw new Error('its "mcpServers" is not an object');
+  return servers;
+}
+
+/** The object in a file that a person wrote; nothing if there is no such file. */
+export function readJsonFile(file: string): Json | undefined {
   const stat = statSync(file, { throwIfNoEntry: false });
-  if (!stat) return {};
+  if (!stat) return undefined;
   if (!stat.isFile()) throw new Error('it is not a file'); // a FIFO would keep us waiting, /dev/zero has no end
   if (stat.size === 0) throw new Error('it is empty'); // so say the files of /proc, and some of them never end
   if (stat.size > MAX_CONFIG_BYTES) throw new Error(`it has more than ${MAX_CONFIG_BYTES} bytes`);
@@ -692,13 +704,10 @@ function readServers(file: string, mayBeFlat: boolean): Json {
   if (isTooDeep(json)) throw new Error(`it has more than ${MAX_DEPTH} levels`);
   const root: unknown = JSON.parse(json);
   if (!isObject(root)) throw new Error('it holds no JSON object');
-  const flat = () => Object.fromEntries(Object.entries(root).filter(([, value]) => isObject(value)));
-  const servers = Object.hasOwn(root, 'mcpServers') ? root.mcpServers : mayBeFlat ? flat() : {};
-  if (!isObject(servers)) throw new Error('its "mcpServers" is not an object');
-  return servers;
+  return root;
 }
 
-function problemWithConfig(config: unknown): string | undefined {
+export function problemWithConfig(config: unknown): string | undefined {
   if (!isObject(config)) return 'its entry is not an object';
   const { type = 'stdio', url, command, args = [], env = {}, cwd = '' } = config;
   const isText = (value: unknown) => typeof value === 'string' && !value.includes('\0');
@@ -751,8 +760,10 @@ function fit(name: string, allowed: RegExp, length: number): string {
 
 // ─── Many servers ─────────────────────────────────────────────────────────────────────────────────────────────
 
+export type Approval = boolean | 'disabled';
 export interface ManagerOptions extends ConnectionOptions {
-  approve?: (entry: ServerEntry) => boolean | Promise<boolean>; // may it start? By default the user's own may
+  approve?: (entry: ServerEntry) => Approval | Promise<Approval>; // may it start? By default the user's own may
+  load?: (report: (problem: string) => void) => Map<string, ServerEntry>; // instead of the three files
   concurrency?: number; // how many servers start side by side
   home?: string;
   cwd?: string;
@@ -760,7 +771,7 @@ export interface ManagerOptions extends ConnectionOptions {
 
 type Server = {
   entry: ServerEntry;
-  state: 'connecting' | 'connected' | 'pending' | 'failed' | 'closed'; // pending: nobody has approved it
+  state: 'connecting' | 'connected' | 'pending' | 'disabled' | 'failed' | 'closed'; // pending: nobody has approved it
   reason?: string;
   startMs?: number;
   connection?: McpConnection;
@@ -787,7 +798,8 @@ export class McpManager {
   private async connectAll(): Promise<void> {
     const { home = homedir(), cwd = process.cwd(), concurrency = 32 } = this.options;
     this.warnings.length = 0;
-    const entries = loadEntries(home, cwd, (problem) => {
+    const { load = (report) => loadEntries(home, cwd, report) } = this.options;
+    const entries = load((problem) => {
       this.warnings.push(problem);
       this.options.onWarning?.(problem);
     });
@@ -809,8 +821,9 @@ export class McpManager {
       if (server.state === 'closed') return; // disconnectAll came while it was in the queue
       const problem = this.problemWithName(entry.name) ?? problemWithConfig(entry.config);
       if (problem) throw configError(entry, problem);
-      const isApproved = (await approve(structuredClone(entry))) === true; // a copy: what was shown is what starts
-      if (!isApproved) return set('pending', `${entry.file} asks to start it, and nobody has approved that`);
+      const approval = await approve(structuredClone(entry)); // a copy: what was shown is what starts
+      if (approval === 'disabled') return set('disabled');
+      if (approval !== true) return set('pending', `${entry.file} asks to start it, and nobody has approved that`);
       if (server.state !== 'connecting') return; // or while somebody was asked
       const startedAt = now();
       const changed = 'notifications/tools/list_changed';
@@ -831,6 +844,22 @@ export class McpManager {
       void server.connection?.close();
       set('failed', textOf(error));
     }
+  }
+
+  /** Starts a server once more, whatever became of it. */
+  async reconnect(name: string): Promise<void> { await this.connectOne(await this.replace(name, 'connecting')); }
+
+  async disable(name: string): Promise<void> { await this.replace(name, 'disabled'); }
+
+  private async replace(name: string, state: Server['state']): Promise<Server> {
+    const old = this.servers.get(name);
+    if (!old) throw new McpError('config', `no MCP server is called ${excerpt(name)}`);
+    const server: Server = { entry: old.entry, state, tools: [] };
+    old.state = 'closed'; // whatever is still under way with it is of no interest now
+    this.servers.set(name, server);
+    this.index();
+    await old.connection?.close();
+    return server;
   }
 
   /** A name must not be a path, nor lead to the labels of a server that was named before. */

@@ -1,10 +1,11 @@
 // Chapter 14: lazy, side by side; one bad server spoils nothing.
 
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { allGone, cleanUp, folder, goodServer, habit, pause, pidsIn, rejection, until } from './helpers.ts';
+import type { ServerEntry } from '../mcp.ts';
+import { allGone, cleanUp, folder, goodServer, habit, isRunning, pause, pidsIn, rejection, until } from './helpers.ts';
 import { manage, prepare } from './manage.ts';
 
 afterEach(cleanUp);
@@ -272,4 +273,45 @@ test('nobody is asked about servers after everything was closed', async () => {
   });
   await manager.loadAndConnect();
   assert.deepEqual([asked, manager.status().map(({ state }) => state)], [['a'], ['closed', 'closed', 'closed']]);
+});
+
+test('one server can be started again, whatever became of it; the others are not disturbed', async () => {
+  const { manager, state } = await manage({ dies: habit(), other: habit() });
+  const pid = async (name: string) => JSON.parse((await manager.callTool(`mcp__${name}__where`)).text).pid;
+  const [first, other] = [await pid('dies'), await pid('other')];
+  await rejection(manager.callTool('mcp__dies__exit', { code: 3 }));
+  assert.equal(state('dies').state, 'failed');
+  await manager.reconnect('dies');
+  assert.equal(state('dies').state, 'connected');
+  assert.notEqual(await pid('dies'), first);
+  await manager.reconnect('dies'); // also one that is well
+  assert.equal(state('dies').state, 'connected');
+  assert.equal(await pid('other'), other);
+  assert.match((await rejection(manager.reconnect('nobody'))).message, /no MCP server is called "nobody"/);
+});
+
+test('a server that is disabled ends, has no tools, and stays in the list until it is started again', async () => {
+  const { manager, state } = await manage({ s: habit(), t: habit() });
+  const { pid } = JSON.parse((await manager.callTool('mcp__s__where')).text);
+  await manager.disable('s');
+  assert.ok(!isRunning(pid));
+  assert.deepEqual([state('s').state, state('s').reason, manager.isMcpTool('mcp__s__echo')], ['disabled', undefined, false]);
+  assert.ok(manager.isMcpTool('mcp__t__echo'));
+  await manager.reconnect('s');
+  assert.deepEqual([state('s').state, manager.isMcpTool('mcp__s__echo')], ['connected', true]);
+});
+
+test('`approve` can say that a server is switched off: it does not start, and that is not a failure', async () => {
+  const marker = join(folder(), 'marker');
+  const approve = ({ name }: ServerEntry) => (name === 'off' ? 'disabled' as const : true);
+  const { state } = await manage({ off: habit('canary', marker), on: habit() }, undefined, { approve });
+  assert.deepEqual([state('off').state, state('on').state, existsSync(marker)], ['disabled', 'connected', false]);
+});
+
+test('`load` replaces the three files', async () => {
+  const entry = { name: 'mine', config: habit(), file: '--somewhere', scope: 'user' as const };
+  const load = (report: (problem: string) => void) => (report('odd'), new Map([['mine', entry]]));
+  const { manager } = await manage({ fromFile: habit() }, undefined, { load });
+  assert.deepEqual(manager.status().map(({ name, file, state }) => [name, file, state]), [['mine', '--somewhere', 'connected']]);
+  assert.deepEqual(manager.warnings, ['odd']);
 });
