@@ -1,0 +1,296 @@
+// files.ts: read, write and edit. Nothing is overwritten that the model has not seen as it is now.
+
+import { constants, type Stats } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
+import type { ToolOutput } from '../../agent.ts';
+import { walk } from './glob.ts';
+import { distance, nearest } from './nearest.ts';
+import { openFile, replaceFile, type Location, type Roots } from './paths.ts';
+import { imageType, MAX_IMAGE_BASE64 } from './results.ts';
+
+const MAX_LINES = 2000;
+const MAX_PAGE_BYTES = 50 * 1024;
+const MAX_COUNTED_BYTES = 10 * 2 ** 20; // to count the lines of a larger file, only to say how many, takes too long
+const MAX_EDITED_BYTES = 10 * 2 ** 20;
+const CHUNK = 64 * 1024;
+const LF = 10;
+
+/** Files as the model last saw them: read, written or edited in this session. */
+export type Seen = Map<string, { mtimeMs: number; size: number }>;
+export type Desk = { roots: Roots; seen: Seen };
+
+function say(text: string): ToolOutput {
+  return { blocks: [{ type: 'text', text }], isError: false };
+}
+
+// ─── read ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+type ReadArguments = { offset?: number; limit?: number };
+
+export async function read(
+  location: Location, args: ReadArguments, desk: Desk, signal: AbortSignal,
+): Promise<ToolOutput> {
+  const file = await openExisting(location, desk.roots);
+  try {
+    const stats = await file.stat();
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(12), 0, 12, 0);
+    const mimeType = imageType(buffer.subarray(0, bytesRead));
+    const output = mimeType
+      ? await readImage(location, file, stats.size, mimeType)
+      : say(await readText(location, file, stats.size, args, signal));
+    remember(desk.seen, location, stats);
+    return output;
+  } finally {
+    await file.close();
+  }
+}
+
+async function readImage({ shown }: Location, file: FileHandle, size: number, mimeType: string): Promise<ToolOutput> {
+  if ((size * 4) / 3 > MAX_IMAGE_BASE64)
+    throw new Error(`${shown} is an image of ${size} bytes, more than a model can take; make a smaller copy with bash`);
+  const data = (await file.readFile()).toString('base64');
+  return { blocks: [{ type: 'image', mimeType, data }], isError: false };
+}
+
+/** Reads only as far as needed: a file may be larger than our memory. */
+async function readText(
+  { shown }: Location, file: FileHandle, size: number, args: ReadArguments, signal: AbortSignal,
+): Promise<string> {
+  const { offset = 1, limit = MAX_LINES } = args;
+  const page = new Page(offset, Math.min(limit, MAX_LINES));
+  let isWhole = true; // we came to the end
+  for await (const chunk of chunksOf(file, signal)) {
+    if (!page.isFull && chunk.includes(0)) throw new Error(`${shown} is not text (it has NUL bytes); use bash`);
+    page.add(chunk);
+    if (page.isFull && size > MAX_COUNTED_BYTES) {
+      isWhole = false;
+      break;
+    }
+  }
+  const total = isWhole ? page.total() : undefined;
+  if (total === 0) return '(the file is empty)';
+  if (total !== undefined && offset > total) throw new Error(`${shown} has only ${total} lines; give a smaller offset`);
+  if (page.lines.length === 0)
+    throw new Error(`line ${offset} of ${shown} is longer than ${MAX_PAGE_BYTES} bytes. Use bash to see a part of it ` +
+      `(sed -n ${offset}p … | cut -c1-1000), or go on with offset ${offset + 1}.`);
+  return page.lines.join('\n') + footer(offset, offset + page.lines.length - 1, total);
+}
+
+function footer(first: number, last: number, total: number | undefined): string {
+  if (first === 1 && last === total) return '';
+  const range = `lines ${first} to ${last} of ${total ?? 'a file too large to count them'}`;
+  return `\n\n[${range}${last === total ? '' : `; go on with offset ${last + 1}`}]`;
+}
+
+async function* chunksOf(file: FileHandle, signal: AbortSignal): AsyncGenerator<Buffer> {
+  for (;;) {
+    signal.throwIfAborted();
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(CHUNK), 0, CHUNK);
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
+/** Whole lines from a first one on, until there are enough or the page is full. The other lines are only counted. */
+class Page {
+  lines: string[] = [];
+  isFull = false;
+  private first: number;
+  private count: number;
+  private room = MAX_PAGE_BYTES;
+  private number = 1; // of the line that is being read
+  private pieces: Buffer[] = []; // of that line
+  private isBetween = true; // nothing of that line has come yet
+
+  constructor(first: number, count: number) {
+    this.first = first;
+    this.count = count;
+  }
+
+  add(chunk: Buffer): void {
+    for (let start = 0; start < chunk.length; ) {
+      const end = chunk.indexOf(LF, start);
+      this.addPiece(chunk.subarray(start, end === -1 ? chunk.length : end));
+      if (end === -1) return;
+      this.endLine();
+      start = end + 1;
+    }
+  }
+
+  /** How many lines there are, at the end of the file. The last one may lack its line feed. */
+  total(): number {
+    if (!this.isBetween) this.endLine();
+    return this.number - 1;
+  }
+
+  private addPiece(piece: Buffer): void {
+    this.isBetween = false;
+    if (this.isFull || this.number < this.first) return;
+    this.room -= piece.length;
+    this.isFull = this.room < 0; // and this line, which does not fit, is left for the next page
+    this.pieces.push(piece);
+  }
+
+  private endLine(): void {
+    if (!this.isFull && this.number >= this.first) {
+      const line = Buffer.concat(this.pieces).toString();
+      this.lines.push(line.replace(/\r$/, '').replace(this.number === 1 ? /^\ufeff/ : '', ''));
+      this.isFull = this.lines.length === this.count || --this.room < 0;
+    }
+    this.pieces = [];
+    this.number++;
+    this.isBetween = true;
+  }
+}
+
+// ─── write ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+type WriteArguments = { content: string };
+
+export async function write(location: Location, { content }: WriteArguments, { seen }: Desk): Promise<ToolOutput> {
+  mustBeInside(location);
+  const before = await statExisting(location);
+  if (before) mustBeSeen(seen, location, before);
+  remember(seen, location, await replaceFile(location, content, before && before.mode & 0o777));
+  const lines = content.split('\n').length - (content.endsWith('\n') || content === '' ? 1 : 0);
+  const what = before ? 'replaced' : 'created';
+  return say(`${what} ${location.shown}: ${Buffer.byteLength(content)} bytes, ${lines} lines`);
+}
+
+/** Opened for writing, because a new file could be put in place of one that we may not change. */
+async function statExisting(location: Location): Promise<Stats | undefined> {
+  try {
+    const file = await openFile(location, constants.O_RDWR);
+    return await file.stat().finally(() => file.close());
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Whatever the gate has said. */
+function mustBeInside({ shown, real, inside }: Location): void {
+  if (inside) return;
+  const leads = real === shown ? '' : ` (it leads to ${real})`;
+  throw new Error(`${shown} is outside of the folders that you may write to${leads}. Choose a path inside of the ` +
+    'working folder, or ask the user to add the folder with --add-dir.');
+}
+
+function mustBeSeen(seen: Seen, { shown, real }: Location, { mtimeMs, size }: Stats): void {
+  const known = seen.get(real);
+  if (!known) throw new Error(`${shown} exists and you have not read it in this session; read it first`);
+  if (known.mtimeMs !== mtimeMs || known.size !== size)
+    throw new Error(`${shown} has changed since you read it; read it again first`);
+}
+
+function remember(seen: Seen, { real }: Location, { mtimeMs, size }: Stats): void {
+  seen.set(real, { mtimeMs, size });
+}
+
+// ─── edit ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+type EditArguments = { old: string; new: string; all?: boolean };
+
+export async function edit(location: Location, args: EditArguments, desk: Desk): Promise<ToolOutput> {
+  mustBeInside(location);
+  const file = await openExisting(location, desk.roots, constants.O_RDWR);
+  try {
+    const stats = await file.stat();
+    mustBeSeen(desk.seen, location, stats);
+    if (stats.size > MAX_EDITED_BYTES)
+      throw new Error(`${location.shown} has more than ${MAX_EDITED_BYTES} bytes, too many for edit; use bash`);
+    const content = await file.readFile();
+    const text = content.toString();
+    if (!Buffer.from(text).equals(content)) // written back, every byte that is not UTF-8 would be another
+      throw new Error(`${location.shown} is not valid UTF-8, so an edit would damage it; use bash`);
+    const changed = replaceText(location.shown, text, args);
+    remember(desk.seen, location, await replaceFile(location, changed, stats.mode & 0o777));
+    return say(`edited ${location.shown}\n${smallDiff(text, changed)}`);
+  } finally {
+    await file.close();
+  }
+}
+
+function replaceText(shown: string, text: string, { old, new: replacement, all = false }: EditArguments): string {
+  if (old === '') throw new Error('old is empty; give the text to replace, or use write for a new file');
+  const count = (ending: string) => text.split(ending).length - 1;
+  const ownEnding = count('\r\n') * 2 > count('\n') ? '\r\n' : '\n'; // that of most lines
+  const withEnding = (ending: string, words: string) => words.replace(/\r?\n/g, () => ending);
+  // Models write LF. Exactly as given first; else the same lines with the one ending or the other. (A byte order
+  // mark, which read does not show, stands before all that can be found, and stays there.)
+  const spellings = [old, withEnding('\r\n', old), withEnding('\n', old)];
+  const found = spellings.find((spelling) => text.includes(spelling));
+  if (found === undefined) throw new Error(`old was not found in ${shown}.${nearestLine(text, old)}`);
+  const parts = text.split(found);
+  const hits = parts.length - 1;
+  if (hits > 1 && !all)
+    throw new Error(`old was found ${hits} times in ${shown}. Add lines around it to say which, or set all to true.`);
+  // Not String.replace: in its replacement $& and $1 have a meaning, and code is full of dollars.
+  const changed = parts.join(withEnding(ownEnding, replacement));
+  if (changed === text) throw new Error(`this edit would leave ${shown} as it is; old and new are the same`);
+  return changed;
+}
+
+/** Where the model may have meant: the line that is most like the first line of what it looked for. */
+function nearestLine(text: string, old: string): string {
+  const key = (line: string) => line.trim().slice(0, 80);
+  const wanted = old.split('\n').map(key).find((line) => line !== '') ?? '';
+  let best: { line: string; number: number } | undefined;
+  let most = Math.ceil(wanted.length / 2);
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    const steps = distance(wanted, key(line), most);
+    if (steps > most || (best && steps === most)) continue;
+    [best, most] = [{ line, number: index + 1 }, steps];
+  }
+  if (!best) return ' Nothing in it looks like it: read the file again.';
+  return ` It must match exactly, white space too. The nearest is line ${best.number}:\n${best.line.slice(0, 500)}`;
+}
+
+const CONTEXT = 2;
+const MAX_DIFF_LINES = 40;
+
+/** What stands between the beginning and the end that both have in common. */
+export function smallDiff(before: string, after: string): string {
+  const [a, b] = [before.split(/\r?\n/), after.split(/\r?\n/)];
+  let start = 0;
+  while (start < Math.min(a.length, b.length) && a[start] === b[start]) start++;
+  let same = 0; // lines at the end
+  while (same < Math.min(a.length, b.length) - start && a[a.length - 1 - same] === b[b.length - 1 - same]) same++;
+  const lines = (sign: string, part: string[]) => {
+    const shown = part.slice(0, MAX_DIFF_LINES).map((line) => `${sign}${line}`);
+    return part.length > MAX_DIFF_LINES ? [...shown, `… ${part.length - MAX_DIFF_LINES} more lines`] : shown;
+  };
+  return [
+    `@@ line ${start + 1} @@`,
+    ...lines(' ', a.slice(Math.max(0, start - CONTEXT), start)),
+    ...lines('-', a.slice(start, a.length - same)),
+    ...lines('+', b.slice(start, b.length - same)),
+    ...lines(' ', a.slice(a.length - same, a.length - same + CONTEXT)),
+  ].join('\n');
+}
+
+// ─── Missing files ────────────────────────────────────────────────────────────────────────────────────────────
+
+async function openExisting(location: Location, roots: Roots, flags?: number): Promise<FileHandle> {
+  try {
+    return await openFile(location, flags);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    throw new Error(`there is no file ${location.shown}.${await didYouMean(location, roots)}`);
+  }
+}
+
+/** Models get the folder wrong more often than the name, so names are compared wherever they are. */
+async function didYouMean({ real }: Location, roots: Roots): Promise<string> {
+  const byName = new Map<string, string[]>();
+  for await (const path of walk(roots.cwd, { maxEntries: 5000 })) {
+    const name = basename(path);
+    byName.set(name, [...(byName.get(name) ?? []), path]);
+  }
+  const isFar = (path: string) => Number(dirname(path) !== dirname(real));
+  const near = nearest(basename(real), byName.keys()).flatMap((name) => byName.get(name)!);
+  near.sort((a, b) => isFar(a) - isFar(b));
+  const names = near.slice(0, 3).map((path) => roots.show(path));
+  return names.length > 0 ? ` Did you mean ${names.join(' or ')}?` : ' Use glob to see which files there are.';
+}

@@ -1,0 +1,129 @@
+// glob.ts: which files a pattern means, and a walk over all there are.
+// (Node has fs.glob only since 22, and path.matchesGlob prints a warning.)
+
+import type { Dirent } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join, sep } from 'node:path';
+
+const MAX_ALTERNATIVES = 1000;
+const MAX_PATTERN = 1000;
+
+type Part = { star: true } | { star: false; matches: (char: string) => boolean; isDot: boolean };
+
+/**
+ * A test for paths with "/" between their names, relative to the folder that the pattern is for.
+ *
+ *   *        any characters of one name     **       any number of folders; at the end, all that is in them
+ *   ?        one character                  {a,b}    a or b
+ *   [a-c]    one of these, [!a-c] none      \*       the character * itself
+ *
+ * As in a shell, a name that begins with a dot needs a dot in the pattern: *.yml does not match .travis.yml. But **
+ * goes through such folders too, since .github/workflows is something that people look for. With `hidden` a dot is a
+ * character like any other.
+ */
+export function globMatcher(pattern: string, hidden = false): (path: string) => boolean {
+  if (pattern.length > MAX_PATTERN) throw new Error(`the pattern has more than ${MAX_PATTERN} characters`);
+  const alternatives = expandBraces(pattern).map((one) => one.replace(/^(\.\/)+/, '').split('/').map(parseName));
+  return (path) => {
+    const names = path.split('/');
+    const one = (parts: Part[] | '**', name: string) => parts !== '**' && nameFits(parts, name, hidden);
+    return alternatives.some((folders) => fits(folders, names, (parts) => parts === '**', one));
+  };
+}
+
+/** For rules about files. Whoever forbids secrets/* means secrets/.env too. */
+export function matches(pattern: string, path: string): boolean {
+  return globMatcher(pattern, true)(path.split(sep).join('/'));
+}
+
+/** Does a list fit a pattern in which a star stands for any run of items? A regular expression with ten stars can
+ *  take for ever. Here only the last star ever gives way, for what an earlier one could try, the last can too. */
+function fits<P, T>(
+  pattern: P[], items: T[], isStar: (part: P) => boolean, one: (part: P, item: T) => boolean,
+): boolean {
+  let [p, i, afterStar, retry] = [0, 0, -1, 0];
+  while (i < items.length) {
+    if (p < pattern.length && isStar(pattern[p]!)) [afterStar, retry] = [++p, i];
+    else if (p < pattern.length && one(pattern[p]!, items[i]!)) [p, i] = [p + 1, i + 1];
+    else if (afterStar >= 0) [p, i] = [afterStar, ++retry]; // the star takes one item more
+    else return false;
+  }
+  return pattern.slice(p).every(isStar);
+}
+
+function nameFits(parts: Part[], name: string, hidden: boolean): boolean {
+  const [first] = parts;
+  if (name.startsWith('.') && !hidden && !(first && !first.star && first.isDot)) return false;
+  return fits(parts, [...name], (part) => part.star, (part, char) => !part.star && part.matches(char));
+}
+
+function parseName(name: string): Part[] | '**' {
+  if (name === '**') return '**';
+  // An escaped character, a class, or any other character. A "[" that is never closed is a plain one.
+  const parts = name.match(/\\[^]|\[[!^]?\]?[^\]]*\]|[^]/gu) ?? [];
+  return parts.map((part): Part => {
+    if (part === '*') return { star: true };
+    if (part === '?') return { star: false, matches: () => true, isDot: false };
+    if (part.length > 2 && part.startsWith('[')) return { star: false, matches: parseClass(part), isDot: false };
+    const wanted = part.length > 1 && part.startsWith('\\') ? part.slice(1) : part;
+    return { star: false, matches: (char) => char === wanted, isDot: wanted === '.' };
+  });
+}
+
+/** [abc], [a-z], [!a]: compared by hand, because a class of a regular expression has rules of its own. */
+function parseClass(text: string): (char: string) => boolean {
+  const isNegated = /^\[[!^]/.test(text);
+  const members = [...text.slice(isNegated ? 2 : 1, -1)];
+  const ranges: [from: string, to: string][] = [];
+  for (let i = 0; i < members.length; i++) {
+    const isRange = members[i + 1] === '-' && i + 2 < members.length;
+    ranges.push([members[i]!, isRange ? members[(i += 2)]! : members[i]!]);
+  }
+  return (char) => ranges.some(([from, to]) => from <= char && char <= to) !== isNegated;
+}
+
+/** a{b,c}d → abd, acd. The innermost pair goes first, so pairs may stand in pairs. */
+function expandBraces(pattern: string): string[] {
+  const pair = /^((?:\\[^]|[^\\])*?)\{([^{}]*,[^{}]*)\}([^]*)$/;
+  const finished: string[] = [];
+  const unfinished = [pattern];
+  while (unfinished.length > 0) {
+    const [, before, inner, after] = pair.exec(unfinished[0]!) ?? [];
+    const whole = unfinished.shift()!;
+    if (inner === undefined) finished.push(whole);
+    else unfinished.unshift(...inner.split(',').map((option) => before + option + after));
+    if (finished.length + unfinished.length > MAX_ALTERNATIVES)
+      throw new Error(`the braces of the pattern stand for more than ${MAX_ALTERNATIVES} patterns; use fewer`);
+  }
+  return finished;
+}
+
+// ─── The walk ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+export const SKIPPED_FOLDERS = ['.git', 'node_modules'];
+
+export type WalkOptions = { signal?: AbortSignal; maxEntries?: number; onCut?: () => void };
+
+/** The files below a folder, by name. It follows no link, so it neither leaves the folder nor runs in a circle: a
+ *  link is named like a file. What cannot be read is left out. After `maxEntries` it ends, and calls `onCut`. */
+export async function* walk(root: string, options: WalkOptions = {}): AsyncGenerator<string> {
+  const { signal, maxEntries = 200_000, onCut } = options;
+  const folders = [root];
+  let entries = 0;
+  while (folders.length > 0) {
+    const folder = folders.pop()!;
+    const subfolders: string[] = [];
+    for (const entry of await entriesOf(folder)) {
+      signal?.throwIfAborted();
+      if (++entries > maxEntries) return onCut?.();
+      if (entry.isFile() || entry.isSymbolicLink()) yield join(folder, entry.name);
+      else if (entry.isDirectory() && !SKIPPED_FOLDERS.includes(entry.name)) subfolders.push(join(folder, entry.name));
+    }
+    folders.push(...subfolders.reverse());
+  }
+}
+
+async function entriesOf(folder: string): Promise<Dirent[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+}

@@ -1,0 +1,231 @@
+// paths.ts: where a path really leads, and how to open exactly that.
+//
+// The model names a path, somebody judges it, and later a tool opens it. Each step is a chance to be fooled: by "..",
+// by a link, by a folder that begins like ours, by a link that was put in place after the judgement.
+
+import { randomUUID } from 'node:crypto';
+import { constants, existsSync, readlinkSync, realpathSync, type Stats } from 'node:fs';
+import { lstat, mkdir, open, readlink, realpath, rename, rm, stat, type FileHandle } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+
+// ─── Judging ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+export type Location = {
+  shown: string; // the path as the model gave it
+  real: string; // where it leads: absolute, every link followed, also if nothing is there yet
+  inside: boolean; // under the working folder or one that the user added: only there tools may write
+  readable: boolean; // inside, or in a folder of our own that anybody may read
+  secret?: string; // why it may hold secrets: nobody should read or write it unasked
+  fence?: string; // why a change may start programs or free the agent: nobody should write it unasked
+};
+
+export class Roots {
+  readonly cwd: string;
+  private roots: string[];
+  private readOnlyRoots: string[];
+
+  /** `more` are folders to work in besides `cwd`. `readOnlyRoots` may be read freely and never written. */
+  constructor(cwd: string, more: string[] = [], readOnlyRoots: string[] = []) {
+    this.roots = [cwd, ...more].map((folder) => realpathSync.native(resolve(cwd, folder)));
+    this.cwd = this.roots[0]!;
+    this.readOnlyRoots = readOnlyRoots.map((folder) => follow(resolve(cwd, folder))); // may not be there yet
+  }
+
+  /** Judges a path as a model gave it. Throws if it cannot be one, or if its links lead nowhere. */
+  locate(path: string): Location {
+    if (path.includes('\0')) throw new Error('a path cannot contain a NUL character; give another path');
+    const expanded = /^~(?=$|[\\/])/.test(path) ? homedir() + path.slice(1) : path;
+    const named = resolve(this.cwd, expanded);
+    const real = follow(named);
+    const isReadOnly = this.readOnlyRoots.some((root) => isUnder(root, real));
+    const inside = !isReadOnly && this.roots.some((root) => isUnder(root, real));
+    // A harmless name can lead to a secret, and a secret's name to a harmless place: both count.
+    const secret = reasonIn(SECRETS, real) ?? reasonIn(SECRETS, named);
+    const fence = reasonIn(FENCES, real) ?? reasonIn(FENCES, named);
+    return { shown: path, real, inside, readable: inside || isReadOnly, secret, fence };
+  }
+
+  /** A real path in the words that the model uses: relative to the working folder, if it is in there. */
+  show(real: string): string {
+    return isUnder(this.cwd, real) ? relative(this.cwd, real) || '.' : real;
+  }
+}
+
+/** Not startsWith: /work/app-evil begins with /work/app, but is not in it. */
+function isUnder(root: string, path: string): boolean {
+  const way = relative(root, path);
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+}
+
+/** realpath for files that do not exist yet. A link that leads nowhere counts as well: to write "through" it creates
+ *  the file at its other end, so that end is what must be judged. */
+function follow(path: string, hops = 0): string {
+  if (hops > 40) throw new Error(`${path} is a link that leads back to itself; remove the link`);
+  try {
+    return realpathSync.native(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ELOOP') return follow(path, Infinity);
+    if (code !== 'ENOENT' && code !== 'ENOTDIR') throw new Error(`cannot tell where ${path} leads: ${code}`);
+  }
+  const parent = follow(dirname(path), hops);
+  const target = linkTarget(path);
+  return target === undefined ? join(parent, basename(path)) : follow(resolve(parent, target), hops + 1);
+}
+
+function linkTarget(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return undefined; // nothing is there, or no link
+  }
+}
+
+// ─── Names to be careful with ─────────────────────────────────────────────────────────────────────────────────
+
+type Reasons = [pattern: RegExp, reason: string][];
+
+const SECRETS: Reasons = [
+  [/\/[^/]*\.env$|\/\.env[-._~](?!(example|sample|template|dist)$)[^/]*$|\/\.envrc$/, 'environment files hold secrets'],
+  [/\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk)$|\/id_(rsa|dsa|ecdsa|ed25519)[^/]*(?<!\.pub)$/, 'it may be a key'],
+  [/\/(\.npmrc|\.pypirc|[._]netrc|\.git-credentials|\.pgpass|\.htpasswd|\.vault-token)$/, 'it may hold passwords'],
+  [/\/(\.ssh|\.gnupg|\.aws|\.azure|\.password-store|\.config\/(gh|gcloud))(\/|$)/, 'keys and passwords are kept there'],
+  [/\/(kubeconfig|\.kube\/config|\.docker\/config\.json|\.credentials\.json)$/, 'it may hold passwords'],
+  [/^\/proc\/.*\/(environ|mem)$/, 'it shows the memory of a program'],
+];
+
+const FENCES: Reasons = [
+  [/\/(\.git|\.hg|\.husky|\.githooks)(\/|$)|\/\.(gitconfig|gitmodules)$|\/\.pre-commit-config\.yaml$/, 'git runs it'],
+  [/\/\.(vscode|idea|devcontainer)(\/|$)/, 'editors run programs that it names'],
+  [/\/\.(claude|cursor|mcp-by-hand)(\/|$)|\/\.(mcp|claude)\.json$/, 'it steers agents'],
+  [/\/\.(npmrc|yarnrc(\.yml)?|pnpmfile\.cjs|pypirc)$|\/(pip\.conf|bunfig\.toml)$/, 'package managers obey it'],
+  [/\/\.((ba|z|k|tc?|c)shrc|zshenv|z?profile|z?log(in|out)|bash_\w+|envrc|inputrc)$|\/config\.fish$/, 'shells run it'],
+  [/\/\.(github\/(workflows|actions)|circleci)(\/|$)|\/\.gitlab-ci\.yml$/, 'build machines run it'],
+];
+
+function reasonIn(reasons: Reasons, path: string): string | undefined {
+  const plain = path.split(sep).map(plainName).join('/');
+  return reasons.find(([pattern]) => pattern.test(plain))?.[1];
+}
+
+/** Many disks take .Git, ".git " and .g<zero width>it for .git, and one of them "x:stream" for a part of x. */
+function plainName(name: string): string {
+  const visible = name.normalize('NFKC').replace(/\p{Cf}/gu, '');
+  return visible.toLowerCase().replace(/(?<=.):.*$|[. ]+$/g, '');
+}
+
+/** For files that a search comes across: may this one hold secrets? */
+export function isSecret(path: string): boolean {
+  return reasonIn(SECRETS, path) !== undefined;
+}
+
+// ─── Opening what was judged ──────────────────────────────────────────────────────────────────────────────────
+
+const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL } = constants;
+const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_DIRECTORY = 0 } = constants; // Windows has none of these
+const CAN_HOLD = existsSync('/proc/self/fd');
+
+function swapped(path: string): Error {
+  return new Error(`${path} is no longer what was judged: a folder or a link on the way has changed; try again`);
+}
+
+/**
+ * Works in a folder that was judged, although its path may lead elsewhere by now. On Linux we hold the folder open,
+ * look where it is, and go on from that handle, which no swap can change. Elsewhere we can only look before, and after
+ * opening a file once more: a moment remains in which a new file can end up on the wrong side.
+ */
+async function within<T>(folder: string, act: (path: string) => Promise<T>): Promise<T> {
+  if (!CAN_HOLD) {
+    if ((await realpath(folder)) !== folder) throw swapped(folder);
+    return act(folder);
+  }
+  const held = await open(folder, O_RDONLY | O_DIRECTORY);
+  try {
+    const handle = `/proc/self/fd/${held.fd}`;
+    if ((await readlink(handle)) !== folder) throw swapped(folder);
+    return await act(handle);
+  } finally {
+    await held.close();
+  }
+}
+
+/** Opens an existing regular file. An error has a `code` if the system gave it, such as ENOENT. */
+export async function openFile(location: Location, flags = O_RDONLY): Promise<FileHandle> {
+  const { shown, real } = location;
+  return explained(shown, 'open', () => within(dirname(real), async (folder) => {
+    const path = join(folder, basename(real));
+    mustBeFile(shown, await lstat(path)); // before opening: that alone rewinds a tape, and waits at a FIFO
+    const file = await open(path, flags | O_NOFOLLOW | O_NONBLOCK);
+    try {
+      const opened = await file.stat();
+      mustBeFile(shown, opened);
+      if (!CAN_HOLD && ((await realpath(real)) !== real || (await stat(real)).ino !== opened.ino)) throw swapped(real);
+      return file;
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }));
+}
+
+/** Puts a whole file in place, with its parents if need be: never half of it, and never through a link. */
+export async function replaceFile(location: Location, content: string, mode?: number): Promise<Stats> {
+  const { shown, real } = location;
+  return explained(shown, 'write', async () => {
+    await makeFolder(dirname(real));
+    return within(dirname(real), async (folder) => {
+      const draft = join(folder, `.${randomUUID()}.tmp`);
+      try {
+        const written = await writeDraft(draft, content, mode);
+        await rename(draft, join(folder, basename(real)));
+        return written;
+      } catch (error) {
+        await rm(draft, { force: true });
+        throw error;
+      }
+    });
+  });
+}
+
+async function writeDraft(draft: string, content: string, mode?: number): Promise<Stats> {
+  const file = await open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode ?? 0o666); // no wider, not even briefly
+  try {
+    await file.writeFile(content);
+    if (mode !== undefined) await file.chmod(mode); // the umask may have taken something away
+    return await file.stat();
+  } finally {
+    await file.close();
+  }
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  if (await lstat(folder).catch(() => undefined)) return;
+  await makeFolder(dirname(folder)); // one by one: `recursive` would follow a link that appears on the way
+  await within(dirname(folder), (parent) => mkdir(join(parent, basename(folder))));
+}
+
+function mustBeFile(shown: string, stats: Stats): void {
+  if (stats.isDirectory()) throw new Error(`${shown} is a folder. Use glob to see what is in it.`);
+  if (stats.isSymbolicLink()) throw swapped(shown); // where a link leads was judged, so here stood none
+  if (!stats.isFile()) throw new Error(`${shown} is a FIFO, a socket or a device, not a regular file; use bash`);
+}
+
+/** The system's own message would name a handle in /proc, which says nothing to anybody. */
+async function explained<T>(shown: string, what: string, act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (!code) throw error;
+    const reasons: Record<string, string> = {
+      ENOENT: 'there is no such file',
+      EACCES: 'permission denied',
+      EROFS: 'the disk is read-only',
+      ENOSPC: 'the disk is full',
+      ENOTDIR: 'a part of its path is a file',
+      ELOOP: 'a link was put there just now',
+    };
+    throw Object.assign(new Error(`cannot ${what} ${shown}: ${reasons[code] ?? code}`), { code });
+  }
+}

@@ -1,0 +1,170 @@
+// results.ts: what a model gets to see of a result. The same limits for built-in tools and for those of MCP servers.
+//
+// What does not fit is not lost: it goes to a file of ours, and the model is told which. It can read that with `read`.
+
+import { mkdirSync, openSync, writeFileSync, closeSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Block, ToolOutput } from '../../agent.ts';
+import { blocksToText, type Json, type ToolResult } from '../../mcp.ts';
+
+const MAX_TEXT = 100_000; // characters, about 25,000 tokens
+const HEAD = 2048;
+const TAIL = 1024;
+const MAX_IMAGES = 20;
+const MAX_IMAGES_BASE64 = 20 * 2 ** 20; // of one result; models refuse requests of more than some 30 MB
+const MAX_SAVED = 20; // files that one result of a server may leave on the disk
+export const MAX_IMAGE_BASE64 = 5 * 2 ** 20; // of one image; models take no larger ones
+
+// ─── One budget ───────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Cuts a result to what a model can take. `name`, the tool's, becomes part of the name of the file with the whole. */
+export function fit(output: ToolOutput, folder: string, name: string): ToolOutput {
+  const blocks = joinTexts(limitImages(output.blocks));
+  const texts = blocks.flatMap((block) => (block.type === 'text' ? [block.text] : []));
+  const isTooLong = texts.reduce((sum, text) => sum + text.length, 0) > MAX_TEXT;
+  const fitting = isTooLong ? [shorten(texts.join('\n'), folder, name), ...blocks.filter(isImage)] : blocks;
+  // Models refuse a conversation with an empty result in it, and then every request that follows.
+  const isEmpty = fitting.length === 0;
+  return { blocks: isEmpty ? [{ type: 'text', text: '(no output)' }] : fitting, isError: output.isError };
+}
+
+const isImage = (block: Block) => block.type === 'image';
+
+function limitImages(blocks: Block[]): Block[] {
+  let [images, size] = [0, 0];
+  return blocks.map((block): Block => {
+    if (block.type === 'text') return block;
+    const { mimeType, data } = block;
+    const hasRoom = images < MAX_IMAGES && size + data.length <= MAX_IMAGES_BASE64;
+    if (!hasRoom) return { type: 'text', text: `[too many images; left out: ${mimeType}, ${sizeOf(data)} bytes]` };
+    [images, size] = [images + 1, size + data.length];
+    return block;
+  });
+}
+
+/** Neighbouring texts become one: ten thousand small blocks would cost more than what they say. */
+function joinTexts(blocks: Block[]): Block[] {
+  const joined: Block[] = [];
+  let texts: string[] = [];
+  const flush = () => {
+    if (texts.length > 0) joined.push({ type: 'text', text: wellFormed(texts.join('\n')) });
+    texts = [];
+  };
+  for (const block of blocks) {
+    if (block.type === 'text') texts.push(...(block.text === '' ? [] : [block.text]));
+    else flush(), joined.push(block);
+  }
+  flush();
+  return joined;
+}
+
+function shorten(text: string, folder: string, name: string): Block {
+  let whole: string;
+  try {
+    whole = `the whole is in ${save(folder, name, 'txt', text)}, which you can read or grep`;
+  } catch (error) {
+    whole = `the rest is lost, because it could not be saved: ${error instanceof Error ? error.message : error}`;
+  }
+  const marker = `\n\n[… ${text.length} characters, of which this shows the beginning and the end; ${whole} …]\n\n`;
+  // Half of a character that takes two units is no text, and some models refuse it.
+  const head = text.slice(0, HEAD).replace(/[\ud800-\udbff]$/, '');
+  const tail = text.slice(-TAIL).replace(/^[\udc00-\udfff]/, '');
+  return { type: 'text', text: wellFormed(head + marker + tail) };
+}
+
+/** Replaces half characters wherever they stand. And since it copies, no slice keeps a text of 50 MB in memory. */
+function wellFormed(text: string): string {
+  return Buffer.from(text).toString();
+}
+
+// ─── Results of MCP servers ───────────────────────────────────────────────────────────────────────────────────
+
+/** What a server answered, as blocks that a model can take. Nothing that it links to is fetched. */
+export function fromMcp(result: ToolResult, folder: string): ToolOutput {
+  let saved = 0;
+  const blocks = result.content.map((item): Block => {
+    const block = asObject(item);
+    const data = block.type === 'resource' ? asObject(block.resource).blob : block.data;
+    if (!['image', 'audio', 'resource'].includes(`${block.type}`) || typeof data !== 'string' || data === '')
+      return { type: 'text', text: blocksToText([item]) };
+    const mimeType = block.type === 'image' && data.length <= MAX_IMAGE_BASE64 ? imageTypeOfBase64(data) : undefined;
+    if (mimeType) return { type: 'image', mimeType, data };
+    const words = blocksToText([item]);
+    return { type: 'text', text: ++saved > MAX_SAVED ? `${words} (not saved)` : saveBlob(words, data, block, folder) };
+  });
+  const { structuredContent, isError } = result;
+  // Servers send it as a copy of the text, so it counts only where there is none.
+  if (structuredContent !== undefined && !result.content.some(hasText))
+    blocks.push({ type: 'text', text: JSON.stringify(structuredContent) });
+  return { blocks, isError };
+}
+
+const asObject = (value: unknown): Json => (typeof value === 'object' && value !== null ? (value as Json) : {});
+
+function hasText(item: unknown): boolean {
+  const { type, text, resource } = asObject(item);
+  const said = type === 'resource' ? asObject(resource).text : type === 'text' && text;
+  return typeof said === 'string' && said !== '';
+}
+
+function saveBlob(words: string, data: string, block: Json, folder: string): string {
+  try {
+    const extension = EXTENSIONS.get(block.mimeType ?? asObject(block.resource).mimeType) ?? 'bin';
+    return `${words} saved in ${save(folder, `${block.type}`, extension, Buffer.from(data, 'base64'))}`;
+  } catch (error) {
+    return `${words} could not be saved: ${error instanceof Error ? error.message : error}`;
+  }
+}
+
+// Nothing that runs when somebody double-clicks it. A Map, because an object has also what nobody put in: constructor.
+const EXTENSIONS = new Map<unknown, string>([
+  ['image/png', 'png'], ['image/jpeg', 'jpg'], ['image/gif', 'gif'], ['image/webp', 'webp'], ['image/bmp', 'bmp'],
+  ['audio/wav', 'wav'], ['audio/mpeg', 'mp3'], ['audio/ogg', 'ogg'], ['application/pdf', 'pdf'], ['text/plain', 'txt'],
+]);
+
+// ─── Images ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The type of an image that models can see, by its first 12 bytes. What a file or a server calls it proves nothing,
+ *  and a model refuses the whole conversation if the type is wrong. */
+export function imageType(start: Buffer): string | undefined {
+  const text = start.toString('latin1');
+  if (text.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png';
+  if (text.startsWith('\xff\xd8\xff')) return 'image/jpeg';
+  if (/^GIF8[79]a/.test(text)) return 'image/gif';
+  return /^RIFF[^]{4}WEBP/.test(text) ? 'image/webp' : undefined;
+}
+
+function imageTypeOfBase64(data: string): string | undefined {
+  const isBase64 = data.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(data);
+  return isBase64 ? imageType(Buffer.from(data.slice(0, 16), 'base64')) : undefined;
+}
+
+const sizeOf = (base64: string) => Buffer.byteLength(base64, 'base64');
+
+// ─── Files of ours ────────────────────────────────────────────────────────────────────────────────────────────
+
+let lastNumber = 0;
+
+/** Makes a new file that only we can read, and opens it. The name is ours: one that a server gave could be a path. */
+export function newFile(folder: string, name: string, extension: string): { path: string; fd: number } {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const label = name.replace(/[^A-Za-z0-9_-]+/g, '_').slice(0, 64);
+  for (;;) {
+    const path = join(folder, `result-${String(++lastNumber).padStart(4, '0')}-${label}.${extension}`);
+    try {
+      return { path, fd: openSync(path, 'wx', 0o600) }; // x: neither an old file nor a link that waits there
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+  }
+}
+
+function save(folder: string, name: string, extension: string, content: string | Buffer): string {
+  const { path, fd } = newFile(folder, name, extension);
+  try {
+    writeFileSync(fd, content);
+  } finally {
+    closeSync(fd);
+  }
+  return path;
+}

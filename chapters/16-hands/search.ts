@@ -1,0 +1,204 @@
+// search.ts: grep and glob, without a shell and without a program that might not be installed.
+
+import { once } from 'node:events';
+import { lstat } from 'node:fs/promises';
+import { relative, sep } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { ToolOutput } from '../../agent.ts';
+import { globMatcher, SKIPPED_FOLDERS, walk } from './glob.ts';
+import { isSecret, openFile, type Location, type Roots } from './paths.ts';
+
+const DEFAULT_LIMIT = 100;
+const MAX_LIMIT = 1000;
+const MAX_CONTEXT = 10;
+const MAX_LINE = 500;
+const MAX_PATTERN = 10_000;
+const MAX_SEARCHED_BYTES = 10 * 2 ** 20;
+const NOT_WALKED = `(not searched: ${SKIPPED_FOLDERS.join(', ')} and links; to search one, give it as path)`;
+
+function say(lines: string[], isError = false): ToolOutput {
+  return { blocks: [{ type: 'text', text: lines.join('\n') }], isError };
+}
+
+// ─── glob ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+type GlobArguments = { pattern: string; limit?: number };
+
+export async function glob(
+  location: Location, args: GlobArguments, roots: Roots, signal: AbortSignal,
+): Promise<ToolOutput> {
+  const { pattern, limit = DEFAULT_LIMIT } = args;
+  if (/^([\\/]|[A-Za-z]:|~)|(^|\/)\.\.(\/|$)/.test(pattern))
+    throw new Error(`the pattern ${pattern} leaves the folder; give the folder as path and a pattern relative to it`);
+  const stats = await lstat(location.real).catch(() => undefined);
+  if (!stats?.isDirectory()) throw new Error(`${location.shown} is ${stats ? 'not a folder; use read' : 'missing'}`);
+  const matches = globMatcher(pattern);
+  const found: { path: string; changedAt: number }[] = [];
+  const notes: string[] = [];
+  const onCut = () => void notes.push('[there are too many files to look at all; give a smaller folder as path]');
+  for await (const path of walk(location.real, { signal, onCut })) {
+    if (!matches(slashed(relative(location.real, path)))) continue;
+    const changedAt = (await lstat(path).catch(() => undefined))?.mtimeMs;
+    if (changedAt !== undefined) found.push({ path, changedAt }); // else it is gone by now
+  }
+  found.sort((a, b) => b.changedAt - a.changedAt);
+  const shown = found.slice(0, Math.min(limit, MAX_LIMIT)).map(({ path }) => roots.show(path));
+  const left = found.length - shown.length;
+  if (left > 0) notes.push(`[${left} older files are left out; narrow the pattern]`);
+  return say([...(shown.length > 0 ? shown : [`no file matches ${pattern} ${NOT_WALKED}`]), ...notes]);
+}
+
+function slashed(path: string): string {
+  return path.split(sep).join('/');
+}
+
+// ─── grep ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+type GrepArguments = {
+  pattern: string;
+  glob?: string;
+  ignoreCase?: boolean;
+  literal?: boolean;
+  context?: number;
+  limit?: number;
+};
+
+// A pattern such as ^(a+)+$ can take longer than the universe will last, and nothing interrupts a regular expression
+// but the end of its thread. So it gets a thread of its own, which receives texts and answers with numbers of lines.
+// It is JavaScript in a string so that it starts the same way from .ts files and from compiled ones.
+const SEARCHER = `
+  const { parentPort, workerData } = require('node:worker_threads');
+  const pattern = new RegExp(workerData.source, workerData.flags);
+  parentPort.on('message', (lines) => {
+    parentPort.postMessage(lines.flatMap((line, index) => (pattern.test(line) ? [index] : [])));
+  });
+`;
+
+export async function grep(
+  location: Location, args: GrepArguments, roots: Roots, timeoutMs: number, signal: AbortSignal,
+): Promise<ToolOutput> {
+  const search = new Search(args);
+  const worker = new Worker(SEARCHER, { eval: true, execArgv: [], workerData: compile(args) });
+  const stop = new AbortController();
+  const abort = () => stop.abort();
+  let failure: Error | undefined;
+  worker.on('error', (error) => (failure = error, abort())); // always heard: else it would end our whole program
+  const timer = setTimeout(abort, timeoutMs);
+  signal.addEventListener('abort', abort);
+  try {
+    for await (const path of filesIn(location, args, search, stop.signal)) {
+      search.current = roots.show(path);
+      const lines = await search.open({ ...location, shown: search.current, real: path }, path === location.real);
+      if (!lines) continue;
+      worker.postMessage(lines);
+      const [hits] = await once(worker, 'message', { signal: stop.signal });
+      search.add(lines, hits);
+    }
+  } catch (error) {
+    if (failure || signal.aborted || !stop.signal.aborted) throw failure ?? error;
+    search.isOver = true;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+    void worker.terminate();
+  }
+  return say(search.report(timeoutMs), search.isOver);
+}
+
+function compile({ pattern, literal, ignoreCase }: GrepArguments): { source: string; flags: string } {
+  if (pattern.length > MAX_PATTERN) throw new Error(`the pattern has more than ${MAX_PATTERN} characters; shorten it`);
+  const source = literal ? pattern.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&') : pattern;
+  try {
+    return new RegExp(source, ignoreCase ? 'i' : '');
+  } catch (error) {
+    const why = error instanceof Error ? error.message : error;
+    throw new Error(`${why}. Correct the pattern, or set literal to search for exactly this text.`);
+  }
+}
+
+/** The file that was named, whatever it is; or those of a folder, without the ones that nobody has named on purpose. */
+async function* filesIn(
+  { real, shown }: Location, { glob: filter = '**' }: GrepArguments, search: Search, signal: AbortSignal,
+): AsyncGenerator<string> {
+  const stats = await lstat(real).catch(() => undefined);
+  if (!stats) throw new Error(`there is no file or folder ${shown}; use glob to see what there is`);
+  if (!stats.isDirectory()) return void (yield real);
+  const matches = globMatcher(filter.includes('/') ? filter : `**/${filter}`); // *.ts means in all folders
+  for await (const path of walk(real, { signal, onCut: () => (search.isCut = true) })) {
+    if (!matches(slashed(relative(real, path)))) continue;
+    if (isSecret(path)) search.secrets++;
+    else yield path;
+  }
+}
+
+class Search {
+  current = ''; // the file that is being searched
+  isOver = false; // the time was
+  isCut = false; // there were too many files
+  secrets = 0;
+  private args: GrepArguments;
+  private limit: number;
+  private files = 0;
+  private tooLarge = 0;
+  private hits = 0;
+  private found: string[] = [];
+
+  constructor(args: GrepArguments) {
+    this.args = args;
+    this.limit = Math.min(args.limit ?? DEFAULT_LIMIT, MAX_LIMIT);
+  }
+
+  /** The lines of a text file. What is binary, too large, a link or not open to us is passed over, unless named. */
+  async open(location: Location, isNamed: boolean): Promise<string[] | undefined> {
+    const file = await openFile(location).catch((error) => {
+      if (isNamed) throw error;
+    });
+    if (!file) return undefined;
+    try {
+      if ((await file.stat()).size > MAX_SEARCHED_BYTES) return void this.tooLarge++;
+      const content = await file.readFile();
+      const isBinary = content.includes(0);
+      if (isBinary && isNamed) throw new Error(`${location.shown} is not text (it has NUL bytes); use bash`);
+      if (isBinary) return undefined;
+      this.files++;
+      return content.toString().split(/\r?\n/);
+    } finally {
+      await file.close();
+    }
+  }
+
+  add(lines: string[], hits: number[]): void {
+    const shown = hits.slice(0, Math.max(0, this.limit - this.hits));
+    this.hits += hits.length;
+    const context = Math.min(this.args.context ?? 0, MAX_CONTEXT);
+    let last = -2; // that was shown of this file
+    const around = Array.from({ length: 2 * context + 1 }, (_, i) => i - context);
+    const wanted = new Set(shown.flatMap((hit) => around.map((distance) => hit + distance)));
+    for (const number of wanted) {
+      const line = lines[number];
+      if (line === undefined) continue; // before the first or behind the last
+      if (context > 0 && number !== last + 1 && this.found.length > 0) this.found.push('--');
+      const mark = shown.includes(number) ? ':' : '-';
+      this.found.push(`${this.current}${mark}${number + 1}${mark}${cut(line)}`);
+      last = number;
+    }
+  }
+
+  report(timeoutMs: number): string[] {
+    const left = this.hits - Math.min(this.hits, this.limit);
+    const notes = [
+      this.hits === 0 && `no match for ${this.args.pattern} in ${this.files} files ${NOT_WALKED}`,
+      left > 0 && `[${left} more matches are left out; narrow the pattern, or raise limit (up to ${MAX_LIMIT})]`,
+      this.secrets > 0 && `[${this.secrets} files that may hold secrets were skipped; name one as path to search it]`,
+      this.tooLarge > 0 && `[${this.tooLarge} files over ${MAX_SEARCHED_BYTES} bytes were skipped; use bash for those]`,
+      this.isCut && '[there are too many files to search all; give a smaller folder as path]',
+      this.isOver && `grep was stopped after ${timeoutMs / 1000} s, in ${this.current}: there may be more. Use a ` +
+        'simpler pattern ((a+)+ and its like can take for ever), set literal, or give a smaller folder as path.',
+    ];
+    return [...this.found, ...notes.filter((note) => note !== false)];
+  }
+}
+
+function cut(line: string): string {
+  return line.length > MAX_LINE ? `${line.slice(0, MAX_LINE)}… (${line.length} characters)` : line;
+}

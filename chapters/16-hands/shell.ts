@@ -1,0 +1,203 @@
+// shell.ts: one command in a shell of its own, which ends when we say so, with everything that it started.
+
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { closeSync, existsSync, writeSync } from 'node:fs';
+import { delimiter, isAbsolute, join } from 'node:path';
+import type { ToolOutput } from '../../agent.ts';
+import { safeEnv } from '../../mcp.ts';
+import { newFile } from './results.ts';
+
+const MAX_TAIL_BYTES = 30 * 1024;
+const MAX_TAIL_LINES = 2000;
+const MAX_FILE_BYTES = 50 * 2 ** 20;
+const MAX_COMMAND = 30_000;
+const DEFAULT_TIMEOUT_S = 120;
+const MAX_TIMEOUT_S = 600;
+const PIPE_GRACE_MS = 250;
+const TERM_GRACE_MS = 1000;
+const IS_WINDOWS = process.platform === 'win32';
+
+/** `env` names variables of ours that commands get besides the safe ones. */
+export type ShellOptions = { cwd: string; resultsFolder: string; env?: string[] };
+type Arguments = { command: string; timeout?: number };
+
+export async function bash(args: Arguments, options: ShellOptions, signal: AbortSignal): Promise<ToolOutput> {
+  const seconds = Math.min(args.timeout ?? DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S);
+  const output = new Output(options.resultsFolder);
+  const child = start(args.command, options);
+  const end = ended(child); // listens from now on, for a child that cannot be started says so very soon
+  const forget = leaveNoOrphan(child);
+  child.stdin?.on('error', () => {}).end('\n'); // now it begins
+  child.stdout?.on('data', (chunk: Buffer) => output.add(chunk));
+
+  let why: string | undefined; // it did not end by itself
+  const stop = (reason: string) => {
+    why ??= reason;
+    signalGroup(child, 'SIGTERM');
+    clearTimeout(timer);
+    timer = setTimeout(() => signalGroup(child, 'SIGKILL'), TERM_GRACE_MS);
+  };
+  let timer = setTimeout(() => stop(`timed out after ${seconds} s`), seconds * 1000);
+  const onAbort = () => stop('stopped');
+  signal.addEventListener('abort', onAbort);
+  try {
+    await end;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+    const wereLeft = signalGroup(child, 'SIGKILL');
+    if (wereLeft && !why) output.note('[background processes of the command were ended with it]');
+    forget();
+    child.stdout?.destroy(); // a process that left the group may still hold it
+    output.close();
+  }
+  why ??= child.signalCode ? `ended by ${child.signalCode}` : `exit code ${child.exitCode}`;
+  return { blocks: [{ type: 'text', text: output.text() + why }], isError: why !== 'exit code 0' };
+}
+
+function start(command: string, { cwd, env = [] }: ShellOptions): ChildProcess {
+  if (command.length > MAX_COMMAND) // systems have a limit, and its message helps nobody
+    throw new Error(`the command has more than ${MAX_COMMAND} characters; write it to a file and run that`);
+  if (!existsSync(cwd)) throw new Error(`the working folder ${cwd} is gone; nothing can be run in it`);
+  const shell = findShell();
+  const named = Object.fromEntries(env.map((name) => [name, process.env[name]]));
+  // It waits for a line from us, and not one moment is left in which it runs and nobody would end it. One pipe takes
+  // all its output, so the order is as it was written. What asks something reads the end of its input, and goes on.
+  return spawn(shell, ['-c', 'read -r _ && exec "$0" -c "$1" </dev/null 2>&1', shell, command], {
+    cwd,
+    env: { ...safeEnv(), ...named, PAGER: 'cat', GIT_PAGER: 'cat', NO_COLOR: '1', TERM: 'dumb', CI: '1' },
+    stdio: ['pipe', 'pipe', 'ignore'],
+    detached: !IS_WINDOWS, // a process group of its own, so that it can be ended with all its children
+    windowsHide: true,
+  });
+}
+
+function findShell(): string {
+  const folders = (process.env.PATH ?? '').split(delimiter).filter(isAbsolute); // "." could be a project's own bash
+  // The bash in Windows' own folder belongs to WSL: another system, with other paths.
+  const gitBash = ['C:\\Program Files\\Git\\bin', ...folders.filter((folder) => /git/i.test(folder))];
+  const [places, names] = IS_WINDOWS ? [gitBash, ['bash.exe']] : [[...folders, '/bin'], ['bash', 'sh']];
+  const found = names.flatMap((name) => places.map((folder) => join(folder, name))).find((path) => existsSync(path));
+  const hint = IS_WINDOWS ? 'install Git Bash, from https://git-scm.com' : 'there is neither bash nor sh on the PATH';
+  if (!found) throw new Error(`no shell was found: ${hint}`);
+  return found;
+}
+
+/** The pipe closes when nobody holds it any more. A background process may hold it for ever: after the shell has
+ *  ended, what is still in the pipe gets a moment, and not more. */
+function ended(child: ChildProcess): Promise<void> {
+  return new Promise((done, fail) => {
+    child.once('error', (error) => fail(new Error(`the shell could not be started: ${error.message}`)));
+    child.once('close', () => done());
+    child.once('exit', () => setTimeout(done, PIPE_GRACE_MS));
+  });
+}
+
+// ─── Output ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Keeps the end, where the errors are. As soon as that is not all, everything goes to a file as well. */
+class Output {
+  private folder: string;
+  private tail: Buffer[] = [];
+  private tailBytes = 0;
+  private total = 0;
+  private lines = 0;
+  private file?: { path: string; fd: number };
+  private fileBytes = 0;
+  private notes: string[] = [];
+
+  constructor(folder: string) { this.folder = folder; }
+
+  note(text: string): void { this.notes.push(text); }
+
+  add(chunk: Buffer): void {
+    this.total += chunk.length;
+    for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, at + 1)) this.lines++;
+    this.tail.push(chunk);
+    this.tailBytes += chunk.length;
+    if (this.file) this.write(chunk);
+    else if (this.total > MAX_TAIL_BYTES || this.lines > MAX_TAIL_LINES) this.spill();
+    while (this.tailBytes - this.tail[0]!.length >= MAX_TAIL_BYTES) this.tailBytes -= this.tail.shift()!.length;
+  }
+
+  private spill(): void {
+    try {
+      this.file = newFile(this.folder, 'bash', 'txt');
+      for (const chunk of this.tail) this.write(chunk);
+    } catch (error) {
+      this.file = { path: '', fd: -1 };
+      this.note(`[the whole output could not be saved: ${error instanceof Error ? error.message : error}]`);
+    }
+  }
+
+  /** Waits for the disk, on purpose: a command that writes faster than the disk has to wait too. */
+  private write(chunk: Buffer): void {
+    if (this.file!.fd === -1) return;
+    const piece = chunk.subarray(0, MAX_FILE_BYTES - this.fileBytes);
+    try {
+      for (let done = 0; done < piece.length; ) done += writeSync(this.file!.fd, piece, done);
+      this.fileBytes += piece.length;
+      if (this.fileBytes < MAX_FILE_BYTES) return;
+      this.note(`[the file ends after ${MAX_FILE_BYTES} bytes, the command wrote more]`);
+    } catch (error) {
+      this.note(`[the file is not complete: ${error instanceof Error ? error.message : error}]`);
+    }
+    this.close();
+  }
+
+  close(): void {
+    if (!this.file || this.file.fd === -1) return;
+    closeSync(this.file.fd);
+    this.file.fd = -1;
+  }
+
+  /** What the model reads, up to the line that tells how the command ended. */
+  text(): string {
+    const kept = Buffer.concat(this.tail).subarray(-MAX_TAIL_BYTES);
+    const lines = kept.toString().split('\n');
+    if (kept.length < this.total && lines.length > 1) lines.shift(); // it was cut, maybe inside of a character
+    const text = lines.slice(-MAX_TAIL_LINES - 1).join('\n'); // one more, because behind the last LF there is nothing
+    const whole = this.file?.path ? `; the whole is in ${this.file.path}` : '';
+    const head = this.file ? `[${this.total} bytes in ${this.lines} lines, of which this is the end${whole}]\n` : '';
+    const notes = this.notes.map((note) => `${note}\n`).join('');
+    return head + text + (text === '' || text.endsWith('\n') ? '' : '\n') + notes;
+  }
+}
+
+// ─── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Tells whether there was anybody in the group. */
+function signalGroup(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): boolean {
+  if (child.pid === undefined) return false;
+  try {
+    if (!IS_WINDOWS) return process.kill(-child.pid, signal);
+    if (child.exitCode === null) spawnSync('taskkill', ['/pid', `${child.pid}`, '/t', '/f']);
+  } catch {} // nobody is left
+  return false;
+}
+
+const running = new Set<ChildProcess>();
+
+/** Our own end is the end of every command, until what is returned here is called. */
+function leaveNoOrphan(child: ChildProcess): () => void {
+  running.add(child);
+  if (!process.listeners('exit').includes(endAll)) process.on('exit', endAll);
+  const dismiss = IS_WINDOWS || child.pid === undefined ? () => {} : watch(child.pid);
+  return () => (running.delete(child), dismiss());
+}
+
+/** After kill -9 we can do nothing any more. So a little shell waits for a line from us, and ends the group when
+ *  our side of the pipe closes without one: that happens however we end. */
+function watch(group: number): () => void {
+  const script = 'read -r _ || kill -s KILL -- "-$0"';
+  const watcher = spawn(findShell(), ['-c', script, `${group}`], { // detached: a Ctrl-C is not meant for it
+    cwd: '/', env: {}, stdio: ['pipe', 'ignore', 'ignore'], detached: true,
+  });
+  for (const each of [watcher, watcher.stdin]) each.on('error', () => {}); // it is a help, and no condition
+  watcher.unref();
+  return () => watcher.stdin.end('\n');
+}
+
+function endAll(): void {
+  for (const child of running) signalGroup(child, 'SIGKILL');
+}
