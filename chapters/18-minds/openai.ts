@@ -1,0 +1,194 @@
+// openai.ts: the chat completions API, by fetch. It is the wire that almost every server speaks, and almost each in a
+// way of its own: Ollama, llama.cpp, vLLM, LM Studio, OpenRouter …
+
+import type { AssistantTurn, Model, ModelEvent, ModelRequest, Result } from '../../agent.ts';
+import type { Stop, ToolCall, Turn, Usage } from '../../agent.ts';
+import type { Json } from '../../mcp.ts';
+import { ask, addressOf, cutOff, failure, messagesOf, parse, problemIn, type Address } from './post.ts';
+import { fitBlocks, fitIds, fitName, fitTool, readArguments } from './shapes.ts';
+
+export const OPENAI_URL = 'https://api.openai.com/v1';
+const MAX_TOKENS = 16_384;
+
+export type OpenAiOptions = {
+  model: string;
+  key?: string; // most local servers want none
+  baseUrl?: string; // with /v1
+  maxTokens?: number;
+};
+
+export class OpenAi implements Model {
+  readonly name: string;
+  private readonly options: OpenAiOptions;
+  private readonly address: Address;
+
+  constructor(options: OpenAiOptions) {
+    const { model, key, baseUrl = OPENAI_URL } = options;
+    this.name = `openai/${model}`;
+    this.options = options;
+    const headers = { authorization: `Bearer ${key ?? 'none'}` }; // some local servers want a word, any word
+    this.address = addressOf(this.name, baseUrl, '/chat/completions', headers, key);
+  }
+
+  ask(request: ModelRequest): AsyncIterable<ModelEvent> {
+    return ask(this.address, this.bodyFor(request), request.signal, (response) => read(this.address, response));
+  }
+
+  private bodyFor({ system, turns, tools }: ModelRequest): Json {
+    const functions = tools.map(fitTool).map(({ inputSchema, ...tool }) => ({ ...tool, parameters: inputSchema }));
+    return {
+      model: this.options.model,
+      stream: true,
+      stream_options: { include_usage: true },
+      ...this.limit(),
+      ...(functions.length > 0 ? { tools: functions.map((f) => ({ type: 'function', function: f })) } : {}),
+      messages: [...(system.trim() === '' ? [] : [{ role: 'system', content: system }]), ...messagesFrom(turns)],
+    };
+  }
+
+  /** The vendor has renamed it, the others know the old name. They get none unless asked for: a limit that does not fit
+   *  into a small local model's context is an error there. */
+  private limit(): Json {
+    const isVendor = this.address.url.host === new URL(OPENAI_URL).host;
+    if (isVendor) return { max_completion_tokens: this.options.maxTokens ?? MAX_TOKENS };
+    return this.options.maxTokens === undefined ? {} : { max_tokens: this.options.maxTokens };
+  }
+}
+
+// ─── Our turns, as messages ───────────────────────────────────────────────────────────────────────────────────
+
+type Part = { type: 'text'; text: string } | { type: 'image_url'; image_url: { url: string } };
+
+function messagesFrom(turns: Turn[]): Json[] {
+  const ids = fitIds(turns, 40);
+  const messages: Json[] = [];
+  for (const turn of turns) {
+    if (turn.role === 'user') addUser(messages, [{ type: 'text', text: turn.text }]);
+    if (turn.role === 'assistant') messages.push(...assistantMessages(turn, ids));
+    if (turn.role !== 'tools') continue;
+    for (const result of turn.results) messages.push(toolMessage(result, ids));
+    addUser(messages, turn.results.flatMap(pictures)); // only now: nothing may stand between the results
+  }
+  return messages;
+}
+
+/** Adds to the user's last words, if nobody has spoken since: some models only know alternating roles. */
+function addUser(messages: Json[], news: Part[]): void {
+  const last = messages.at(-1);
+  const before = last?.role === 'user' ? (messages.pop()!.content as string | Part[]) : [];
+  const parts = [...(typeof before === 'string' ? [{ type: 'text', text: before } as const] : before), ...news];
+  const full = parts.filter((part) => part.type !== 'text' || part.text.trim() !== '');
+  if (full.length === 0) return;
+  const texts = full.map((part) => (part.type === 'text' ? part.text : undefined));
+  messages.push({ role: 'user', content: texts.includes(undefined) ? full : texts.join('\n\n') });
+}
+
+/** Without calls there must be a text, with calls there need not be one. With neither there is no message. */
+function assistantMessages({ text, calls }: AssistantTurn, ids: Map<ToolCall | Result, string>): Json[] {
+  if (calls.length === 0) return text.trim() === '' ? [] : [{ role: 'assistant', content: text }];
+  const tool_calls = calls.map((call) => ({
+    id: ids.get(call),
+    type: 'function',
+    function: { name: fitName(call.name), arguments: JSON.stringify(call.args ?? {}) },
+  }));
+  return [{ role: 'assistant', content: text.trim() === '' ? null : text, tool_calls }];
+}
+
+/** This wire has no flag for errors and takes no pictures here. */
+function toolMessage(result: Result, ids: Map<ToolCall | Result, string>): Json {
+  const texts = fitBlocks(result.blocks).map((block) => ('text' in block ? block.text : '[the image follows below]'));
+  return { role: 'tool', tool_call_id: ids.get(result), content: (result.isError ? 'Error: ' : '') + texts.join('\n') };
+}
+
+/** A model that cannot see may refuse them: the wire has no way to ask beforehand. */
+function pictures({ name, blocks }: Result): Part[] {
+  const urls = blocks.flatMap((block) => ('data' in block ? [`data:${block.mimeType};base64,${block.data}`] : []));
+  const parts = urls.map((url): Part => ({ type: 'image_url', image_url: { url } }));
+  return parts.length === 0 ? [] : [{ type: 'text', text: `From the tool ${fitName(name)}:` }, ...parts];
+}
+
+// ─── The stream, as a turn ────────────────────────────────────────────────────────────────────────────────────
+
+type OpenCall = { id: string; name: string; json: string };
+type Draft = { text: string; refusal: string; calls: CallAssembly; finish?: string; usage?: Usage };
+
+async function* read(to: Address, response: Response): AsyncGenerator<ModelEvent> {
+  const draft: Draft = { text: '', refusal: '', calls: new CallAssembly() };
+  let isDone = false;
+  for await (const data of messagesOf(to, response)) {
+    isDone = data.trim() === '[DONE]';
+    if (isDone) break;
+    const chunk = parse(to, data);
+    if (chunk.error) throw failure(to, problemIn(data), statusOf(chunk.error));
+    const text = take(draft, chunk);
+    if (text) yield { type: 'text', text };
+  }
+  // Some servers forget the [DONE]. Without a reason to end either, this was no end.
+  if (!isDone && draft.finish === undefined) throw cutOff(to, 'no finish_reason');
+  yield endOf(draft);
+}
+
+/** After HTTP 200 an error can only come in the stream. Some put the status they would have sent into it. */
+function statusOf({ code, type }: { code?: unknown; type?: unknown }): number {
+  if (Number(code) >= 400 && Number(code) < 600) return Number(code);
+  return type === 'server_error' ? 500 : 400;
+}
+
+/** Takes in one chunk, or the whole answer of a server that does not stream. Returns new text. */
+function take(draft: Draft, chunk: any): string {
+  if (chunk.usage) {
+    const { prompt_tokens: input = 0, completion_tokens: output = 0, prompt_tokens_details: details } = chunk.usage;
+    draft.usage = { input, output, cached: details?.cached_tokens ?? 0 };
+  }
+  const choice = chunk.choices?.[0];
+  const delta = choice?.delta ?? choice?.message ?? {};
+  draft.finish = choice?.finish_reason || draft.finish; // some send an empty one with every piece
+  for (const piece of delta.tool_calls ?? []) draft.calls.take(piece);
+  if (typeof delta.refusal === 'string') draft.refusal += delta.refusal;
+  const text = typeof delta.content === 'string' ? delta.content : '';
+  draft.text += text;
+  return text;
+}
+
+/** Puts calls together from pieces. By the book a piece tells by `index` which call it belongs to. But Ollama has sent
+ *  none, or 0 for each of several calls, and others send no ids. So a piece opens a new call if it has another id than
+ *  the open one, or a name when the open one has a name and all of its arguments. */
+class CallAssembly {
+  readonly all: OpenCall[] = [];
+  private readonly byIndex = new Map<number, OpenCall>();
+
+  take(piece: any): void {
+    const { id, index, function: { name, arguments: given } = {} as any } = piece ?? {};
+    const open = typeof index === 'number' ? this.byIndex.get(index) : this.all.at(-1);
+    const call = open && !this.isNew(open, id, name) ? open : { id: '', name: '', json: '' };
+    if (call !== open) this.all.push(call);
+    if (typeof index === 'number') this.byIndex.set(index, call);
+    call.id ||= String(id ?? '');
+    call.name ||= String(name ?? '');
+    call.json += typeof given === 'object' && given !== null ? JSON.stringify(given) : (given ?? '');
+  }
+
+  private isNew(open: OpenCall, id?: string, name?: string): boolean {
+    if (id) return open.id !== '' && open.id !== id; // the same id again is the same call, even if it repeats the name
+    return Boolean(name) && open.name !== '' && open.json !== '' && readArguments(open.json, true).args !== undefined;
+  }
+}
+
+const STOPS: { [reason: string]: Stop } = {
+  stop: 'done',
+  tool_calls: 'tools',
+  function_call: 'tools',
+  length: 'length',
+  content_filter: 'refusal',
+};
+
+function endOf({ text, refusal, calls: { all }, finish = 'stop', usage }: Draft): ModelEvent {
+  const calls = all.map(({ id, name, json }, n): ToolCall => {
+    return { id: id || `call_${n + 1}`, name, ...readArguments(json, finish === 'length') };
+  });
+  let stop: Stop = refusal ? 'refusal' : (STOPS[finish] ?? finish);
+  if (stop === 'done' && calls.length > 0) stop = 'tools'; // the calls are there, whatever the word says
+  if (stop === 'tools' && calls.length === 0) stop = 'done';
+  const turn: AssistantTurn = { role: 'assistant', text, calls };
+  return { type: 'end', turn, stop, ...(refusal ? { explanation: refusal } : {}), ...(usage ? { usage } : {}) };
+}

@@ -1,0 +1,776 @@
+// Chapter 18: the model is a parameter. What all models share: events, choice, retries, errors; the test's own server.
+
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, test } from 'node:test';
+import type { Model, Turn } from '../agent.ts';
+import { Anthropic } from '../chapters/18-minds/anthropic.ts';
+import { ModelError, chooseModel } from '../chapters/18-minds/models.ts';
+import { OpenAi } from '../chapters/18-minds/openai.ts';
+import { Scripted } from '../chapters/18-minds/scripted.ts';
+import { readEvents, type ServerSentEvent } from '../chapters/18-minds/sse.ts';
+import { cleanUp, later, rejection, until } from './helpers.ts';
+import {
+  ADD,
+  call,
+  calls,
+  fail,
+  hear,
+  problemsIn,
+  raw,
+  say,
+  startModelServer,
+  type Script,
+  type WireName,
+} from './model-server.ts';
+
+afterEach(cleanUp);
+
+// ─── sse.ts ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+async function events(
+  chunks: (string | Uint8Array)[],
+  options?: { maxEventBytes: number },
+): Promise<ServerSentEvent[]> {
+  const encoder = new TextEncoder();
+  async function* body() {
+    for (const chunk of chunks) yield typeof chunk === 'string' ? encoder.encode(chunk) : chunk;
+  }
+  const found: ServerSentEvent[] = [];
+  for await (const event of readEvents(body(), options)) found.push(event);
+  return found;
+}
+
+const datas = async (...chunks: (string | Uint8Array)[]) => (await events(chunks)).map(({ data }) => data);
+
+test('an event has a name and data, and ends at an empty line', async () => {
+  assert.deepEqual(await events(['event: ping\ndata: {}\n\ndata: second\n\n']), [
+    { event: 'ping', data: '{}' },
+    { event: 'message', data: 'second' },
+  ]);
+});
+
+test('lines end in LF, CR LF or CR, also where a chunk ends', async () => {
+  assert.deepEqual(await datas('data: a\r\n\r\ndata: b\r\rdata: c\n\n'), ['a', 'b', 'c']);
+  assert.deepEqual(await datas('data: a\r', '\n\r', '\ndata: b\r', '\n\r\n'), ['a', 'b']);
+  assert.deepEqual(await datas('data: a\r', '\rdata: b\r', '\r'), ['a', 'b']);
+  assert.deepEqual(await datas(...'data: a\r\ndata: b\r\n\r\ndata: c\n\n'), ['a\nb', 'c']);
+});
+
+test('an event is there as soon as its empty line has begun, not when the next chunk comes', async () => {
+  async function* body() {
+    yield new TextEncoder().encode('data: now\r\n\r');
+    throw new Error('nobody should have asked for more');
+  }
+  const { value } = await readEvents(body()).next();
+  assert.equal(value!.data, 'now');
+});
+
+test('a character that is cut in two arrives whole', async () => {
+  const bytes = new TextEncoder().encode('data: grüße 🦊\u2028\n\n');
+  assert.deepEqual(await datas(...[...bytes].map((byte) => Uint8Array.of(byte))), ['grüße 🦊\u2028']);
+});
+
+test('several data lines are joined by LF; one space after the colon is not part of the value', async () => {
+  assert.deepEqual(await datas('data: a\ndata:b\ndata:  c\ndata\n\n'), ['a\nb\n c\n']);
+});
+
+test('comments, unknown fields and events without data are skipped, a byte order mark too', async () => {
+  assert.deepEqual(await datas('\ufeffdata: a\n\n: ping\n\nevent: empty\n\nfoo: bar\ndata: b\n\n'), ['a', 'b']);
+  assert.equal((await events(['event: lost\n\ndata: a\n\n']))[0]!.event, 'message');
+});
+
+test('half an event at the end of the stream is not dispatched', async () => {
+  assert.deepEqual(await datas('data: whole\n\ndata: half'), ['whole']);
+  assert.deepEqual(await datas('data: whole\n\ndata: half\n'), ['whole']);
+});
+
+test('id and retry stay in force, and odd ones do not count', async () => {
+  const found = await events(['id: 7\nretry: 250\ndata: a\n\nretry: soon\nid: \0\ndata: b\n\nid\ndata: c\n\n']);
+  assert.deepEqual(
+    found.map(({ id, retry }) => [id, retry]),
+    [
+      ['7', 250],
+      ['7', 250],
+      ['', 250],
+    ],
+  );
+});
+
+test('an event that does not end is given up, in one line or in many', async () => {
+  for (const chunk of ['x'.repeat(10), 'data: x\n', 'data: \n']) {
+    const error = await rejection(events(['data: ', ...Array(50).fill(chunk)], { maxEventBytes: 100 }));
+    assert.equal(error.message, 'an event of the stream is larger than 100 bytes');
+  }
+  assert.equal((await events(Array(50).fill('data: 12345\n\n: ping\n'), { maxEventBytes: 100 })).length, 50);
+});
+
+// ─── models.ts ────────────────────────────────────────────────────────────────────────────────────────────────
+
+const KEY = 'sk-secret-0123456789';
+const named = (name?: string, env: NodeJS.ProcessEnv = {}, baseUrl?: string) =>
+  chooseModel(name, { env, ...(baseUrl ? { baseUrl } : {}) });
+
+function refused(name: string | undefined, env: NodeJS.ProcessEnv, baseUrl?: string): ModelError {
+  try {
+    named(name, env, baseUrl);
+  } catch (error) {
+    assert.ok(error instanceof ModelError, String(error));
+    assert.equal(error.kind, 'config');
+    assert.ok(!error.message.includes(KEY.slice(0, 9)), error.message);
+    return error;
+  }
+  throw new Error(`${name} should have been refused`);
+}
+
+test('without a name the key decides, and without a key it is the rehearsal', () => {
+  assert.equal(named().name, 'rehearsal');
+  assert.equal(named(undefined, { ANTHROPIC_API_KEY: '', OPENAI_API_KEY: '' }).name, 'rehearsal');
+  assert.equal(named(undefined, { OPENAI_API_KEY: KEY }).name, 'openai/gpt-5');
+  assert.equal(named(undefined, { OPENAI_API_KEY: KEY, OPENAI_MODEL: 'o' }).name, 'openai/o');
+  assert.equal(named(undefined, { OPENAI_API_KEY: KEY, ANTHROPIC_API_KEY: KEY }).name, 'anthropic/claude-sonnet-5');
+  assert.equal(named(undefined, { ANTHROPIC_AUTH_TOKEN: KEY, ANTHROPIC_MODEL: 'a' }).name, 'anthropic/a');
+});
+
+test('a name has one of three forms; the model\'s own may have slashes', () => {
+  assert.equal(named('rehearsal', { ANTHROPIC_API_KEY: KEY }).name, 'rehearsal');
+  assert.equal(named('openai/meta/llama', { OPENAI_API_KEY: KEY }).name, 'openai/meta/llama');
+  for (const name of ['gpt-5', 'openai', 'openai/', 'anthropic/', 'rehearsal/x', 'google/x', ''])
+    assert.match(
+      refused(name, { OPENAI_API_KEY: KEY, ANTHROPIC_API_KEY: KEY }).message,
+      /rehearsal, anthropic\/<model> or openai\/<model>/,
+    );
+});
+
+test('a missing key is named, except that a server of one\'s own needs none', () => {
+  assert.match(refused('anthropic/a', {}).message, /set ANTHROPIC_API_KEY/);
+  assert.match(refused('anthropic/a', { ANTHROPIC_API_KEY: ' ' }).message, /set ANTHROPIC_API_KEY/);
+  assert.match(refused('openai/o', {}).message, /set OPENAI_API_KEY/);
+  assert.match(refused('openai/o', {}, 'https://api.openai.com/v1/').message, /set OPENAI_API_KEY/);
+  assert.equal(named('openai/o', {}, 'http://192.168.0.9:11434/v1').name, 'openai/o');
+  assert.equal(named('openai/o', { OPENAI_BASE_URL: 'http://localhost:1/v1' }).name, 'openai/o');
+});
+
+test('a base URL must be one, and must not give the key away', () => {
+  const env = { OPENAI_API_KEY: KEY, ANTHROPIC_API_KEY: KEY };
+  assert.match(refused('openai/o', env, 'localhost').message, /the base URL of openai\/o is not a URL/);
+  assert.match(refused('openai/o', env, 'ftp://x').message, /must be https: or http:/);
+  assert.match(refused('openai/o', env, `https://me:${KEY}@x/v1`).message, /holds a name or a password/);
+  for (const host of ['example.com', '192.168.0.9', 'localhost.example.com', '127.0.0.1.example.com'])
+    assert.match(refused('anthropic/a', env, `http://${host}`).message, /in clear text; use https:/);
+  for (const host of ['localhost:1', 'x.localhost', '127.0.0.1:1', '127.9.9.9', '[::1]:1'])
+    assert.equal(named('anthropic/a', env, `http://${host}`).name, 'anthropic/a');
+  assert.match(refused(undefined, {}, 'http://localhost:1').message, /needs a model/);
+});
+
+test('a key that cannot be sent is refused before anything can quote it', () => {
+  assert.match(refused('openai/o', { OPENAI_API_KEY: `${KEY}\nx` }).message, /the key for openai\/o holds a space/);
+  assert.match(
+    refused('anthropic/a', { ANTHROPIC_API_KEY: `${KEY} ${KEY}` }).message,
+    /the key for anthropic\/a holds a space/,
+  );
+});
+
+test('key, token, version and base URL come from the environment; the option wins over it', async () => {
+  const server = await startModelServer([say('a'), say('b'), say('c'), say('d')]);
+  const env = { ANTHROPIC_API_KEY: ` ${KEY}\n`, ANTHROPIC_AUTH_TOKEN: 'token', ANTHROPIC_BASE_URL: server.url };
+  await hear(named('anthropic/a', env), 'Hello');
+  const token = {
+    ANTHROPIC_AUTH_TOKEN: 'token',
+    ANTHROPIC_BASE_URL: 'http://localhost:1',
+    ANTHROPIC_VERSION: '2026-10-21',
+  };
+  await hear(named('anthropic/a', token, `${server.url}/v1/`), 'Hello');
+  await hear(named('openai/o', { OPENAI_API_KEY: KEY, OPENAI_BASE_URL: `${server.url}/v1/` }), 'Hello');
+  await hear(named('openai/o', {}, `${server.url}/v1`), 'Hello');
+  const seen = server.requests.map(({ headers }) => [
+    headers['x-api-key'],
+    headers.authorization,
+    headers['anthropic-version'],
+  ]);
+  assert.deepEqual(seen, [
+    [KEY, undefined, '2023-06-01'],
+    [undefined, 'Bearer token', '2026-10-21'],
+    [undefined, `Bearer ${KEY}`, undefined],
+    [undefined, 'Bearer none', undefined],
+  ]);
+  assert.deepEqual(server.problems, []);
+});
+
+// ─── post.ts, over both wires ─────────────────────────────────────────────────────────────────────────────────
+
+const SOON = { 'retry-after-ms': '20' };
+const WIRES: WireName[] = ['anthropic', 'openai'];
+
+function modelAt(wire: WireName, url: string): Model {
+  return wire === 'anthropic'
+    ? new Anthropic({ model: 'm', key: KEY, baseUrl: url })
+    : new OpenAi({ model: 'm', key: KEY, baseUrl: `${url}/v1` });
+}
+
+/** Runs the script on each wire. */
+async function onBoth(
+  script: Script,
+  check: (model: Model, server: Awaited<ReturnType<typeof startModelServer>>) => Promise<void>,
+) {
+  for (const wire of WIRES) {
+    const server = await startModelServer(script);
+    await check(modelAt(wire, server.url), server);
+    assert.deepEqual(server.problems, []);
+    await server.close();
+  }
+}
+
+test('what may pass is asked again, twice, with a note each', async () => {
+  for (const status of [408, 409, 429, 500, 503, 529]) {
+    await onBoth(
+      [fail(status, { headers: SOON }), fail(status, { headers: SOON }), say('at last')],
+      async (model, { requests }) => {
+        const { text, notes } = await hear(model, 'Hello');
+        assert.equal(text, 'at last');
+        const what = [429, 503, 529].includes(status) ? 'is busy' : 'has failed';
+        assert.deepEqual(notes, Array(2).fill(`the model ${what} (${status}); trying again in 0 s`));
+        assert.deepEqual(requests[2]!.body, requests[0]!.body);
+      },
+    );
+  }
+});
+
+test('after two retries the server has the last word', async () => {
+  await onBoth(
+    Array(4).fill(fail(529, { headers: SOON, type: 'overloaded_error', message: 'Overloaded' })),
+    async (model, { requests }) => {
+      const error = await rejection(hear(model, 'Hello'));
+      assert.deepEqual([error.kind, error.status, requests.length], ['unreachable', 529, 3]);
+      assert.equal(error.message, `${model.name} answered 529 overloaded_error: Overloaded (request req_test)`);
+    },
+  );
+});
+
+test('what will not pass is not asked again', async () => {
+  for (const status of [400, 401, 402, 403, 404, 422]) {
+    await onBoth([fail(status), say('never')], async (model, { requests }) => {
+      const error = await rejection(hear(model, 'Hello'));
+      assert.deepEqual([error.kind, error.status, requests.length], ['refused', status, 1]);
+    });
+  }
+});
+
+test('x-should-retry wins over the status', async () => {
+  await onBoth([fail(400, { headers: { 'x-should-retry': 'true', ...SOON } }), say('yes')], async (model) => {
+    assert.equal((await hear(model, 'Hello')).text, 'yes');
+  });
+  await onBoth([fail(500, { headers: { 'x-should-retry': 'false' } }), say('never')], async (model, { requests }) => {
+    assert.equal((await rejection(hear(model, 'Hello'))).status, 500);
+    assert.equal(requests.length, 1);
+  });
+});
+
+/** The note about a wait, which is then broken off. */
+async function noted(headers: Record<string, string>, wire: WireName = 'anthropic'): Promise<string> {
+  const server = await startModelServer([fail(429, { headers })]);
+  const controller = new AbortController();
+  const reason = new Error('stop');
+  let note = '';
+  const error = await rejection(
+    hear(modelAt(wire, server.url), { signal: controller.signal }, (event) => {
+      if (event.type === 'note') note = event.text;
+      controller.abort(reason);
+    }),
+  );
+  assert.equal(error, reason);
+  assert.equal(server.requests.length, 1);
+  return note;
+}
+
+test('the server says how long to wait: in milliseconds, seconds or by date, a minute at most', async () => {
+  assert.match(await noted({ 'retry-after-ms': '1500', 'retry-after': '7' }), /in 1\.5 s$/);
+  assert.match(await noted({ 'retry-after': '7' }), /in 7 s$/);
+  assert.match(await noted({ 'retry-after': '3600' }), /in 60 s$/);
+  assert.match(await noted({ 'retry-after': new Date(Date.now() + 3_600_000).toUTCString() }), /in 60 s$/);
+  assert.match(await noted({ 'retry-after': new Date(Date.now() + 30_000).toUTCString() }), /in (2\d|30)(\.\d)? s$/);
+});
+
+test('without a word from the server, or an odd one, the wait is half a second, less a quarter at most', async () => {
+  const odd: Record<string, string>[] = [
+    {},
+    { 'retry-after': 'later' },
+    { 'retry-after-ms': '-5' },
+    { 'retry-after-ms': 'x', 'retry-after': '' },
+  ];
+  for (const headers of odd) assert.match(await noted(headers), /in 0\.[45] s$/);
+});
+
+test('no retry when the money is spent, though it looks like a busy server', async () => {
+  const spent = [
+    fail(429, { type: 'rate_limit_error', details: { error_code: 'enforced_spend_limit_reached' } }),
+    fail(429, { type: 'insufficient_quota', code: 'organization_spend_limit_exceeded' }),
+  ];
+  for (const step of spent) {
+    await onBoth([step, say('never')], async (model, { requests }) => {
+      const error = await rejection(hear(model, 'Hello'));
+      assert.deepEqual([error.kind, error.status, requests.length], ['refused', 429, 1]);
+    });
+  }
+  const withDate = fail(429, {
+    headers: { 'retry-after': '0' },
+    details: { error_code: 'enforced_spend_limit_reached' },
+  });
+  await onBoth([withDate, say('again')], async (model) => assert.equal((await hear(model, 'Hello')).text, 'again'));
+});
+
+test('a conversation that does not fit is told apart, and not asked again', async () => {
+  const ways = [
+    fail(400, { type: 'invalid_request_error', message: 'prompt is too long: 210000 tokens > 200000 maximum' }),
+    fail(400, { type: 'invalid_request_error', code: 'context_length_exceeded', message: 'Too much.' }),
+    fail(400, { message: 'This model\'s maximum context length is 8192 tokens.' }),
+    fail(400, { type: 'exceed_context_size_error', message: 'the request exceeds the available context size' }),
+    fail(413, { type: 'request_too_large', headers: { 'x-should-retry': 'true' } }),
+  ];
+  for (const way of ways) {
+    await onBoth([way, say('never')], async (model, { requests }) => {
+      assert.equal((await rejection(hear(model, 'Hello'))).kind, 'too-long');
+      assert.equal(requests.length, 1);
+    });
+  }
+});
+
+test('a stream that breaks before any text is asked for again', async () => {
+  await onBoth(
+    [say('', { cutAfter: 1 }), call('mcp__demo__add', { a: 1 }, { cutAfter: 4 }), say('whole')],
+    async (model) => {
+      const { text, notes, end } = await hear(model, 'Hello');
+      assert.deepEqual([text, end.turn.calls], ['whole', []]);
+      assert.equal(notes.length, 2);
+      assert.match(notes[0]!, /^the answer of \w+\/m broke off \(.+\); trying again in 0\.[45] s$/);
+      assert.match(notes[1]!, /trying again in (0\.[89]|1) s$/); // twice as long, less a quarter at most
+    },
+  );
+});
+
+test('a stream that breaks after text is an error: what was shown cannot be taken back', async () => {
+  await onBoth([say('a long answer, cut off', { cutAfter: 5 }), say('never')], async (model, { requests }) => {
+    let seen = '';
+    const error = await rejection(hear(model, 'Hello', (event) => (seen += event.type === 'text' ? event.text : '')));
+    assert.deepEqual([error.kind, requests.length], ['unreachable', 1]);
+    assert.match(error.message, /^the answer of \w+\/m broke off/);
+    assert.match(seen, /^a long/);
+  });
+});
+
+test('a server that is not there is asked three times and named', async () => {
+  const server = await startModelServer([]);
+  await server.close();
+  const notes: string[] = [];
+  const error = await rejection(
+    hear(modelAt('openai', server.url), 'Hello', (event) => 'text' in event && notes.push(event.text)),
+  );
+  assert.deepEqual([error.kind, error.status, notes.length], ['unreachable', undefined, 2]);
+  assert.equal(error.message, `cannot reach openai/m at ${server.url}/v1/chat/completions: ECONNREFUSED`);
+});
+
+test('a redirect is not followed, so that the key stays here', async () => {
+  const elsewhere = await startModelServer([say('stolen')]);
+  await onBoth([fail(307, { headers: { location: `${elsewhere.url}/v1/messages?x=1` } })], async (model) => {
+    const error = await rejection(hear(model, 'Hello'));
+    assert.deepEqual([error.kind, error.status], ['config', 307]);
+    assert.ok(
+      error.message.includes(`redirects (307) to ${elsewhere.url}/v1/messages; the key is not sent on`),
+      error.message,
+    );
+  });
+  assert.deepEqual([elsewhere.requests, elsewhere.problems], [[], []]);
+});
+
+test('an error is reduced to its message, whatever the body is, and never holds the key', async () => {
+  const html = '<!DOCTYPE html><html><head><title>Bad Gateway</title></head><body>…</body></html>';
+  const bodies: [string, RegExp][] = [
+    [html, /: a web page instead of an answer, "Bad Gateway"/],
+    ['<html></html>', /: a web page instead of an answer/],
+    ['', /: Not Found/],
+    ['{"error":"model \\"x\\" not found"}', /: model "x" not found/],
+    ['{"detail":"no such route"}', /: no such route/],
+    ['{"message":"nothing here"}', /: nothing here/],
+    ['null', /: null/],
+    ['plain words', /: plain words/],
+    ['x'.repeat(1_000_000), /: x{1000};/],
+    [`{"error":{"message":"Incorrect API key provided: ${KEY}"}}`, /Incorrect API key provided: \[key\]/],
+  ];
+  for (const [body, pattern] of bodies) {
+    await onBoth([fail(404, { body })], async (model) => {
+      const { message } = await rejection(hear(model, 'Hello'));
+      assert.match(message, pattern);
+      assert.match(message, /check the name of the model and the base URL \(we asked http:.+\/v1\/(messages|chat)/);
+      assert.ok(message.length < 1_300 && !message.includes(KEY), message);
+    });
+  }
+  await onBoth([fail(401)], async (model) =>
+    assert.match((await rejection(hear(model, 'Hello'))).message, /check the key/),
+  );
+});
+
+test('an error that does not end is not read to its end', async () => {
+  const server = createServer((_, response) => {
+    response.writeHead(400);
+    const more = () => response.destroyed || response.write('x'.repeat(10_000), more);
+    more();
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  later(() => server.close());
+  later(() => server.closeAllConnections());
+  const error = await rejection(
+    hear(modelAt('anthropic', `http://127.0.0.1:${(server.address() as AddressInfo).port}`), 'Hello'),
+  );
+  assert.deepEqual([error.kind, error.status], ['refused', 400]);
+});
+
+test('a web page with status 200 is no answer', async () => {
+  for (const wire of WIRES) {
+    const server = await startModelServer([
+      raw(wire, '<html>Welcome</html>', { contentType: 'text/html; charset=utf-8' }),
+    ]);
+    const error = await rejection(hear(modelAt(wire, server.url), 'Hello'));
+    assert.equal(error.kind, 'protocol');
+    assert.match(error.message, /answered with a web page; check the base URL$/);
+  }
+});
+
+test('nonsense in the stream is an error that quotes it, and is not asked for again', async () => {
+  for (const [wire, data] of WIRES.flatMap((wire) => ['{"type":', '42', 'null'].map((data) => [wire, data] as const))) {
+    const server = await startModelServer([raw(wire, `data: ${data}\n\n`)]);
+    const error = await rejection(hear(modelAt(wire, server.url), 'Hello'));
+    assert.deepEqual([error.kind, server.requests.length], ['protocol', 1]);
+    assert.equal(error.message, `${wire}/m sent something that is no JSON object: ${data}`);
+  }
+});
+
+test('a shape that nobody expects is an error too, not a crash', async () => {
+  const shapes: [WireName, object][] = [
+    ['anthropic', { type: 'content_block_delta', index: 0, delta: null }],
+    ['openai', { choices: [{ delta: { tool_calls: 7 } }] }],
+  ];
+  const begin = 'data: {"type":"content_block_start","index":0,"content_block":{"type":"text"}}\n\n';
+  for (const [wire, shape] of shapes) {
+    const server = await startModelServer([raw(wire, `${begin}data: ${JSON.stringify(shape)}\n\n`)]);
+    const error = await rejection(hear(modelAt(wire, server.url), 'Hello'));
+    assert.deepEqual([error.kind, error.cause instanceof TypeError], ['protocol', true]);
+    assert.match(error.message, /^\w+\/m sent something that makes no sense: TypeError/);
+  }
+});
+
+test('an abort ends the answer with its reason, and the connection', async () => {
+  await onBoth([say('a slow answer, piece by piece', { delayMs: 30 })], async (model, { requests }) => {
+    const controller = new AbortController();
+    const reason = new Error('enough');
+    const stop = (event: { type: string }) => event.type === 'text' && controller.abort(reason);
+    assert.equal(await rejection(hear(model, { signal: controller.signal }, stop)), reason);
+    await until(() => requests[0]!.abandoned);
+  });
+});
+
+test('who stops listening closes the connection too', async () => {
+  await onBoth([say('a slow answer, piece by piece', { delayMs: 30 })], async (model, { requests }) => {
+    for await (const event of model.ask({
+      system: '',
+      turns: [{ role: 'user', text: 'Hi' }],
+      tools: [],
+      signal: new AbortController().signal,
+    }))
+      if (event.type === 'text') break;
+    await until(() => requests[0]!.abandoned);
+  });
+});
+
+test('half an emoji, cut off somewhere, does not go out', async () => {
+  await onBoth([say('ok')], async (model, { requests }) => {
+    await hear(model, 'a \ud83e b 🦊');
+    assert.match(JSON.stringify(requests[0]!.body.messages), /a \ufffd b 🦊/);
+  });
+});
+
+test('a choice at the root of a schema moves into the description, for both APIs refuse it', async () => {
+  const anyOf = [{ required: ['a'] }, { required: ['b'] }];
+  const tools = [
+    { ...ADD, inputSchema: { properties: { a: {} }, anyOf } },
+    { ...ADD, name: 'bare', inputSchema: {} },
+  ];
+  await onBoth([say('ok')], async (model, { requests }) => {
+    await hear(model, { tools });
+    const [first, second] = requests[0]!.body.tools.map((tool: any) => tool.function ?? tool);
+    assert.deepEqual(first.input_schema ?? first.parameters, { properties: { a: {} }, type: 'object' });
+    assert.ok(first.description.endsWith(JSON.stringify({ anyOf })));
+    assert.deepEqual(second.input_schema ?? second.parameters, { properties: {}, type: 'object' });
+  });
+});
+
+// ─── scripted.ts ──────────────────────────────────────────────────────────────────────────────────────────────
+
+test('the scripted model says its answers in turn, and remembers the questions', async () => {
+  const usage = { input: 3, output: 2, cached: 1 };
+  const model = new Scripted([
+    'A text that is long enough for several pieces 🦊.',
+    {
+      text: 'adding',
+      calls: [
+        { name: 'add', args: { a: 1 } },
+        { name: 'add', args: {}, id: 'mine' },
+      ],
+      usage,
+    },
+    ({ turns }) => `${turns.length} turn(s)`,
+    async () => ({ text: 'cut', stop: 'length' }),
+  ]);
+  const pieces: string[] = [];
+  const first = await hear(model, 'one', (event) => event.type === 'text' && pieces.push(event.text));
+  assert.ok(pieces.length > 1);
+  assert.equal(first.text, 'A text that is long enough for several pieces 🦊.');
+  assert.deepEqual(first.end, { type: 'end', turn: { role: 'assistant', text: first.text, calls: [] }, stop: 'done' });
+  const { end } = await hear(model, 'two');
+  const made = [
+    { id: 'call_1', name: 'add', args: { a: 1 } },
+    { id: 'mine', name: 'add', args: {} },
+  ];
+  assert.deepEqual(end, {
+    type: 'end',
+    turn: { role: 'assistant', text: 'adding', calls: made },
+    stop: 'tools',
+    usage,
+  });
+  assert.equal((await hear(model, 'three')).text, '1 turn(s)');
+  assert.equal((await hear(model, 'four')).end.stop, 'length');
+  assert.deepEqual(
+    model.requests.map(({ turns }) => turns),
+    ['one', 'two', 'three', 'four'].map((text) => [{ role: 'user', text }]),
+  );
+  const error = await rejection(hear(model, 'five'));
+  assert.equal(error.message, 'the script is over: question 5 came, but it has 4 answer(s); add one');
+});
+
+test('the scripted model can be stopped', async () => {
+  const controller = new AbortController();
+  const reason = new Error('enough');
+  const model = new Scripted(['x'.repeat(100), 'never'], { delayMs: 1 });
+  assert.equal(await rejection(hear(model, { signal: controller.signal }, () => controller.abort(reason))), reason);
+  assert.equal(await rejection(hear(model, { signal: controller.signal })), reason);
+  assert.equal(model.requests.length, 1, 'what is stopped before it begins uses up no answer');
+});
+
+test('the scripted model remembers the questions as they were', async () => {
+  const model = new Scripted(['yes']);
+  const turns: Turn[] = [{ role: 'user', text: 'one' }];
+  await hear(model, { turns });
+  turns.push({ role: 'user', text: 'two' });
+  assert.equal(model.requests[0]!.turns.length, 1);
+});
+
+// ─── model-server.ts ──────────────────────────────────────────────────────────────────────────────────────────
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+const HEADERS = {
+  anthropic: { ...JSON_TYPE, 'x-api-key': 'k', 'anthropic-version': '2023-06-01' },
+  openai: { ...JSON_TYPE, authorization: 'Bearer k' },
+};
+
+const GOOD: { [wire in WireName]: any } = {
+  anthropic: {
+    model: 'm',
+    max_tokens: 10,
+    stream: true,
+    system: [{ type: 'text', text: 's' }],
+    tools: [{ name: 'add', description: 'Adds.', input_schema: { type: 'object' } }],
+    messages: [
+      { role: 'user', content: [{ type: 'text', text: 'hi' }] },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'text', text: 'ok' },
+          ...['t1', 't2'].map((id) => ({ type: 'tool_use', id, name: 'add', input: {} })),
+        ],
+      },
+      {
+        role: 'user',
+        content: [
+          { type: 'tool_result', tool_use_id: 't1', content: 'one' },
+          {
+            type: 'tool_result',
+            tool_use_id: 't2',
+            content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }],
+          },
+          { type: 'text', text: 'go on' },
+        ],
+      },
+    ],
+  },
+  openai: {
+    model: 'm',
+    stream: true,
+    stream_options: { include_usage: true },
+    tools: [{ type: 'function', function: { name: 'add', description: 'Adds.', parameters: { type: 'object' } } }],
+    messages: [
+      { role: 'system', content: 's' },
+      { role: 'user', content: 'hi' },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: ['c1', 'c2'].map((id) => ({ id, type: 'function', function: { name: 'add', arguments: '{}' } })),
+      },
+      { role: 'tool', tool_call_id: 'c1', content: 'one' },
+      { role: 'tool', tool_call_id: 'c2', content: 'two' },
+      { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }] },
+    ],
+  },
+};
+
+/** The problems of a request that was good before `spoil` got it. */
+function spoilt(wire: WireName, spoil: (body: any, headers: any) => void): string {
+  const body = structuredClone(GOOD[wire]);
+  const headers = { ...HEADERS[wire] };
+  spoil(body, headers);
+  return problemsIn({ wire, headers, body: undefined }, JSON.stringify(body)).join('; ');
+}
+
+test('the test\'s server finds nothing wrong with a good request', () => {
+  for (const wire of WIRES)
+    assert.equal(
+      spoilt(wire, () => {}),
+      '',
+    );
+});
+
+test('the test\'s server sees what is wrong on the wire of Anthropic', () => {
+  const cases: [RegExp, (body: any, headers: any) => void][] = [
+    [/key is missing/, (_, headers) => delete headers['x-api-key']],
+    [/anthropic-version is missing/, (_, headers) => delete headers['anthropic-version']],
+    [/content-type/, (_, headers) => delete headers['content-type']],
+    [/model is missing/, (body) => delete body.model],
+    [/max_tokens is missing/, (body) => delete body.max_tokens],
+    [/stream is not true/, (body) => delete body.stream],
+    [/"temperature" is not allowed/, (body) => (body.temperature = 1)],
+    [/"top_p" is not allowed/, (body) => (body.top_p = 1)],
+    [/"top_k" is not allowed/, (body) => (body.top_k = 1)],
+    [/messages are missing/, (body) => (body.messages = [])],
+    [/system has an empty block/, (body) => (body.system[0].text = '')],
+    [/tools is an empty list/, (body) => (body.tools = [])],
+    [/calls, but no tools/, (body) => delete body.tools],
+    [/name "a b" does not fit/, (body) => (body.tools[0].name = 'a b')],
+    [/same name/, (body) => body.tools.push(body.tools[0])],
+    [/not an object at its root/, (body) => (body.tools[0].input_schema = {})],
+    [/has anyOf at its root/, (body) => (body.tools[0].input_schema.anyOf = [])],
+    [/first message is not the user/, (body) => body.messages.shift()],
+    [/roles do not alternate/, (body) => body.messages.splice(1, 0, body.messages[0])],
+    [/empty/, (body) => (body.messages[0].content = [])],
+    [/no list of blocks/, (body) => (body.messages[0].content = '')],
+    [/a text is empty/, (body) => (body.messages[0].content[0].text = ' ')],
+    [/user cannot send tool_use/, (body) => (body.messages[0].content[0].type = 'tool_use')],
+    [/assistant cannot send image/, (body) => (body.messages[1].content[0].type = 'image')],
+    [/thought is unsigned/, (body) => body.messages[1].content.unshift({ type: 'thinking', thinking: 'hm' })],
+    [/name "x\.y" does not fit/, (body) => (body.messages[1].content[1].name = 'x.y')],
+    [/input of add is no object/, (body) => (body.messages[1].content[1].input = '{}')],
+    [
+      /id "a b" does not fit/,
+      (body) => (body.messages[1].content[1].id = body.messages[2].content[0].tool_use_id = 'a b'),
+    ],
+    [
+      /id "t2" is used twice/,
+      (body) => (body.messages[1].content[1].id = body.messages[2].content[0].tool_use_id = 't2'),
+    ],
+    [/results are for \[t1\], but the calls were \[t1,t2\]/, (body) => body.messages[2].content.splice(1, 1)],
+    [/results are for \[t2,t1\]/, (body) => body.messages[2].content.unshift(...body.messages[2].content.splice(1, 1))],
+    [/results are for \[t1,t1,t2\]/, (body) => body.messages[2].content.unshift(body.messages[2].content[0])],
+    [/result comes after other blocks/, (body) => body.messages[2].content.unshift(body.messages[2].content.pop())],
+    [/the end: the results are for \[\], but the calls were \[t1,t2\]/, (body) => body.messages.pop()],
+    [
+      /image has the wrong shape/,
+      (body) => (body.messages[2].content[1].content[0].source.media_type = 'image/svg+xml'),
+    ],
+    [
+      /impossible shape/,
+      (body) => (body.messages[2].content[1].content[0] = { type: 'image', mimeType: 'image/png', data: 'AAAA' }),
+    ],
+    [/result is an empty list/, (body) => (body.messages[2].content[0].content = [])],
+    [/with is_error, a result must be text/, (body) => (body.messages[2].content[1].is_error = true)],
+    [
+      /stands at 5 places/,
+      (body) =>
+        (body.messages[2].content = Array.from('12345', (text) => ({
+          type: 'text',
+          text,
+          cache_control: { type: 'ephemeral' },
+        }))),
+    ],
+    [/half a surrogate pair/, (body) => (body.messages[0].content[0].text = 'a\ud83e')],
+  ];
+  for (const [pattern, spoil] of cases) assert.match(spoilt('anthropic', spoil), pattern);
+});
+
+test('the test\'s server sees what is wrong on the wire of OpenAI', () => {
+  const cases: [RegExp, (body: any, headers: any) => void][] = [
+    [/key is missing/, (_, headers) => delete headers.authorization],
+    [/model is missing/, (body) => delete body.model],
+    [/do not ask for the usage/, (body) => delete body.stream_options],
+    [/exclude each other/, (body) => (body.max_tokens = body.max_completion_tokens = 1)],
+    [/"temperature" is not allowed/, (body) => (body.temperature = 0)],
+    [/type undefined/, (body) => delete body.tools[0].type],
+    [/not an object at its root/, (body) => (body.tools[0].function.parameters = { type: 'array' })],
+    [/calls, but no tools/, (body) => delete body.tools],
+    [/system cannot stand here/, (body) => body.messages.push(body.messages[0])],
+    [/user says nothing/, (body) => (body.messages[1].content = '')],
+    [/roles do not alternate/, (body) => body.messages.splice(1, 0, body.messages[1])],
+    [/assistant says nothing/, (body) => delete body.messages[2].tool_calls],
+    [/assistant says nothing/, (body) => (body.messages[2].content = '')],
+    [/tool_calls is empty/, (body) => (body.messages[2].tool_calls = [])],
+    [/arguments of add are no object/, (body) => (body.messages[2].tool_calls[0].function.arguments = {})],
+    [/arguments of add are no object/, (body) => (body.messages[2].tool_calls[0].function.arguments = '[]')],
+    [/impossible shape/, (body) => (body.messages[2].tool_calls[0].function.arguments = '{"a":')],
+    [/name "a b" does not fit/, (body) => (body.messages[2].tool_calls[0].function.name = 'a b')],
+    [
+      /id "x{41}" does not fit/,
+      (body) => (body.messages[2].tool_calls[0].id = body.messages[3].tool_call_id = 'x'.repeat(41)),
+    ],
+    [/no such call to answer/, (body) => (body.messages[3].tool_call_id = 'c9')],
+    [/no such call to answer/, (body) => body.messages.splice(3, 0, body.messages[3])],
+    [/calls were \[c2\]/, (body) => body.messages.splice(4, 1)],
+    [/calls were \[c1,c2\]/, (body) => body.messages.splice(3, 0, { role: 'user', content: 'wait' })],
+    [/result must be a text/, (body) => (body.messages[3].content = [{ type: 'text', text: 'one' }])],
+    [/part has the wrong shape/, (body) => (body.messages[5].content[0].image_url.url = 'https://example.com/a.png')],
+    [/part has the wrong shape/, (body) => (body.messages[5].content[0] = { type: 'text', text: '' })],
+  ];
+  for (const [pattern, spoil] of cases) assert.match(spoilt('openai', spoil), pattern);
+});
+
+test('the test\'s server refuses a bad request, tells what is wrong and keeps its step', async () => {
+  const server = await startModelServer([say('fine')]);
+  const send = (body: any) =>
+    fetch(`${server.url}/v1/messages`, { method: 'POST', headers: HEADERS.anthropic, body: JSON.stringify(body) });
+  const bad = await send({ ...GOOD.anthropic, temperature: 1 });
+  assert.deepEqual(
+    [bad.status, ((await bad.json()) as any).error.message],
+    [400, 'the field "temperature" is not allowed'],
+  );
+  assert.deepEqual(server.problems, ['the field "temperature" is not allowed']);
+  assert.match(await (await send(GOOD.anthropic)).text(), /message_stop/);
+  assert.equal((await send(GOOD.anthropic)).status, 400);
+  assert.equal((await fetch(`${server.url}/v1/models`)).status, 404);
+  assert.deepEqual(server.problems.slice(1), ['request 3: the script is over', 'there is no GET /v1/models']);
+});
+
+test('a script runs on both wires, and its steps may look at the request', async () => {
+  const add = [
+    { name: 'mcp__demo__add', args: { a: 2, b: 40 } },
+    { name: 'mcp__demo__add', args: {} },
+  ];
+  const usage = { input: 100, output: 7, cached: 60 };
+  await onBoth(
+    [calls(add, { text: 'adding', usage }), ({ body }) => say(`${body.messages.length} messages, ${body.model}`)],
+    async (model) => {
+      const { text, end } = await hear(model, 'Hello');
+      assert.deepEqual([text, end.stop, end.usage], ['adding', 'tools', usage]);
+      assert.deepEqual(
+        end.turn.calls.map(({ name, args }) => ({ name, args })),
+        add,
+      );
+      assert.match((await hear(model, 'Hello')).text, /^\d messages, m$/);
+    },
+  );
+});
