@@ -2,7 +2,6 @@
 // None of the prompts was reworded or dropped. What the model does not read stands in MISSES.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import type { ToolDefinition } from '../../agent.ts';
@@ -11,23 +10,9 @@ import { hands } from '../../chapters/16-hands/tools.ts';
 import { Rehearsal } from '../../chapters/18-minds/rehearsal.ts';
 import { cleanUp, folder, goodServer, root } from '../helpers.ts';
 import { manage } from '../manage.ts';
-import { installed } from '../on-demand.ts';
+import { server } from './third-party.ts';
 
 afterEach(cleanUp);
-
-const VERSION = '2026.8.31';
-const packages = ['everything', 'filesystem', 'memory', 'sequential-thinking'].map(
-  (name) => `@modelcontextprotocol/server-${name}@${VERSION}`,
-);
-const modules = join(installed(...packages), 'node_modules');
-
-/** The program behind a package's `bin`, as npx would find it. */
-function server(name: string, ...args: string[]) {
-  const home = join(modules, '@modelcontextprotocol', `server-${name}`);
-  const { bin } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'));
-  const file = typeof bin === 'string' ? bin : Object.values<string>(bin)[0]!;
-  return { command: process.execPath, args: [join(home, file), ...args] };
-}
 
 const entities = [{ name: 'Ada', entityType: 'person', observations: ['writes programs'] }];
 const relations = [{ from: 'Ada', to: 'Grace', relationType: 'inspires' }];

@@ -8,21 +8,9 @@ import { afterEach, test } from 'node:test';
 import type { ServerStatus } from '../../mcp.ts';
 import { cleanUp, folder, isRunning, open } from '../helpers.ts';
 import { manage } from '../manage.ts';
-import { installed } from '../on-demand.ts';
+import { server } from './third-party.ts';
 
 afterEach(cleanUp);
-
-const VERSION = '2026.8.31';
-const names = ['everything', 'filesystem', 'memory', 'sequential-thinking'].map((name) => `@modelcontextprotocol/server-${name}`);
-const modules = join(installed(...names.map((name) => `${name}@${VERSION}`)), 'node_modules');
-
-/** The program behind a package's `bin`, as npx would find it. */
-function server(name: string, ...args: string[]) {
-  const home = join(modules, '@modelcontextprotocol', `server-${name}`);
-  const { bin } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'));
-  const file = typeof bin === 'string' ? bin : Object.values<string>(bin)[0]!;
-  return { command: process.execPath, args: [join(home, file), ...args] };
-}
 
 /** Its process is gone when close() returns. */
 async function closes(connection: Awaited<ReturnType<typeof open>>['connection']): Promise<void> {

@@ -1,0 +1,80 @@
+// What `npm pack` makes: a program and two modules that need neither TypeScript nor any other package.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { promisify } from 'node:util';
+import { cleanUp, folder, goodServer, root } from '../helpers.ts';
+
+after(cleanUp);
+
+const run = promisify(execFile);
+const shell = process.platform === 'win32';
+const [place, home] = [folder(), folder()];
+const env = { ...process.env, HOME: home, USERPROFILE: home };
+const inside = join(place, 'node_modules', 'mcp-by-hand');
+
+// An empty folder into which the tarball is installed, without a network.
+const { stdout: packed } = await run('npm', ['pack', '--pack-destination', place], { cwd: root, shell });
+writeFileSync(join(place, 'package.json'), '{ "private": true, "type": "module" }');
+const tarball = `./${packed.trim().split('\n').at(-1)}`;
+await run('npm', ['install', '--no-audit', '--no-fund', '--offline', tarball], { cwd: place, shell });
+
+test('the package holds the compiled program and no dependency', () => {
+  assert.deepEqual(readdirSync(join(place, 'node_modules')).filter((name) => !name.startsWith('.')), ['mcp-by-hand']);
+  assert.deepEqual(readdirSync(inside).sort(), ['LICENSE', 'README.md', 'dist', 'package.json']);
+  const files = readdirSync(join(inside, 'dist'), { recursive: true }) as string[];
+  assert.deepEqual(files.filter((name) => /(?<!\.d)\.ts$/.test(name)), []);
+});
+
+test('its program runs without TypeScript', async () => {
+  const { name, version } = JSON.parse(readFileSync(join(inside, 'package.json'), 'utf8'));
+  const own = (args: string[]) => {
+    const ended = run(join(place, 'node_modules', '.bin', name), args, { cwd: place, env, shell });
+    ended.child.stdin!.end(); // it would wait for more of its prompt
+    return ended;
+  };
+  assert.equal((await own(['--version'])).stdout, `${version}\n`);
+  const call = ['--call', 'add', 'a=2', 'b=40', '--', process.execPath, goodServer];
+  assert.match((await own(['probe', ...call])).stdout, /the call worked:\s+42/);
+  const config = JSON.stringify({ demo: { command: process.execPath, args: [goodServer] } });
+  const chat = ['-p', 'add 2 and 40', '--mcp-config', config, '--allow', 'mcp__demo__add'];
+  assert.match((await own(chat)).stdout, /\b42\b/);
+});
+
+const PROGRAM = `
+import { McpConnection } from 'mcp-by-hand';
+import { McpManager } from 'mcp-by-hand/mcp';
+import { Agent, Scripted, hands, Roots, type Ending } from 'mcp-by-hand/agent';
+const connection = new McpConnection('demo', { command: process.execPath, args: [${JSON.stringify(goodServer)}] });
+await connection.connect();
+await connection.initialize();
+console.log((await connection.callTool('add', { a: 2, b: 40 })).text, typeof McpManager);
+await connection.close();
+const model = new Scripted([{ calls: [{ name: 'read', args: { path: 'package.json' } }] }, 'I have read it.']);
+const agent = new Agent({ model, tools: hands({ roots: new Roots('.'), resultsFolder: '.' }), resultsFolder: '.' });
+const { ending, text }: { ending: Ending; text: string } = await agent.chat('look');
+console.log(ending, text);
+`;
+
+test('who imports it gets the client and the agent', async () => {
+  writeFileSync(join(place, 'use.mjs'), PROGRAM.replace(', type Ending', '').replace(/: \{ ending: Ending.*?\} =/, ' ='));
+  const { stdout } = await run(process.execPath, ['use.mjs'], { cwd: place, env });
+  assert.equal(stdout, '42 function\ndone I have read it.\n');
+});
+
+test('and their types', async () => {
+  const { exports } = JSON.parse(readFileSync(join(inside, 'package.json'), 'utf8'));
+  for (const { types } of Object.values<{ types: string }>(exports)) assert.ok(existsSync(join(inside, types)), types);
+  const tsc = join(root, 'node_modules', '.bin', 'tsc');
+  const flags = ['--ignoreConfig', '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--types', 'node'];
+  const check = (text: string) => {
+    writeFileSync(join(place, 'use.ts'), text);
+    return run(tsc, [...flags, '--typeRoots', join(root, 'node_modules', '@types'), 'use.ts'], { cwd: place, shell });
+  };
+  await check(PROGRAM);
+  const wrong = await check(PROGRAM.replace('text: string }', 'text: number }')).catch((error) => error);
+  assert.match(`${wrong.stdout}`, /'string' is not assignable to type 'number'/);
+});
