@@ -80,8 +80,8 @@ export type Verdict = { allowed: true } | { allowed: false; reason: string };
 /** Every call passes it before it runs, whoever offers the tool. */
 export type GateKeeper = (tool: Tool, args: Json, signal: AbortSignal) => Promise<Verdict>;
 
-const onlyReading: GateKeeper = async (tool) =>
-  tool.readOnly ? { allowed: true } : { allowed: false, reason: 'Only reading is allowed: this agent has no gate to ask.' };
+const onlyReading: GateKeeper = async ({ readOnly }) =>
+  readOnly ? { allowed: true } : { allowed: false, reason: 'Only reading is allowed: this agent has no gate to ask.' };
 
 // ─── What happens ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -98,6 +98,7 @@ export type AgentEvent =
   | { type: 'error'; kind: string; message: string }
   | { type: 'done'; ending: Ending; text: string; turns: number };
 
+type McpDefinition = ReturnType<McpManager['getToolDefinitions']>[number];
 export interface AgentOptions {
   model: Model;
   tools?: Tool[];
@@ -153,7 +154,7 @@ export class Agent {
 
   // ── The loop ──
 
-  /** One prompt, and one at a time: tools until text. Never throws; how it ended is in the answer and in the event `done`. */
+  /** One prompt, and one at a time: tools until text. Never throws: how it ended is in what it returns. */
   async chat(prompt: string, signal?: AbortSignal): Promise<{ ending: Ending; text: string }> {
     const { maxTurns = 50, maxMs = 30 * 60_000 } = this.options;
     const time = AbortSignal.timeout(maxMs);
@@ -220,11 +221,13 @@ export class Agent {
 
   /** The conversation does not fit: empty all results but the last. A result stays, so that each call keeps its own. */
   private forgetOldResults(): boolean {
-    const withResults = this.turns.filter((turn) => turn.role === 'tools').slice(0, -1);
-    const big = withResults.flatMap(({ results }) => results).filter(({ blocks }) => JSON.stringify(blocks).length > 200);
-    for (const result of big) result.blocks = [{ type: 'text', text: '[removed to save room; call the tool again if needed]' }];
-    if (big.length > 0) this.emit({ type: 'note', text: `the conversation is too long: ${big.length} old results removed` });
-    return big.length > 0;
+    const old = this.turns.filter((turn) => turn.role === 'tools').slice(0, -1).flatMap(({ results }) => results);
+    const big = old.filter(({ blocks }) => JSON.stringify(blocks).length > 200);
+    for (const result of big)
+      result.blocks = [{ type: 'text', text: '[removed to save room; call the tool again if needed]' }];
+    if (big.length === 0) return false;
+    this.emit({ type: 'note', text: `the conversation is too long: ${big.length} old results removed` });
+    return true;
   }
 
   // ── Every call gets exactly one result, in the order of the calls ──
@@ -233,7 +236,7 @@ export class Agent {
     const { maxCalls = 50 } = this.options;
     const run = (call: ToolCall, n: number) => {
       // The last call of an answer that was cut off may be half of what was meant. None runs: they may depend on it.
-      if (stop === 'length') return this.refuse(call, 'unreadable', 'Not run: your answer was cut off. Make it shorter.');
+      if (stop === 'length') return this.refuse(call, 'unreadable', 'Not run: your answer was cut off. Be brief.');
       if (n >= maxCalls) return this.refuse(call, 'failed', `Not run: more than ${maxCalls} calls in one answer.`);
       return this.runOne(call, signal);
     };
@@ -250,7 +253,7 @@ export class Agent {
     if (!tool) return this.refuse(call, 'unknown', this.unknown(name));
     const { inputSchema } = tool.definition;
     if (!call.args)
-      return this.refuse(call, 'unreadable', `${call.unreadable}\nThe arguments must fit ${JSON.stringify(inputSchema)}`);
+      return this.refuse(call, 'unreadable', `${call.unreadable}\nThey must fit ${JSON.stringify(inputSchema)}`);
     const args = coerce(call.args, inputSchema);
     this.emit({ type: 'tool_start', id, name, args });
     const { outcome, blocks, ms = 0 } = await this.tryTool(tool, args, id, signal);
@@ -285,8 +288,8 @@ export class Agent {
   }
 
   private unknown(name: string): string {
-    const close = nearest(name, this.table.keys());
-    return `There is no tool called ${JSON.stringify(name)}.${close.length > 0 ? ` Did you mean ${close.join(' or ')}?` : ''}`;
+    const close = nearest(name, this.table.keys()).join(' or ');
+    return `There is no tool called ${JSON.stringify(name)}.${close && ` Did you mean ${close}?`}`;
   }
 
   // ── The table: built-in tools, and whatever the servers have at this moment ──
@@ -317,11 +320,11 @@ export class Agent {
     }
     const list = leftOut.slice(0, 5).join(', ') + (leftOut.length > 5 ? ` and ${leftOut.length - 5} more` : '');
     if (list !== this.leftOut && list)
-      this.emit({ type: 'note', text: `tools that are left out, for their names or sizes or because they are too many: ${list}` });
+      this.emit({ type: 'note', text: `left out, for their names or sizes or because there are too many tools: ${list}` });
     this.leftOut = list;
   }
 
-  private row({ name, description, inputSchema, server, tool }: ReturnType<McpManager['getToolDefinitions']>[number]): Tool {
+  private row({ name, description, inputSchema, server, tool }: McpDefinition): Tool {
     const definition = { name, description: shorten(description), inputSchema: plainJson(inputSchema) as Json };
     const run: Tool['run'] = async (args, context) =>
       fromMcp(await this.options.mcp!.callTool(name, args, context), this.options.resultsFolder);
@@ -332,7 +335,8 @@ export class Agent {
   private system(): string {
     const { mcp, cwd = process.cwd() } = this.options;
     const told = (mcp?.status() ?? []).filter(({ state, instructions }) => state === 'connected' && instructions);
-    const notes = told.map(({ name, instructions }) => `The MCP server ${plain(name)} says of itself:\n${shorten(instructions!)}`);
+    const quote = (name: string, text: string) => `The MCP server ${plain(name)} says of itself:\n${shorten(text)}`;
+    const notes = told.map(({ name, instructions }) => quote(name, instructions!));
     return [SYSTEM, ...notes, `The folder is ${cwd}. Today is ${new Date().toDateString()}.`].join('\n\n');
   }
 }

@@ -74,10 +74,14 @@ const SEARCHER = `
   });
 `;
 
+/** `hides` names files that a search through a folder must not show. */
+type GrepOptions = { roots: Roots; hides: (real: string) => boolean; timeoutMs: number };
+
 export async function grep(
-  location: Location, args: GrepArguments, roots: Roots, timeoutMs: number, signal: AbortSignal,
+  location: Location, args: GrepArguments, { roots, hides, timeoutMs }: GrepOptions, signal: AbortSignal,
 ): Promise<ToolOutput> {
   const search = new Search(args);
+  const isHidden = (path: string) => isSecret(path) || hides(path);
   const worker = new Worker(SEARCHER, { eval: true, execArgv: [], workerData: compile(args) });
   const stop = new AbortController();
   const abort = () => stop.abort();
@@ -86,7 +90,7 @@ export async function grep(
   const timer = setTimeout(abort, timeoutMs);
   signal.addEventListener('abort', abort);
   try {
-    for await (const path of filesIn(location, args, search, stop.signal)) {
+    for await (const path of filesIn(location, args, search, isHidden, stop.signal)) {
       search.current = roots.show(path);
       const lines = await search.open({ ...location, shown: search.current, real: path }, path === location.real);
       if (!lines) continue;
@@ -118,7 +122,8 @@ function compile({ pattern, literal, ignoreCase }: GrepArguments): { source: str
 
 /** The file that was named, whatever it is; or those of a folder, without the ones that nobody has named on purpose. */
 async function* filesIn(
-  { real, shown }: Location, { glob: filter = '**' }: GrepArguments, search: Search, signal: AbortSignal,
+  { real, shown }: Location, { glob: filter = '**' }: GrepArguments, search: Search,
+  isHidden: (path: string) => boolean, signal: AbortSignal,
 ): AsyncGenerator<string> {
   const stats = await lstat(real).catch(() => undefined);
   if (!stats) throw new Error(`there is no file or folder ${shown}; use glob to see what there is`);
@@ -126,7 +131,7 @@ async function* filesIn(
   const matches = globMatcher(filter.includes('/') ? filter : `**/${filter}`); // *.ts means in all folders
   for await (const path of walk(real, { signal, onCut: () => (search.isCut = true) })) {
     if (!matches(slashed(relative(real, path)))) continue;
-    if (isSecret(path)) search.secrets++;
+    if (isHidden(path)) search.hidden++;
     else yield path;
   }
 }
@@ -135,7 +140,7 @@ class Search {
   current = ''; // the file that is being searched
   isOver = false; // the time was
   isCut = false; // there were too many files
-  secrets = 0;
+  hidden = 0;
   private args: GrepArguments;
   private limit: number;
   private files = 0;
@@ -189,7 +194,7 @@ class Search {
     const notes = [
       this.hits === 0 && `no match for ${this.args.pattern} in ${this.files} files ${NOT_WALKED}`,
       left > 0 && `[${left} more matches are left out; narrow the pattern, or raise limit (up to ${MAX_LIMIT})]`,
-      this.secrets > 0 && `[${this.secrets} files that may hold secrets were skipped; name one as path to search it]`,
+      this.hidden > 0 && `[${this.hidden} files that may hold secrets were skipped; name one as path to search it]`,
       this.tooLarge > 0 && `[${this.tooLarge} files over ${MAX_SEARCHED_BYTES} bytes were skipped; use bash for those]`,
       this.isCut && '[there are too many files to search all; give a smaller folder as path]',
       this.isOver && `grep was stopped after ${timeoutMs / 1000} s, in ${this.current}: there may be more. Use a ` +

@@ -1,0 +1,100 @@
+// What others wrote, made safe to show. Nothing foreign reaches a terminal, a question or a file but through here.
+
+import type { Json } from '../../mcp.ts';
+
+// Characters that do something instead of showing something: they move the cursor, colour, ring, hide, turn round.
+// Node's own util.stripVTControlCharacters leaves many of them (DCS, C1, CR, bidi).
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+// In a question, also every blank that is not the space bar's: "rm\u00a0x" is one word, and looks like two.
+const NOT_AS_IT_LOOKS = new RegExp(`${HIDDEN.source}|(?! )\\p{Zs}`, 'gu');
+
+const escapeOf = (char: string) => {
+  const code = char.codePointAt(0)!;
+  return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`;
+};
+
+/** For a model: hidden characters are left out, line breaks and tabs stay. */
+export function plain(text: string): string {
+  return text.replace(HIDDEN, (char) => (char === '\n' || char === '\t' ? char : ''));
+}
+
+/** For a terminal, text that flows: hidden characters become visible, line breaks and tabs stay. */
+export function printable(text: string): string {
+  return text.replaceAll('\r\n', '\n').replace(HIDDEN, (char) => {
+    if (char === '\n' || char === '\t') return char;
+    return char === '\u200d' || char === '\ufe0f' ? '' : escapeOf(char); // these two are parts of many emoji
+  });
+}
+
+/** For a question that somebody must be able to judge: one line, in quotes, nothing left out, nothing disguised. */
+export function quoted(text: string): string {
+  const escaped = text.replace(/[\\"]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t');
+  return `"${undisguised(escaped)}"`;
+}
+
+/** In a word that mixes alphabets, as in "pаypal" with a Cyrillic а, what is not Latin is escaped. */
+export function withoutDisguise(text: string): string {
+  // 1000, for without an end a word of a million letters overflows the stack of the regular expression.
+  return text.replace(/[\p{L}\p{M}]{1,1000}/gu, (word) =>
+    /\p{Script=Latin}/u.test(word) ? word.replace(/[^\p{Script=Latin}\p{Script=Common}\p{M}]/gu, escapeOf) : word,
+  );
+}
+
+const undisguised = (text: string) =>
+  withoutDisguise(text.replace(NOT_AS_IT_LOOKS, (char) => (char === '\t' ? char : escapeOf(char))));
+
+/** Every value of an object on lines of its own, in full. Text of many lines is shown as such. */
+export function spelledOut(value: Json, indent = '  '): string[] {
+  return Object.entries(value).flatMap(([key, inner]) => {
+    const name = `${indent}${/^[\w-]+$/.test(key) ? key : quoted(key)}:`;
+    if (typeof inner !== 'string') return [`${name} ${undisguised(JSON.stringify(inner) ?? 'nothing')}`];
+    if (!inner.includes('\n')) return [`${name} ${quoted(inner)}`];
+    return [name, ...inner.split('\n').map((line) => `${indent}  │ ${undisguised(line)}`)];
+  });
+}
+
+/** From the first line that differs to the last. Not a set of lines: two that change places would be no change. */
+export function changes(before: string, after: string): string[] {
+  const [old, fresh] = [before.split('\n'), after.split('\n')];
+  const most = Math.min(old.length, fresh.length);
+  let [start, end] = [0, 0]; // how many lines are the same at either end
+  while (start < most && old[start] === fresh[start]) start++;
+  while (end < most - start && old.at(-1 - end) === fresh.at(-1 - end)) end++;
+  const differing = (sign: string, lines: string[]) =>
+    lines.slice(start, lines.length - end).map((line) => `${sign} ${undisguised(line)}`);
+  return [...differing('-', old), ...differing('+', fresh)];
+}
+
+const SECRET_VARIABLE = /(key|token|secret|passw(or)?d|passphrase|credentials?|auth)$/i;
+const SECRET_FIELD =
+  /(api|access|secret|private)[-_]?key$|(?<!progress|page)token$|secret$|passw(or)?d$|passphrase$|authorization$|cookie$/i;
+const SECRET_SHAPE = // keys of models, of GitHub, of Slack, of Amazon, and whatever follows "Bearer"
+  /\b(?:sk-[\w-]{16,}|g(h[opusr]|ithub_pat)_\w{20,}|xox[abprs]-[\w-]{10,}|AKIA[A-Z0-9]{16})\b|(?<=\bBearer )[\w.~+/=-]{8,}/gi;
+const MASK = '***';
+
+/** Takes secrets out of what is written to a terminal, a trace or a transcript. */
+export class Masker {
+  private values = new Set<string>();
+
+  constructor(env: NodeJS.ProcessEnv = process.env) { this.learn(env); }
+
+  /** Remembers the values whose names sound secret. Short ones are words that occur anywhere: they stay. */
+  learn(variables: Record<string, unknown>): void {
+    for (const [name, value] of Object.entries(variables))
+      if (SECRET_VARIABLE.test(name) && typeof value === 'string' && value.length >= 8) this.values.add(value);
+    this.values = new Set([...this.values].sort((a, b) => b.length - a.length)); // one may be the beginning of another
+  }
+
+  text(text: string): string {
+    for (const value of this.values) text = text.replaceAll(value, MASK);
+    return text.replace(SECRET_SHAPE, MASK);
+  }
+
+  /** One line of JSON: a line feed in a text cannot begin a second record. */
+  json(value: unknown): string {
+    return JSON.stringify(value, (key, inner) => {
+      if (SECRET_FIELD.test(key) && (typeof inner === 'string' || Array.isArray(inner))) return MASK;
+      return typeof inner === 'string' ? this.text(inner) : inner;
+    });
+  }
+}

@@ -1,0 +1,348 @@
+// Chapter 17: the gate. Rules first, then the mode, then a question; and where nobody can be asked, no.
+
+import assert from 'node:assert/strict';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, test } from 'node:test';
+import { Gate, hands, Roots, Trust, type Tool } from '../agent.ts';
+import { MODES, type Mode } from '../chapters/17-the-gate/gate.ts';
+import { commandsIn, matchesText, namesTool, parseRules, readSettings, type Effect, type Rule } from '../chapters/17-the-gate/rules.ts';
+import type { Json, ServerEntry } from '../mcp.ts';
+import { person } from './agents.ts';
+import { cleanUp, folder, rejection } from './helpers.ts';
+
+afterEach(cleanUp);
+
+type Rules = Partial<Record<Effect, string[]>>;
+const entry = (name: string, scope: ServerEntry['scope'], config: Json = { command: 'x' }): ServerEntry => ({ name, scope, config, file: '.mcp.json' });
+const signal = new AbortController().signal;
+
+/** A gate with real tools, and two servers: `mine` from the user's settings, `theirs` from the project. */
+async function prepare({ mode, settings = {}, here = {}, answers }: { mode?: Mode; settings?: Rules; here?: Rules; answers?: Parameters<typeof person> } = {}) {
+  const [home, cwd] = [folder(), folder()];
+  const warnings: string[] = [];
+  const warn = (text: string) => void warnings.push(text);
+  const parse = (rules: Rules, isHere: boolean) => (['allow', 'ask', 'deny'] as const).flatMap((effect) => parseRules(effect, rules[effect] ?? [], 'test', isHere, warn));
+  const resultsFolder = join(home, 'results');
+  const roots = new Roots(cwd, [], [resultsFolder]);
+  const { ask, questions } = person(...(answers ?? []));
+  const trust = new Trust({ home, cwd, warn, ask: async () => 'y' });
+  await trust.approve(entry('mine', 'user'));
+  await trust.approve(entry('theirs', 'project'));
+  const gate = new Gate({ mode, rules: [...parse(settings, false), ...parse(here, true)], roots, trust, ask: answers && ask });
+  const tools = hands({ roots, resultsFolder });
+  const mcp = (server: string, name: string, more: Json = {}): Tool => ({
+    definition: { name: `mcp__${server}__${name}`, description: '', inputSchema: {} },
+    readOnly: false,
+    origin: { server, tool: { name, description: 'does it', inputSchema: { type: 'object' }, ...more } },
+    run: async () => ({ blocks: [], isError: false }),
+  });
+  const tool = (name: string): Tool => {
+    const [, server, last] = /^mcp__(.*?)__(.*)$/.exec(name) ?? [];
+    return server ? mcp(server, last!) : tools.find(({ definition }) => definition.name === name)!;
+  };
+  const effect = (name: string, args: Json = {}) => gate.judge(tool(name), args).effect;
+  const check = (name: string | Tool, args: Json = {}) => gate.check(typeof name === 'string' ? tool(name) : name, args, signal);
+  return { gate, home, cwd: roots.cwd, roots, trust, tool, mcp, effect, check, questions, warnings };
+}
+
+// ─── Rules ───
+
+test('rules are read as they are written; what is too broad to allow is left out and named', () => {
+  const warnings: string[] = [];
+  const parse = (effect: Effect, ...texts: string[]) => parseRules(effect, texts, 'here', true, (text) => warnings.push(text)).map(({ tool, pattern }) => [tool, pattern]);
+  assert.deepEqual(parse('allow', 'bash(npm test)', 'Bash(a (b) c)', ' mcp__git_hub__search ', 'mcp__github__*', 'Write(src/**)', 'edit', 'mcp__s__a__b'), [
+    ['bash', 'npm test'], ['bash', 'a (b) c'], ['mcp__git_hub__search', undefined], ['mcp__github__*', undefined], ['write', 'src/**'], ['edit', undefined],
+    ['mcp__s__a__b', undefined],
+  ]);
+  assert.equal(warnings.length, 0);
+  const broad = ['*', 'mcp__*', 'mcp__s', 'mcp__s*', 'mcp__*__*', 'mcp____x', 'mcp__s__a*', 'mcp__s__t(x)', 'bash', 'bash()', 'bash(*)', 'bash(git *)', 'Bash(npm run:*)', 'b*', '', '(x)', 'a b', 'Task'];
+  for (const text of broad) {
+    assert.deepEqual(parse('allow', text), [], text);
+    assert.ok(warnings.pop()!.includes(JSON.stringify(text)), text);
+  }
+  assert.deepEqual(parse('deny', '*', 'mcp__*', 'bash', 'Bash(rm:*)', 'WebFetch'), [
+    ['*', undefined], ['mcp__*', undefined], ['bash', undefined], ['bash', 'rm:*'], ['WebFetch', undefined],
+  ]);
+});
+
+test('A16: a rule that should forbid something and cannot be read is an error, and never left out', () => {
+  for (const effect of ['deny', 'ask'] as const)
+    for (const text of ['', 'bash (rm)', 'bash(rm', 'bash)', '(x)', 'a b'])
+      assert.throws(() => parseRules(effect, [text], 'settings.json', false, () => {}), new RegExp(`settings.json: ${JSON.stringify(text).replace(/[()]/g, '\\$&')} is no rule`));
+  for (const texts of [null, 'bash', { 0: 'bash' }, ['bash', 1], [['bash']]])
+    assert.throws(() => parseRules('deny', texts, 'settings.json', false, () => {}), /"deny" is not a list of strings/);
+});
+
+test('a star in ask and deny stands for anything; without one a text must be equal', () => {
+  const cases: [string, string, boolean][] = [
+    ['rm *', 'rm x', true], ['rm *', 'rm', false], ['*', '', true], ['*a*', 'banana', true], ['a*a', 'a', false], ['a*a', 'aa', true], ['*.ts', 'a.ts.js', false],
+    ['a*b*c', 'abc', true], ['a*b*c', 'acb', false], ['a', 'A', false], ['a.c', 'abc', false], ['**', 'x', true], ['', '', true], ['', 'x', false],
+  ];
+  for (const [pattern, text, expected] of cases) assert.equal(matchesText(pattern, text), expected, `${pattern} and ${text}`);
+  assert.equal(matchesText('*a'.repeat(1000), 'a'.repeat(1_000_000)), true);
+  assert.equal(matchesText(`${'*a'.repeat(1000)}b`, 'a'.repeat(1_000_000)), false);
+});
+
+test('D2: a rule for one server never reaches another', () => {
+  const rule = (effect: Effect, text: string): Rule => parseRules(effect, [text], '', true, () => {})[0]!;
+  assert.ok(namesTool(rule('allow', 'mcp__s__*'), 'mcp__s__x'));
+  assert.ok(namesTool(rule('allow', 'mcp__s__*'), 'mcp__s__a__b'));
+  assert.ok(!namesTool(rule('allow', 'mcp__s__*'), 'mcp__s2__x'));
+  assert.ok(!namesTool(rule('allow', 'mcp__s__x'), 'mcp__s__xy'));
+  assert.ok(namesTool(rule('deny', 'mcp__s'), 'mcp__s__x'));
+  assert.ok(!namesTool(rule('deny', 'mcp__s'), 'mcp__s2__x'));
+  assert.ok(namesTool(rule('deny', 'mcp__*__del*'), 'mcp__any__delete'));
+  assert.ok(!namesTool(rule('deny', 'constructor'), 'read'));
+});
+
+test('a rule that forbids reading means grep and glob too, and one about edits means write', async () => {
+  const { effect } = await prepare({ mode: 'yolo', settings: { deny: ['Read(private/**)', 'Edit(src/**)', 'grep(only/**)'] } });
+  for (const name of ['read', 'grep', 'glob']) assert.equal(effect(name, { path: 'private/x' }), 'deny', name);
+  for (const name of ['edit', 'write']) assert.equal(effect(name, { path: 'src/x' }), 'deny', name);
+  assert.equal(effect('read', { path: 'src/x' }), 'allow');
+  assert.equal(effect('grep', { path: 'only/x' }), 'deny');
+  assert.equal(effect('read', { path: 'only/x' }), 'allow');
+  const allowing = await prepare({ settings: { allow: ['edit(src/**)'] } });
+  assert.deepEqual([allowing.effect('edit', { path: 'src/x' }), allowing.effect('write', { path: 'src/x' })], ['allow', 'ask']);
+});
+
+test('a pattern for files means the real file, whatever it is called and whoever leads there', async () => {
+  const { effect, cwd } = await prepare({ mode: 'yolo', settings: { deny: ['read(private/*)', 'write(//etc/**)', 'read(~/notes/**)', `read(${folder()}/**)`] } });
+  mkdirSync(join(cwd, 'private'));
+  writeFileSync(join(cwd, 'private', 'x'), '');
+  symlinkSync(join(cwd, 'private'), join(cwd, 'link'));
+  symlinkSync(join(cwd, 'private', 'x'), join(cwd, 'harmless'));
+  for (const path of ['private/x', './private/x', 'a/../private/x', 'link/x', 'harmless', join(cwd, 'private/x'), 'private/.hidden', 'private/not-there', 'private/deep/er/x'])
+    assert.equal(effect('read', { path }), 'deny', path);
+  for (const path of ['private', 'private2/x', 'x/private']) assert.equal(effect('read', { path }), 'allow', path);
+  assert.equal(effect('read', { path: '~/notes/today' }), 'deny');
+  assert.equal(effect('read', { path: join(homedir(), 'notes', '.today') }), 'deny');
+  assert.equal(effect('read', { path: '~/other' }), 'allow');
+});
+
+test('a rule that forbids a folder forbids what is in it, however it is written', async () => {
+  for (const pattern of ['private', './private', 'private/', 'private/**', ' private/** ', 'x/../private', '**/private', 'priv*', '*', '**', '', '.', '{private,x}']) {
+    const { effect } = await prepare({ mode: 'yolo', settings: { deny: [`read(${pattern})`] } });
+    for (const path of ['private/x', 'private/.deep/x']) assert.equal(effect('read', { path }), 'deny', `${pattern}: ${path}`);
+  }
+  for (const pattern of ['private/x', 'rivate', 'private2', '/private', '*/private']) {
+    const { effect } = await prepare({ mode: 'yolo', settings: { deny: [`read(${pattern})`] } });
+    assert.equal(effect('read', { path: 'private/y' }), 'allow', pattern);
+  }
+  const { effect } = await prepare({ settings: { allow: ['write(private)'] } });
+  assert.equal(effect('write', { path: 'private/x' }), 'ask', 'to allow, it must say exactly what');
+});
+
+test('a pattern that allows does not reach hidden files, secrets or what steers programs', async () => {
+  const { effect } = await prepare({ settings: { allow: ['write(**)', 'write(src/*)'] } });
+  assert.equal(effect('write', { path: 'src/a.ts' }), 'allow');
+  for (const path of ['.env', 'src/.env', '.git/config', '.mcp.json', '.vscode/tasks.json', '../x']) assert.notEqual(effect('write', { path }), 'allow', path);
+});
+
+test('a rule with a pattern that nobody can apply still forbids, and does not allow', async () => {
+  const { effect } = await prepare({ mode: 'yolo', settings: { deny: ['mcp__mine__del(all)'] } });
+  assert.equal(effect('mcp__mine__del'), 'deny');
+  const { gate, tool } = await prepare({ mode: 'yolo', settings: { deny: [`read(${'{a,b}'.repeat(20)})`] } });
+  assert.match((await rejection(gate.check(tool('read'), { path: 'x' }, signal))).message, /1000 patterns/);
+});
+
+test('the commands of a line are found behind the usual disguises', () => {
+  const lines = [
+    'rm -rf x', 'cd a && rm -rf x', 'true;rm -rf x', 'a | rm -rf x', 'a & rm -rf x', 'a\nrm -rf x', 'echo $(rm -rf x)', 'echo `rm -rf x`', 'cat <(rm -rf x)',
+    '(rm -rf x)', '{ rm -rf x; }', 'sudo rm -rf x', 'A=1 B=2 rm -rf x', 'env A=1 rm -rf x', 'if a; then rm -rf x; fi', '! rm -rf x', '/bin/rm -rf x',
+    'r\\m -rf x', '"rm" -rf x', "r'm' -rf x", 'rm  \t -rf x', `${'true; '.repeat(60)}rm -rf x`, 'sudo /usr/bin/"rm" -rf x', 'nohup time command exec rm -rf x',
+  ];
+  for (const line of lines) assert.ok(commandsIn(line).some((command) => matchesText('rm -rf *', command)), line);
+  for (const line of ['echo rm -rf', 'firm -rf x', 'rmdir x']) assert.ok(!commandsIn(line).some((command) => matchesText('rm -rf *', command)), line);
+  assert.ok(commandsIn('a;'.repeat(500_000)).length > 0);
+  assert.ok(commandsIn('a=b '.repeat(250_000)).length > 0);
+});
+
+// ─── Settings ───
+
+test('the rules of the user count, and of a project only what tightens', () => {
+  const [home, cwd] = [folder(), folder()];
+  for (const [place, permissions, more] of [
+    [home, { allow: ['mcp__a__b'], ask: ['bash(git push*)'], deny: ['bash(rm *)'], defaultMode: 'x' }, {}],
+    [cwd, { allow: ['bash(evil)'], deny: ['read(x)'], ask: ['edit'], defaultMode: 'bypassPermissions', additionalDirectories: ['/'] },
+      { enableAllProjectMcpServers: true, enabledMcpjsonServers: ['x'], env: { A: 'b' } }],
+  ] as const) {
+    mkdirSync(join(place, '.claude'));
+    writeFileSync(join(place, '.claude', 'settings.json'), JSON.stringify({ permissions, ...more }));
+  }
+  const warnings: string[] = [];
+  const rules = readSettings(home, cwd, (text) => warnings.push(text));
+  assert.deepEqual(rules.map(({ effect, text, isHere }) => [effect, text, isHere]), [
+    ['allow', 'mcp__a__b', false], ['ask', 'bash(git push*)', false], ['deny', 'bash(rm *)', false], ['ask', 'edit', false], ['deny', 'read(x)', false],
+  ]);
+  assert.equal(warnings.length, 1);
+  for (const key of ['enableAllProjectMcpServers', 'enabledMcpjsonServers', 'env', 'permissions.allow', 'permissions.defaultMode', 'permissions.additionalDirectories'])
+    assert.ok(warnings[0]!.includes(key), key);
+});
+
+test('in the home folder there is one file, and it is the user\'s, also behind a link', () => {
+  const home = folder();
+  mkdirSync(join(home, '.claude'));
+  writeFileSync(join(home, '.claude', 'settings.json'), JSON.stringify({ permissions: { allow: ['mcp__a__b'], deny: ['bash'] } }));
+  const link = join(folder(), 'link');
+  symlinkSync(home, link);
+  for (const [h, c] of [[home, home], [link, home], [home, link], [`${home}/`, home]] as const) {
+    const warnings: string[] = [];
+    assert.equal(readSettings(h, c, (text) => warnings.push(text)).length, 2);
+    assert.deepEqual(warnings, []);
+  }
+});
+
+test('no settings are no rules; a home that is no absolute path is said', () => {
+  const warnings: string[] = [];
+  assert.deepEqual(readSettings(folder(), folder(), (text) => warnings.push(text)), []);
+  assert.equal(warnings.length, 0);
+  for (const home of ['', '.', 'home']) {
+    assert.deepEqual(readSettings(home, folder(), (text) => warnings.push(text)), []);
+    assert.match(warnings.pop()!, /your rules are not read/);
+  }
+});
+
+// ─── Modes ───
+
+test('every kind of call in every mode', async () => {
+  const kinds: [what: string, tool: string, args: Json, ...expected: Record<Mode, Effect>[]][] = [
+    ['a read inside', 'read', { path: 'a' }, { ask: 'allow', 'read-only': 'allow', 'accept-edits': 'allow', yolo: 'allow' }],
+    ['a search', 'grep', { pattern: 'x' }, { ask: 'allow', 'read-only': 'allow', 'accept-edits': 'allow', yolo: 'allow' }],
+    ['a read outside', 'read', { path: '../a' }, { ask: 'ask', 'read-only': 'ask', 'accept-edits': 'ask', yolo: 'allow' }],
+    ['a search outside', 'glob', { pattern: '*', path: '/' }, { ask: 'ask', 'read-only': 'ask', 'accept-edits': 'ask', yolo: 'allow' }],
+    ['a read of a secret', 'read', { path: '.env' }, { ask: 'ask', 'read-only': 'ask', 'accept-edits': 'ask', yolo: 'allow' }],
+    ['a write', 'write', { path: 'a' }, { ask: 'ask', 'read-only': 'deny', 'accept-edits': 'allow', yolo: 'allow' }],
+    ['an edit', 'edit', { path: 'a' }, { ask: 'ask', 'read-only': 'deny', 'accept-edits': 'allow', yolo: 'allow' }],
+    ['a write to a secret', 'write', { path: 'x/id_rsa' }, { ask: 'ask', 'read-only': 'deny', 'accept-edits': 'ask', yolo: 'allow' }],
+    ['a write to a fence', 'edit', { path: '.git/hooks/pre-commit' }, { ask: 'ask', 'read-only': 'deny', 'accept-edits': 'ask', yolo: 'allow' }],
+    ['a read of a fence', 'read', { path: '.git/config' }, { ask: 'allow', 'read-only': 'allow', 'accept-edits': 'allow', yolo: 'allow' }],
+    ['a write outside', 'write', { path: '../a' }, { ask: 'deny', 'read-only': 'deny', 'accept-edits': 'deny', yolo: 'deny' }],
+    ['a command', 'bash', { command: 'true' }, { ask: 'ask', 'read-only': 'deny', 'accept-edits': 'ask', yolo: 'allow' }],
+    ['a server of mine', 'mcp__mine__x', {}, { ask: 'ask', 'read-only': 'deny', 'accept-edits': 'ask', yolo: 'allow' }],
+    ['a server of theirs', 'mcp__theirs__x', {}, { ask: 'ask', 'read-only': 'deny', 'accept-edits': 'ask', yolo: 'allow' }],
+  ];
+  for (const mode of MODES) {
+    const open = await prepare({ mode });
+    const asking = await prepare({ mode, here: { ask: ['*'] } });
+    const denying = await prepare({ mode, here: { deny: ['*'], allow: ['read', 'write', 'edit', 'grep', 'glob', 'bash(true)', 'mcp__mine__*', 'mcp__theirs__x'] } });
+    for (const [what, tool, args, expected] of kinds) {
+      assert.equal(open.effect(tool, args), expected![mode], `${what}, mode ${mode}`);
+      assert.equal(denying.effect(tool, args), 'deny', `${what}, mode ${mode}, with a rule that denies`);
+      const asked = expected![mode] === 'deny' ? 'deny' : 'ask';
+      assert.equal(asking.effect(tool, args), asked, `${what}, mode ${mode}, with a rule that asks`);
+    }
+  }
+});
+
+test('A5: a rule in the settings means a server of the user; one on the command line means any', async () => {
+  const inSettings = await prepare({ settings: { allow: ['mcp__mine__*', 'mcp__theirs__*', 'mcp__unknown__*'] } });
+  assert.deepEqual(['mine', 'theirs', 'unknown'].map((name) => inSettings.effect(`mcp__${name}__x`)), ['allow', 'ask', 'ask']);
+  const onTheLine = await prepare({ here: { allow: ['mcp__mine__x', 'mcp__theirs__*'] } });
+  assert.deepEqual(['mine', 'theirs'].map((name) => onTheLine.effect(`mcp__${name}__x`)), ['allow', 'allow']);
+  const denied = await prepare({ settings: { deny: ['mcp__theirs'] } });
+  assert.equal(denied.effect('mcp__theirs__x'), 'deny');
+});
+
+// ─── Asking ───
+
+test('a question shows the tool, whose it is, and every argument, escaped and in full', async () => {
+  const { check, questions } = await prepare({ answers: ['y', 'y', 'y', 'y'] });
+  const long = `${' '.repeat(400)}tail`;
+  await check('mcp__mine__send', { to: 'a\u202eb', note: long, 'odd\nkey': ['\x1b[2K'], deep: { a: { b: 'c' } } });
+  assert.match(questions[0]!.text, /the tool "send" of the MCP server "mine"/);
+  assert.deepEqual(questions[0]!.lines.slice(1), [
+    '  to: "a\\u{202e}b"', `  note: "${long}"`, '  "odd\\nkey": ["\\u001b[2K"]', '  deep: {"a":{"b":"c"}}',
+  ]);
+  await check('bash', { command: 'echo one\nrm -rf two', timeout: 5 });
+  assert.deepEqual(questions[1]!.lines, ['The model wants to call bash (bash needs your permission):', '  command:', '    │ echo one', '    │ rm -rf two', '  timeout: 5']);
+  await check('write', { path: 'src/a.ts', content: 'x' });
+  assert.deepEqual(questions[2]!.lines.slice(1), ['  path: "src/a.ts"', '  content: "x"']);
+  await check('mcp__mine__big', { text: 'x'.repeat(1_000_000) });
+  assert.ok(questions[3]!.text.includes('x'.repeat(1_000_000)));
+});
+
+test('answers: only yes is yes, and a sentence goes back to the model', async () => {
+  const table: [answer: string | undefined, allowed: boolean, reason?: RegExp][] = [
+    ['y', true], ['yes', true], ['Y', true], [' YES ', true],
+    ['n', false, /^The user said no \(/], ['no', false, /^The user said no \(/], ['', false, /said no/], [undefined, false, /said no/],
+    ['use the other file', false, /^The user said no, and: use the other file$/], ['yes please', false, /and: yes please/], ['yy', false, /and: yy/], ['1', false], ['\u0443', false],
+  ];
+  for (const [answer, allowed, reason] of table) {
+    const { check } = await prepare({ answers: [answer] });
+    const verdict = await check('bash', { command: 'true' });
+    assert.equal(verdict.allowed, allowed, `${answer}`);
+    if (reason && !verdict.allowed) assert.match(verdict.reason, reason);
+  }
+});
+
+test('always: for this command, this file, this tool; not for another', async () => {
+  const { check, questions } = await prepare({ answers: ['always', 'a', 'A', 'n', 'n', 'n', 'n'] });
+  const all: [string, Json][] = [['bash', { command: 'npm test' }], ['write', { path: 'a.txt', content: '1' }], ['mcp__mine__x', { n: 1 }]];
+  for (const [name, args] of all) assert.ok((await check(name, args)).allowed);
+  assert.deepEqual(questions.map(({ choices }) => /\[a\]lways ([^/]*) \//.exec(choices)?.[1]), [
+    'this exact command in this folder', 'this file', 'this tool, as it is now, in this folder',
+  ]);
+  const again: [string, Json][] = [['bash', { command: 'npm test', timeout: 9 }], ['edit', { path: './a.txt' }], ['mcp__mine__x', { n: 2 }]];
+  for (const [name, args] of again) assert.ok((await check(name, args)).allowed, name);
+  assert.equal(questions.length, 3);
+  const other: [string, Json][] = [['bash', { command: 'npm test ' }], ['write', { path: 'b.txt' }], ['mcp__mine__y', {}], ['mcp__theirs__x', {}]];
+  for (const [name, args] of other) assert.ok(!(await check(name, args)).allowed, name);
+});
+
+test('always is not offered for secrets, fences and what is outside, and then is no answer', async () => {
+  const { check, questions } = await prepare({ answers: ['always', 'always', 'always'] });
+  for (const [name, path] of [['read', '.env'], ['write', '.git/config'], ['read', '/etc/hostname']] as const) {
+    const verdict = await check(name, { path });
+    assert.ok(!verdict.allowed);
+    assert.ok(!questions.at(-1)!.choices.includes('lways'));
+  }
+});
+
+test('a rule that asks is stronger than always, and than a rule that allows', async () => {
+  const { check, questions } = await prepare({ settings: { ask: ['bash(git push*)'], allow: ['bash(git push)'] }, answers: ['always', 'y'] });
+  await check('bash', { command: 'git push' });
+  await check('bash', { command: 'git push' });
+  assert.equal(questions.length, 2);
+  assert.match(questions[0]!.text, /the rule ask "bash\(git push\*\)"/);
+});
+
+test('where nobody can be asked the answer is no, and says how to allow it, if a rule can', async () => {
+  const { check } = await prepare();
+  const reason = async (name: string, args: Json = {}) => {
+    const verdict = await check(name, args);
+    assert.ok(!verdict.allowed);
+    assert.match(verdict.reason, /nobody to ask/);
+    return verdict.reason;
+  };
+  assert.match(await reason('bash', { command: 'npm test' }), /--allow 'bash\(npm test\)'\.$/);
+  assert.match(await reason('mcp__theirs__x'), /--allow 'mcp__theirs__x'\.$/);
+  assert.match(await reason('write', { path: 'a' }), /--allow 'write'\.$/);
+  for (const command of ["echo 'x'", 'a\nb', 'rm *']) assert.ok(!(await reason('bash', { command })).includes('--allow'), command);
+  assert.ok(!(await reason('read', { path: '.env' })).includes('--allow'), 'no rule helps here');
+  for (const [name, args] of [['bash', { command: 'npm test' }], ['mcp__theirs__x', {}], ['write', { path: 'a' }]] as const) {
+    const rule = /--allow '(.*)'/.exec(await reason(name, args))![1]!;
+    assert.equal((await prepare({ here: { allow: [rule] } })).effect(name, args), 'allow', 'what it says is true');
+  }
+});
+
+test('a question that fails, or is overtaken by an abort, allows nothing', async () => {
+  const { gate, tool, trust } = await prepare({ answers: [() => { throw new Error('the terminal is gone'); }] });
+  assert.match((await rejection(gate.check(tool('bash'), { command: 'true' }, signal))).message, /terminal is gone/);
+  const abort = new AbortController();
+  const late = await prepare({ answers: [() => (abort.abort(), 'always')] });
+  await rejection(late.gate.check(late.tool('bash'), { command: 'true' }, abort.signal));
+  assert.deepEqual([...trust.list().grants, ...late.trust.list().grants], []);
+});
+
+test('a call that cannot be judged is not allowed', async () => {
+  const { gate, tool } = await prepare({ mode: 'yolo' });
+  assert.match((await rejection(gate.check(tool('read'), { path: 'a\0b' }, signal))).message, /NUL/);
+  let deep: Json = {};
+  for (let n = 0; n < 20_000; n++) deep = { deep };
+  const asked = await prepare({ answers: ['y'] });
+  await rejection(asked.gate.check(asked.tool('mcp__mine__x'), deep, signal));
+  assert.equal(asked.questions.length, 0);
+});

@@ -1,0 +1,107 @@
+// An agent with a scripted model, real tools, a real gate and real servers, in a home and a project of its own.
+
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { Agent, Gate, hands, Roots, Scripted, Trust, type AgentEvent, type AgentOptions, type Turn } from '../agent.ts';
+import { parseRules, readSettings, type Rule } from '../chapters/17-the-gate/rules.ts';
+import type { GateOptions } from '../chapters/17-the-gate/gate.ts';
+import type { ScriptLine } from '../chapters/18-minds/scripted.ts';
+import { McpManager, type Json, type ManagerOptions } from '../mcp.ts';
+import { folder, later } from './helpers.ts';
+
+/** What a terminal must never be sent: C0 but LF and TAB, DEL, C1, bidi, zero width, tags, lone surrogates. */
+export const UNCLEAN =
+  /[^\P{Cc}\n\t]|[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e0fff}\p{Cs}]/u;
+
+export function assertClean(lines: string | string[]): void {
+  for (const line of [lines].flat()) assert.doesNotMatch(line, UNCLEAN, JSON.stringify(line));
+}
+
+export type Question = { lines: string[]; choices: string; signal?: AbortSignal; text: string };
+type Answer = string | undefined | ((question: Question) => string | undefined | Promise<string | undefined>);
+
+/** Somebody at the terminal who gives these answers, one after the other. One question too many is a mistake. */
+export function person(...answers: Answer[]) {
+  const questions: Question[] = [];
+  const ask = async (lines: string[], choices: string, signal?: AbortSignal) => {
+    const question = { lines, choices, signal, text: [...lines, choices].join('\n') };
+    const n = questions.push(question) - 1;
+    assert.ok(n < answers.length, `nobody expected this question:\n${question.text}`);
+    assertClean([...lines, choices]);
+    const answer = answers[n];
+    return typeof answer === 'function' ? answer(question) : answer;
+  };
+  return { ask, questions };
+}
+
+type Options = Omit<Partial<AgentOptions>, 'gate'> & {
+  script?: ScriptLine[];
+  files?: Record<string, string>; // of the project
+  settings?: Json; // of the user
+  project?: Json; // its MCP servers
+  servers?: Json; // the user's MCP servers
+  rules?: Partial<Record<Rule['effect'], string[]>>; // as on the command line
+  answers?: Answer[]; // without them nobody can be asked
+  home?: string;
+  cwd?: string;
+  manager?: ManagerOptions;
+} & Pick<GateOptions, 'mode'> & { gate?: AgentOptions['gate'] | 'none' };
+
+/** Puts the parts together as the program does. */
+export function prepareAgent({ script = [], files = {}, settings, project, servers, rules, answers, mode, gate, manager, ...more }: Options) {
+  const { home = folder(), cwd = folder(), ...rest } = more;
+  const put = (name: string, content: string) => {
+    mkdirSync(dirname(join(cwd, name)), { recursive: true });
+    writeFileSync(join(cwd, name), content);
+  };
+  for (const [name, content] of Object.entries(files)) put(name, content);
+  if (project) put('.mcp.json', JSON.stringify({ mcpServers: project }));
+  if (settings || servers) {
+    mkdirSync(join(home, '.claude'), { recursive: true });
+    writeFileSync(join(home, '.claude', 'settings.json'), JSON.stringify({ ...settings, ...(servers && { mcpServers: servers }) }));
+  }
+  const warnings: string[] = [];
+  const warn = (text: string) => void warnings.push(text);
+  const { ask, questions } = person(...(answers ?? []));
+  const trust = new Trust({ home, cwd, warn, ask: answers && ask });
+  const resultsFolder = join(folder(), 'results');
+  const roots = new Roots(cwd, [], [resultsFolder]);
+  const given = (effect: Rule['effect']) => parseRules(effect, rules?.[effect] ?? [], `--${effect}`, true, warn);
+  const allRules = [...readSettings(home, cwd, warn), ...given('allow'), ...given('ask'), ...given('deny')];
+  const guard = new Gate({ mode, rules: allRules, roots, trust, ask: answers && ask });
+  const mcp = new McpManager({ home, cwd, approve: (entry) => trust.approve(entry), onWarning: warn, ...manager });
+  later(() => mcp.disconnectAll());
+  const events: AgentEvent[] = [];
+  const recorded: Turn[] = [];
+  const model = new Scripted(script);
+  const agent = new Agent({
+    model,
+    tools: hands({ roots, resultsFolder, hides: guard.hides }),
+    gate: gate === 'none' ? undefined : (gate ?? guard.check),
+    mcp,
+    hides: (server, tool) => trust.isDisabled(server, tool),
+    resultsFolder,
+    cwd: roots.cwd,
+    emit: (event) => events.push(event),
+    record: (turn) => recorded.push(structuredClone(turn)),
+    ...rest,
+  });
+  const of = <T extends AgentEvent['type']>(type: T) => events.filter((event) => event.type === type) as Extract<AgentEvent, { type: T }>[];
+  /** The results of the last answer with calls, as the model got them. */
+  const results = () => {
+    const turn = agent.turns.findLast((each) => each.role === 'tools');
+    return (turn?.results ?? []).map(({ id, name, blocks, isError }) => ({
+      id, name, isError, text: blocks.map((block) => (block.type === 'text' ? block.text : `[${block.mimeType}]`)).join('\n'),
+    }));
+  };
+  const outcomes = () => of('tool_end').map(({ outcome }) => outcome);
+  const file = (name: string) => (existsSync(join(cwd, name)) ? readFileSync(join(cwd, name), 'utf8') : undefined);
+  return { agent, model, mcp, trust, gate: guard, roots, home, cwd: roots.cwd, put, file, warnings, questions, events, of, outcomes, results, recorded, resultsFolder };
+}
+
+/** A model's answer with one call, and the answer that ends the chat. */
+export const calls = (...each: [name: string, args: Json][]): ScriptLine[] => [
+  { calls: each.map(([name, args]) => ({ name, args })) },
+  'done',
+];

