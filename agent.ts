@@ -254,6 +254,7 @@ export class Agent {
     const { inputSchema } = tool.definition;
     if (!call.args)
       return this.refuse(call, 'unreadable', `${call.unreadable}\nThey must fit ${JSON.stringify(inputSchema)}`);
+    if (signal.aborted) return this.refuse(call, 'aborted', STOPPED); // nobody is asked any more
     const args = coerce(call.args, inputSchema);
     this.emit({ type: 'tool_start', id, name, args });
     const { outcome, blocks, ms = 0 } = await this.tryTool(tool, args, id, signal);
@@ -298,8 +299,8 @@ export class Agent {
   connect(): Promise<void> {
     return (this.connecting ??= (async () => {
       await this.options.mcp?.loadAndConnect();
-      for (const { name, state, reason } of this.options.mcp?.status() ?? [])
-        if (state === 'failed') this.emit({ type: 'note', text: `MCP server ${name} failed: ${reason}` });
+      for (const { state, reason = '' } of this.options.mcp?.status() ?? [])
+        if (state === 'failed') this.emit({ type: 'note', text: reason });
       this.refreshTable();
     })().catch((error) => this.emit({ type: 'note', text: `MCP: ${error.message}` })));
   }
@@ -391,9 +392,10 @@ function plainJson(value: unknown): unknown {
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason);
-    if (signal.aborted) return stop();
+    if (signal.aborted) stop();
     signal.addEventListener('abort', stop, { once: true });
-    return promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+    // Also if it has been stopped: a promise that fails while nobody listens would end the whole program.
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
   });
 }
 

@@ -257,7 +257,7 @@ test('a question shows the tool, whose it is, and every argument, escaped and in
     '  to: "a\\u{202e}b"', `  note: "${long}"`, '  "odd\\nkey": ["\\u001b[2K"]', '  deep: {"a":{"b":"c"}}',
   ]);
   await check('bash', { command: 'echo one\nrm -rf two', timeout: 5 });
-  assert.deepEqual(questions[1]!.lines, ['The model wants to call bash (bash needs your permission):', '  command:', '    │ echo one', '    │ rm -rf two', '  timeout: 5']);
+  assert.deepEqual(questions[1]!.lines, ['The model wants to call bash:', '  command:', '    │ echo one', '    │ rm -rf two', '  timeout: 5']);
   await check('write', { path: 'src/a.ts', content: 'x' });
   assert.deepEqual(questions[2]!.lines.slice(1), ['  path: "src/a.ts"', '  content: "x"']);
   await check('mcp__mine__big', { text: 'x'.repeat(1_000_000) });
@@ -267,7 +267,7 @@ test('a question shows the tool, whose it is, and every argument, escaped and in
 test('answers: only yes is yes, and a sentence goes back to the model', async () => {
   const table: [answer: string | undefined, allowed: boolean, reason?: RegExp][] = [
     ['y', true], ['yes', true], ['Y', true], [' YES ', true],
-    ['n', false, /^The user said no \(/], ['no', false, /^The user said no \(/], ['', false, /said no/], [undefined, false, /said no/],
+    ['n', false, /^The user said no\./], ['no', false, /^The user said no\./], ['', false, /said no/], [undefined, false, /said no/],
     ['use the other file', false, /^The user said no, and: use the other file$/], ['yes please', false, /and: yes please/], ['yy', false, /and: yy/], ['1', false], ['\u0443', false],
   ];
   for (const [answer, allowed, reason] of table) {

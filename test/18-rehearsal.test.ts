@@ -245,8 +245,8 @@ test('errors and refusals are quoted as such, and end the steps', async () => {
   assert.equal(failed.text, 'The tool failed: read: no such file: a.txt\n\nI stopped there. Steps not begun: 1.');
   assert.equal((await after('run ls', 'Not allowed: the rule deny "bash" forbids bash.', true)).text,
     'Not allowed: bash: the rule deny "bash" forbids bash.');
-  assert.equal((await after('run ls', 'The user said no (bash needs your permission).', true)).text,
-    'Not allowed: bash: The user said no (bash needs your permission).');
+  assert.equal((await after('run ls', 'The user said no.', true)).text,
+    'Not allowed: bash: The user said no.');
 });
 
 test('a result is quoted up to a limit, and says so', async () => {

@@ -247,7 +247,7 @@ test('C11: a schema as deep as a well closes its server, and not the chat', asyn
   const { agent, results, of } = prepareAgent({ gate: yes, servers: { deep: habit('lists-from-file', list), good }, script: calls(['mcp__good__add', { a: 2, b: 40 }]) });
   await agent.chat('go');
   assert.equal(results()[0]!.text, '42');
-  assert.match(of('note')[0]!.text, /MCP server deep failed: .*(levels|protocol|JSON|stack)/s);
+  assert.match(of('note')[0]!.text, /MCP server "deep" .*(levels|protocol|JSON|stack)/s);
 });
 
 test('C12, C13: nothing that a schema, a link or an icon points to is fetched', async () => {

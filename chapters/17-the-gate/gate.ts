@@ -125,7 +125,7 @@ export class Gate {
   }
 
   private async question(tool: Tool, args: Json, judgement: Judgement, signal: AbortSignal): Promise<Verdict> {
-    const { grant, why } = judgement;
+    const { grant, why, isOpen } = judgement;
     const lines = [...this.describe(tool, args, judgement), ...this.driftLines(grant)];
     const choices = `Allow it? [y]es / [n]o${grant ? ` / [a]lways ${scopeOf(grant)}` : ''} / or say why not`;
     const answer = (await this.ask!(lines, choices, signal))?.trim() ?? '';
@@ -136,7 +136,7 @@ export class Gate {
       return { allowed: true };
     }
     const isReason = answer !== '' && !/^no?$/i.test(answer);
-    return { allowed: false, reason: isReason ? `The user said no, and: ${answer}` : `The user said no (${why}).` };
+    return { allowed: false, reason: isReason ? `The user said no, and: ${answer}` : `The user said no${isOpen ? '' : ` (${why})`}.` };
   }
 
   private driftLines(grant?: Grant): string[] {
@@ -148,12 +148,12 @@ export class Gate {
   }
 
   /** The tool, whose it is, and every argument in full. A link is shown with where it leads. */
-  private describe(tool: Tool, args: Json, { why, location }: Judgement): string[] {
+  private describe(tool: Tool, args: Json, { why, location, isOpen }: Judgement): string[] {
     const { definition, origin } = tool;
     const theirs = origin && `the tool ${quoted(String(origin.tool.name))} of the MCP server ${quoted(origin.server)}`;
     const isElsewhere = location && location.real !== resolve(this.roots.cwd, location.shown);
     return [
-      `The model wants to call ${theirs ?? definition.name} (${why}):`,
+      `The model wants to call ${theirs ?? definition.name}${isOpen ? '' : ` (${why})`}:`,
       ...spelledOut(args),
       ...(isElsewhere ? [`  ! that is really ${quoted(location.real)}`] : []),
     ];

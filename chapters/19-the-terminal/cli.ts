@@ -1,0 +1,141 @@
+// The program that people run: a chat, one answer, or a command about servers.
+
+import { ModelError, type AgentEvent, type Ending } from '../../agent.ts';
+import { VERSION } from '../../mcp.ts';
+import { REHEARSAL_BANNER } from '../18-minds/rehearsal.ts';
+import { EXIT, HELP, readOptions, Stop, usage } from './options.ts';
+import { probe } from './probe.ts';
+import { Program } from './program.ts';
+import { Screen } from './screen.ts';
+import { mcpCommand, trustCommand } from './servers.ts';
+import { ENDINGS, Show } from './show.ts';
+import { isCommand, slash } from './slash.ts';
+
+const COMMANDS: Record<string, (args: string[], screen: Screen) => Promise<number>> = {
+  mcp: mcpCommand,
+  trust: trustCommand,
+  probe,
+};
+// Like the shells: 128 and the number of the signal.
+const SIGNALS = { SIGTERM: 128 + 15, SIGHUP: 128 + 1, SIGQUIT: 128 + 3 };
+
+export async function main(argv: string[]): Promise<void> {
+  const flags = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv; // what comes after it is data
+  const screen = new Screen({ color: !flags.includes('--no-color') });
+  const fail = (error: Error) => {
+    screen.stop();
+    report(error, flags.includes('--json'), screen);
+    return error instanceof Stop ? error.code : error instanceof ModelError ? EXIT.refused : EXIT.unexpected;
+  };
+  // With a listener of ours these end the program by its exit, where servers and commands are ended too.
+  for (const [signal, code] of Object.entries(SIGNALS)) process.on(signal, () => process.exit(code));
+  process.on('SIGINT', () => screen.onInterrupt());
+  process.on('uncaughtException', (error) => process.exit(fail(error)));
+  const command = Object.hasOwn(COMMANDS, argv[0] ?? '') ? COMMANDS[argv[0]!] : undefined;
+  const code = await (command ? command(argv.slice(1), screen) : chat(argv, screen)).catch(fail);
+  await screen.close();
+  process.exit(code); // also if something is still open: a socket that is kept alive, say
+}
+
+function report(error: Error, isJson: boolean, screen: Screen): void {
+  const { kind = 'unexpected', message } = error as Stop;
+  if (isJson) screen.printJson(JSON.stringify({ type: 'error', kind, message }), process.stderr);
+  else screen.say(kind === 'unexpected' ? (error.stack ?? message) : message, 'red');
+}
+
+async function chat(argv: string[], screen: Screen): Promise<number> {
+  const options = readOptions(argv);
+  if (options.help) return screen.print(HELP), EXIT.done;
+  if (options.version) return screen.print(VERSION), EXIT.done;
+  const isOneShot = options.print || options.json;
+  if (isOneShot) {
+    screen.isInteractive = false;
+    if (!process.stdin.isTTY) options.prompt = [options.prompt, await readAll(screen)].filter(Boolean).join('\n\n');
+    if (options.prompt.trim() === '') throw usage('there is no prompt: give one as an argument or on stdin');
+  }
+  const program = new Program(options, screen);
+  try {
+    return await (isOneShot ? answerOnce(program) : converse(program));
+  } finally {
+    await program.close();
+  }
+}
+
+async function readAll(screen: Screen): Promise<string> {
+  const hint = 'waiting for the end of stdin; if nothing comes from there, add < /dev/null';
+  const timer = setTimeout(() => screen.say(hint, 'dim'), 3000);
+  let text = '';
+  for await (const chunk of process.stdin.setEncoding('utf8')) text += chunk;
+  clearTimeout(timer);
+  return text.trim();
+}
+
+/** One prompt, one answer, and no question: what would need one is refused, and said so. */
+async function answerOnce(program: Program): Promise<number> {
+  const { agent, screen, options, masker } = program;
+  const abort = new AbortController();
+  const seen = { refusals: 0, error: '' };
+  screen.onInterrupt = () => (abort.signal.aborted ? process.exit(EXIT.interrupted) : abort.abort());
+  program.onEvent = (event) => {
+    if (event.type === 'error') seen.error = event.kind;
+    if (event.type === 'tool_end' && event.outcome === 'denied') seen.refusals++;
+    if (options.json) screen.printJson(masker.json({ ...event, model: agent.model.name }));
+    if (options.json && event.type === 'error') screen.printJson(masker.json(event), process.stderr);
+    if (!options.json) sayProblems(event, program);
+  };
+  const { ending, text } = await agent.chat(options.prompt, abort.signal);
+  if (!options.json && text) screen.print(text);
+  return exitCode(ending, seen);
+}
+
+function sayProblems(event: AgentEvent, { screen, masker }: Program): void {
+  if (event.type === 'error') screen.say(`${event.kind}: ${masker.text(event.message)}`, 'red');
+  if (event.type === 'note') screen.warn(masker.text(event.text));
+  if (event.type === 'tool_end' && event.outcome === 'denied') screen.warn(masker.text(`${event.name}: ${event.text}`));
+  if (event.type === 'done' && ENDINGS[event.ending]) screen.warn(ENDINGS[event.ending]);
+}
+
+function exitCode(ending: Ending, { refusals, error }: { refusals: number; error: string }): number {
+  const ofErrors: Record<string, number> = {
+    unreachable: EXIT.unreachable,
+    unexpected: EXIT.unexpected,
+    config: EXIT.refused,
+  };
+  if (ending === 'aborted') return EXIT.interrupted;
+  if (ending === 'turns') return EXIT.turns;
+  if (ending === 'time') return EXIT.unreachable;
+  if (ending === 'error') return ofErrors[error] ?? EXIT.failed;
+  return refusals > 0 ? EXIT.refused : EXIT.done;
+}
+
+/** The chat. Ctrl-C stops what is going on; at the prompt it empties the line, and twice it quits. */
+async function converse(program: Program): Promise<number> {
+  const { agent, screen, options } = program;
+  const show = new Show(program);
+  let turn: AbortController | undefined;
+  let wantsOut = false;
+  screen.onInterrupt = () => {
+    if (turn && !turn.signal.aborted) return turn.abort(), screen.dismiss(); // the open questions, if any
+    if (wantsOut || turn || !screen.isInteractive) process.exit(EXIT.interrupted);
+    wantsOut = !screen.clearInput();
+    if (wantsOut) screen.say('(Ctrl-C again, or /exit, to quit)', 'dim');
+  };
+  program.onEvent = (event) => show.event(event);
+  if (screen.isInteractive) greet(program);
+  for (let line: string | undefined = options.prompt; line !== undefined; line = await screen.prompt('› ')) {
+    wantsOut = false;
+    if (/^\/(exit|quit)\s*$/.test(line)) break;
+    if (line.trim() === '') continue;
+    turn = new AbortController();
+    if (isCommand(line)) await slash(line, program, turn.signal);
+    else show.begin(), await agent.chat(line, turn.signal);
+    turn = undefined;
+  }
+  return EXIT.done;
+}
+
+function greet({ agent, gate, screen }: Program): void {
+  screen.say(`mcp-by-hand ${VERSION} · model ${agent.model.name} · mode ${gate.mode} · /help`, 'dim');
+  if (agent.model.name === 'rehearsal') screen.say(REHEARSAL_BANNER, 'dim');
+  if (agent.turns.length > 0) screen.say(`going on with a conversation of ${agent.turns.length} turns`, 'dim');
+}

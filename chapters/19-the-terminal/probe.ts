@@ -1,0 +1,192 @@
+// `probe`: does this server work? Handshake, lists, one call if wanted; the exit code tells which of them failed.
+
+import {
+  fillIn, isObject, McpConnection, McpError, RpcError, type Json, type Tool, type ToolResult,
+} from '../../mcp.ts';
+import { nearest } from '../16-hands/nearest.ts';
+import { Masker } from '../17-the-gate/safe-text.ts';
+import { Trust } from '../17-the-gate/trust.ts';
+import { EXIT, parse, refused, Stop, usage } from './options.ts';
+import { cut, type Screen } from './screen.ts';
+import { findEntry } from './servers.ts';
+
+type Report = {
+  server: string;
+  ok: boolean;
+  protocolVersion?: string;
+  serverInfo?: Json;
+  capabilities?: Json;
+  startMs?: number;
+  tools?: Tool[];
+  resources?: Json[];
+  prompts?: Json[];
+  result?: ToolResult;
+  warnings: string[];
+  error?: { kind: string; message: string };
+};
+
+export async function probe(args: string[], screen: Screen): Promise<number> {
+  const at = args.includes('--') ? args.indexOf('--') : args.length;
+  const [command, ...commandArgs] = args.slice(at + 1);
+  const { values, positionals } = parse(args.slice(0, at), {
+    json: { type: 'boolean' },
+    call: { type: 'string' },
+    wire: { type: 'boolean' },
+    'allow-server': { type: 'string', multiple: true },
+    'no-color': { type: 'boolean' },
+  });
+  const isPair = (word: string) => values.call !== undefined && word.includes('=');
+  const [name, ...extra] = positionals.filter((word) => !isPair(word));
+  if (extra.length > 0) throw usage(`what is ${extra[0]}? Write: probe NAME, or probe -- COMMAND ARGS`);
+  const config = command ? { command, args: commandArgs } : await approved(name, screen, values['allow-server']);
+  const masker = new Masker();
+  if (isObject(config.env)) masker.learn(config.env);
+  const onWire = (direction: 'out' | 'in', message: unknown) => screen.wire(direction, masker.json(message));
+  const connection = new McpConnection(name ?? command!, config, values.wire ? { onWire } : {});
+  const report: Report = { server: name ?? command!, ok: true, warnings: [] };
+  const code = await examine(connection, report, values.call, positionals.filter(isPair));
+  report.warnings = [...connection.warnings.values()];
+  if (values.json) screen.printJson(masker.json(report));
+  else for (const line of lines(report)) screen.print(masker.text(line));
+  return code;
+}
+
+/** The configuration of a server that may start. */
+async function approved(name: string | undefined, screen: Screen, allowServers: string[] = []): Promise<Json> {
+  if (!name) throw usage('which server? Write: probe NAME, or probe -- COMMAND ARGS');
+  const entry = findEntry(name, screen);
+  const ask = screen.isInteractive ? screen.ask.bind(screen) : undefined;
+  const approval = await new Trust({ warn: (text) => screen.warn(text), ask, allowServers }).approve(entry);
+  if (approval === 'disabled') throw refused(`${name} is disabled; to change that: mcp-by-hand mcp enable ${name}`);
+  if (!approval) throw refused(`${name} is not approved`, 'untrusted');
+  try {
+    return fillIn(entry);
+  } catch (error) {
+    throw refused((error as Error).message);
+  }
+}
+
+async function examine(
+  connection: McpConnection, report: Report, tool: string | undefined, pairs: string[],
+): Promise<number> {
+  try {
+    const startedAt = performance.now();
+    await connection.connect();
+    Object.assign(report, await connection.initialize());
+    report.tools = await connection.listTools();
+    report.startMs = Math.round(performance.now() - startedAt);
+    for (const what of ['resources', 'prompts'] as const)
+      if (report.capabilities?.[what]) report[what] = await all(connection, what);
+    if (tool === undefined) return EXIT.done;
+    report.result = await connection.callTool(tool, argumentsFrom(pairs, find(tool, report)));
+    report.ok = !report.result.isError;
+    return report.ok ? EXIT.done : EXIT.failed;
+  } catch (error) {
+    if (error instanceof Stop) throw error;
+    const kind = error instanceof McpError ? error.kind : error instanceof RpcError ? 'refused' : 'unexpected';
+    Object.assign(report, { ok: false, error: { kind, message: (error as Error).message } });
+    return CODES[kind] ?? EXIT.failed;
+  } finally {
+    await connection.close();
+  }
+}
+
+const CODES: Record<string, number> = {
+  config: EXIT.refused,
+  start: EXIT.unreachable,
+  closed: EXIT.unreachable,
+  timeout: EXIT.unreachable,
+  unexpected: EXIT.unexpected,
+};
+
+function find(name: string, { server, tools = [] }: Report): Tool {
+  const found = tools.find((tool) => tool.name === name);
+  const [close] = nearest(name, tools.map((tool) => tool.name), 1);
+  if (!found) throw usage(`${server} has no tool ${name}${close === undefined ? '' : `; did you mean ${close}?`}`);
+  return found;
+}
+
+/** The pages of a list other than that of the tools. */
+async function all(connection: McpConnection, what: 'resources' | 'prompts'): Promise<Json[]> {
+  const found: Json[] = [];
+  const seen = new Set<unknown>();
+  const options = { timeoutMs: connection.options.handshakeTimeoutMs };
+  for (let cursor: unknown; found.length < 10_000 && seen.size < 1000; ) {
+    const page = await connection.request(`${what}/list`, cursor === undefined ? {} : { cursor }, options);
+    if (Array.isArray(page[what])) found.push(...page[what].filter(isObject));
+    cursor = page.nextCursor ?? undefined;
+    if (cursor === undefined || seen.has(cursor)) break;
+    seen.add(cursor);
+  }
+  return found;
+}
+
+/** `key=value` by the tool's schema: a number where it wants a number, JSON where it wants a list or an object. */
+function argumentsFrom(pairs: string[], { inputSchema }: Tool): Json {
+  const properties = isObject(inputSchema.properties) ? inputSchema.properties : {};
+  const read = (key: string, text: string) => {
+    const { type } = Object.hasOwn(properties, key) && isObject(properties[key]) ? properties[key] : {};
+    return [type].flat().includes('string') ? text : jsonOr(text);
+  };
+  const split = (pair: string) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)] as const;
+  return Object.fromEntries(pairs.map(split).map(([key, text]) => [key, read(key, text)]));
+}
+
+function jsonOr(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+// ─── For people ───────────────────────────────────────────────────────────────────────────────────────────────
+
+function lines(report: Report): string[] {
+  const { server, ok, error, protocolVersion, serverInfo, capabilities, startMs, tools, result, warnings } = report;
+  const { resources, prompts } = report;
+  const facts = [
+    `${ok ? '✓' : '✗'} ${server}`,
+    protocolVersion && `protocol ${protocolVersion}`,
+    serverInfo && cut(`${serverInfo.name} ${serverInfo.version ?? ''}`, 80),
+    startMs !== undefined && `${startMs} ms`,
+  ];
+  const block = (title: string, rows?: string[]) => (rows ? [`  ${title}`, ...rows.map((row) => `    ${row}`)] : []);
+  const names = (rows?: Json[]) => rows?.map((row) => cut(`${row.name ?? row.uri}`, 200));
+  return [
+    facts.filter(Boolean).join(' · '),
+    ...(capabilities ? [`  can: ${Object.keys(capabilities).join(', ') || 'nothing'}`] : []),
+    ...block(`tools (${tools?.length})`, tools?.map((tool) => signature(tool))),
+    ...block(`resources (${resources?.length})`, names(resources)),
+    ...block(`prompts (${prompts?.length})`, names(prompts)),
+    ...block(`the call ${result?.isError ? 'failed' : 'worked'}:`, result?.text.split('\n')),
+    ...warnings.map((warning) => `  ! ${warning}`),
+    ...(error ? [`  ${error.kind}: ${error.message}`] : []),
+  ];
+}
+
+/** A tool as TypeScript would write it, `add(a: number, b?: "x" | "y")`, and what it says of itself. */
+function signature({ name, description = '', inputSchema }: Tool): string {
+  const { required } = inputSchema;
+  const isNeeded = (key: string) => Array.isArray(required) && required.includes(key);
+  const fields = Object.entries(isObject(inputSchema.properties) ? inputSchema.properties : {});
+  const parts = fields.map(([key, schema]) => `${key}${isNeeded(key) ? '' : '?'}: ${typeName(schema)}`);
+  const [words = ''] = description.split('\n');
+  return cut(`${name}(${parts.join(', ')})${words && `  ${words}`}`, 1000);
+}
+
+function typeName(schema: unknown, depth = 0): string {
+  if (!isObject(schema) || depth > 5) return 'unknown';
+  const { type, items, properties, anyOf, oneOf } = schema;
+  const inner = (value: unknown) => typeName(value, depth + 1);
+  const union = Array.isArray(anyOf) ? anyOf : oneOf;
+  if (Object.hasOwn(schema, 'const')) return JSON.stringify(schema.const);
+  if (Array.isArray(schema.enum)) return schema.enum.map((value) => JSON.stringify(value)).join(' | ');
+  if (Array.isArray(union)) return union.map(inner).join(' | ');
+  if (Array.isArray(type)) return type.join(' | ');
+  if (type === 'array') return `${inner(items)}[]`;
+  if (type === 'integer') return 'number';
+  if (type === 'object' && isObject(properties))
+    return `{ ${Object.entries(properties).map(([key, value]) => `${key}: ${inner(value)}`).join('; ')} }`;
+  return typeof type === 'string' ? type : 'unknown';
+}

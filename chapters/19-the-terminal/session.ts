@@ -1,0 +1,76 @@
+// A conversation as a file: one JSON line per turn, so that a crash loses nothing but the line it was writing.
+
+import {
+  appendFileSync, closeSync, existsSync, fchmodSync, fstatSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Turn } from '../../agent.ts';
+import { isObject, VERSION } from '../../mcp.ts';
+import type { Masker } from '../17-the-gate/safe-text.ts';
+import { sha256, type Trust } from '../17-the-gate/trust.ts';
+
+/** Only its owner may read it: a conversation holds whatever was read and said. */
+export function appendPrivately(file: string, line: string): void {
+  const fd = openSync(file, 'a', 0o600);
+  try {
+    if (fstatSync(fd).isFile()) fchmodSync(fd, 0o600); // the mode above counts only for a file that is new
+    appendFileSync(fd, `${line}\n`);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+export class Session {
+  readonly folder: string; // of this project's conversations; empty if there is no home to keep them in
+  readonly resultsFolder: string;
+  private file = '';
+  private count = 0;
+  private masker: Masker;
+
+  constructor({ folder, project }: Trust, masker: Masker) {
+    this.folder = folder && join(folder, 'sessions', sha256(project).slice(7, 23));
+    this.resultsFolder = this.folder ? join(this.folder, 'results') : mkdtempSync(join(tmpdir(), 'mcp-by-hand-'));
+    this.masker = masker;
+  }
+
+  /** The turns of the last conversation in this folder; what is said from now on is appended to it. */
+  resume(): Turn[] {
+    const names = existsSync(this.folder) ? readdirSync(this.folder) : [];
+    const last = names.filter((name) => name.endsWith('.jsonl')).sort().at(-1); // by their dates
+    if (!last) return [];
+    this.file = join(this.folder, last);
+    const text = readFileSync(this.file, 'utf8');
+    if (!text.endsWith('\n')) appendPrivately(this.file, ''); // its last line was cut off: the next must not join it
+    return text.split('\n').flatMap(readTurn);
+  }
+
+  /** The next turn begins a new file. */
+  begin(): void { this.file = ''; }
+
+  record(turn: Turn): void {
+    if (this.folder === '') return;
+    if (this.file === '') {
+      mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+      const now = new Date().toISOString().replaceAll(':', '-');
+      this.file = join(this.folder, `${now}-${process.pid}-${this.count++}.jsonl`); // by name, the last is the newest
+      appendPrivately(this.file, JSON.stringify({ session: VERSION, startedAt: new Date().toISOString() }));
+    }
+    appendPrivately(this.file, this.masker.json(turn));
+  }
+}
+
+/** A line that is no turn, such as one that was never finished, is passed over. */
+function readTurn(line: string): Turn[] {
+  try {
+    const turn: unknown = JSON.parse(line);
+    if (!isObject(turn)) return [];
+    const isSound =
+      (turn.role === 'user' && typeof turn.text === 'string') ||
+      (turn.role === 'assistant' && typeof turn.text === 'string' && Array.isArray(turn.calls)) ||
+      (turn.role === 'tools' && Array.isArray(turn.results));
+    return isSound ? [turn as Turn] : [];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,94 @@
+// What can be said to the program itself in a chat: lines that begin with a slash.
+
+import { nearest } from '../16-hands/nearest.ts';
+import { model, type Program } from './program.ts';
+import { cut } from './screen.ts';
+import { statusLines } from './servers.ts';
+import { tokens } from './show.ts';
+
+const HELP = `/mcp                      the servers: state, file, version, tools, and what went wrong
+/mcp reconnect NAME       start a server again
+/mcp disable NAME         switch a server off in this folder, /mcp enable NAME on again
+/mcp reload               read the configuration again
+/tools                    what the model can call
+/model [NAME]             which model answers; another one
+/clear                    begin a new conversation
+/cost                     tokens so far
+/trace [FILE | off]       write every message and event to a file
+/exit                     or Ctrl-D, or Ctrl-C twice
+Ctrl-C stops a turn.`;
+
+type Command = (words: string[], program: Program) => unknown;
+
+const COMMANDS: Record<string, Command> = {
+  help: (_, { screen }) => screen.print(HELP),
+  mcp: showServers,
+  tools: showTools,
+  model: ([name], { agent, screen, options }) => {
+    if (name) agent.model = model(name, name === 'rehearsal' ? undefined : options.baseUrl);
+    screen.print(`model ${agent.model.name}`);
+  },
+  clear: (_, { agent, screen, session }) => {
+    agent.turns = [];
+    session.begin();
+    screen.print('a new conversation');
+  },
+  cost: (_, { agent, screen }) => screen.print(`${agent.model.name}: ${tokens(agent.usage)} in this session`),
+  trace: ([file], program) => {
+    if (file) program.setTrace(file === 'off' ? undefined : file);
+    program.screen.print(program.trace ? `tracing to ${program.trace}` : 'no trace');
+  },
+};
+
+/** One slash and a word: a path has more slashes, and is part of a prompt. */
+export const isCommand = (line: string) => /^\/[\w-]*(\s|$)/.test(line);
+
+/** Runs until it is done, or until Ctrl-C: a server that starts slowly then goes on starting behind the prompt. */
+export async function slash(line: string, program: Program, signal: AbortSignal): Promise<void> {
+  const { screen, masker } = program;
+  const [name = '', ...words] = line.slice(1).trim().split(/\s+/);
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  const stopped = new Promise((resolve) => signal.addEventListener('abort', resolve));
+  try {
+    if (!command) throw new Error(`there is no /${name}${hint(name, [...Object.keys(COMMANDS), 'exit'], '/')}`);
+    screen.spin(() => `/${name}`);
+    await Promise.race([command(words, program), stopped]);
+  } catch (error) {
+    screen.say(masker.text((error as Error).message), 'red');
+  } finally {
+    screen.stopSpinning();
+  }
+}
+
+function hint(word: string, known: string[], prefix = ''): string {
+  const [close] = nearest(word, known, 1);
+  return close === undefined ? '; /help lists what there is' : `; did you mean ${prefix}${close}?`;
+}
+
+async function showTools(_: string[], { agent, screen }: Program): Promise<void> {
+  await agent.connect();
+  agent.refreshTable();
+  for (const { definition } of agent.table.values())
+    screen.print(cut(`${definition.name}: ${definition.description}`, screen.width - 1));
+}
+
+async function showServers([action, name]: string[], program: Program): Promise<void> {
+  const { agent, manager, screen, masker } = program;
+  if (action === 'reload') {
+    await manager.disconnectAll();
+    agent.disconnected();
+  }
+  await agent.connect();
+  if (action !== undefined && action !== 'reload') await change(action, name, program);
+  agent.refreshTable();
+  for (const text of statusLines(manager.status(), masker)) screen.print(text);
+}
+
+async function change(action: string, name: string | undefined, { manager, trust }: Program): Promise<void> {
+  if (!name || !['reconnect', 'disable', 'enable'].includes(action))
+    throw new Error('write /mcp, /mcp reload, or /mcp reconnect NAME, disable NAME, enable NAME');
+  const names = manager.status().map((status) => status.name);
+  if (!names.includes(name)) throw new Error(`no server is called ${name}${hint(name, names)}`);
+  if (action !== 'reconnect') trust.setDisabled(action === 'disable', name);
+  await (action === 'disable' ? manager.disable(name) : manager.reconnect(name));
+}

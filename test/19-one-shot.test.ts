@@ -1,0 +1,213 @@
+// One prompt, one answer: what a script sees of the program.
+
+import assert from 'node:assert/strict';
+import { execFile, spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, test } from 'node:test';
+import { promisify } from 'node:util';
+import { VERSION } from '../mcp.ts';
+import { cleanUp, folder, goodServer, habit, until } from './helpers.ts';
+import { call, calls, fail, say, startModelServer, type ModelServer } from './model-server.ts';
+import { command, fromSource, jsonLines, place, readLines, run, start, userServers, type Place } from './terminal.ts';
+
+afterEach(cleanUp);
+
+const demo = { command: process.execPath, args: [goodServer] };
+const anthropic = ({ url }: ModelServer) => ({ ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: url });
+
+/** The transcripts of a project, as a user would find them. */
+function transcripts({ home }: Place): string[] {
+  const sessions = join(home, '.mcp-by-hand', 'sessions');
+  const names = readdirSync(sessions, { recursive: true }) as string[];
+  return names.filter((name) => name.endsWith('.jsonl')).map((name) => join(sessions, name));
+}
+
+test('an answer over the Anthropic wire, with a server of --mcp-config; --wire, --trace, --continue', async () => {
+  const model = await startModelServer([
+    call('mcp__demo__add', { a: 2, b: 40 }, { text: 'Let me see.' }),
+    say('It is 42.'),
+    say('Nothing else.'),
+  ]);
+  const where = place();
+  const trace = join(where.cwd, 'trace.jsonl');
+  const flags = ['-p', '--wire', '--trace', trace, '--allow', 'mcp__demo__add'];
+  const servers = ['--mcp-config', JSON.stringify({ mcpServers: { demo } })];
+  const first = await run(where, [...flags, ...servers, 'add 2 and 40'], { env: anthropic(model) });
+  assert.deepEqual([first.code, first.out], [0, 'It is 42.\n']);
+  assert.match(first.err, /^→ demo \{"jsonrpc":"2\.0","id":1,"method":"initialize"/);
+  assert.match(first.err, /^→ demo .*"method":"tools\/call".*\n← demo .*"text":"42"/m);
+  assert.doesNotMatch(first.err, /\x1b/);
+
+  const second = await run(where, ['-p', '--continue', 'and now?'], { env: anthropic(model) });
+  assert.deepEqual([second.code, second.out], [0, 'Nothing else.\n']);
+  assert.deepEqual(model.problems, []);
+  const roles = model.requests[2]!.body.messages.map(({ role }: { role: string }) => role);
+  assert.deepEqual(roles, ['user', 'assistant', 'user', 'assistant', 'user']);
+
+  const records = readLines(trace);
+  assert.ok(records.some(({ dir, server, msg }) => dir === 'out' && server === 'demo' && msg.method === 'tools/call'));
+  assert.ok(records.some(({ type, name }) => type === 'tool_end' && name === 'mcp__demo__add'));
+  assert.ok(records.every(({ t }) => !Number.isNaN(Date.parse(t))));
+  const files = transcripts(where);
+  assert.equal(files.length, 1, 'the second run went on in the first one\'s file');
+  const turns = readLines(files[0]!).slice(1).map(({ role }) => role);
+  assert.deepEqual(turns, ['user', 'assistant', 'tools', 'assistant', 'user', 'assistant']);
+});
+
+test('--json over the OpenAI wire: one event per line; prompt from stdin; --strict-mcp-config', async () => {
+  const model = await startModelServer([
+    calls([{ name: 'mcp__demo__add', args: { a: 2, b: 40 } }, { name: 'mcp__demo__greet', args: { name: 'Ada' } }]),
+    say('Two\nlines.', { usage: { input: 12_345, output: 6, cached: 0 } }),
+  ]);
+  const marker = join(folder(), 'marker');
+  const where = place({ 'servers.json': { demo } }, userServers({ other: habit('canary', marker) }));
+  const flags = ['--json', '--model', 'openai/some', '--base-url', `${model.url}/v1`, '--allow', 'mcp__demo__*'];
+  const servers = ['--mcp-config', 'servers.json', '--strict-mcp-config'];
+  const { code, out, err } = await run(where, [...flags, ...servers, 'first part'], { input: 'second part\n' });
+  assert.deepEqual([code, err, model.problems], [0, '', []]);
+  assert.equal(model.requests[0]!.body.messages[1].content, 'first part\n\nsecond part');
+  const events = jsonLines(out);
+  assert.ok(events.every((event) => event.model === 'openai/some'));
+  const types = events.map(({ type }) => type).filter((type, n, all) => type !== all[n - 1]);
+  assert.deepEqual(types, ['usage', 'tool_start', 'tool_end', 'tool_start', 'tool_end', 'text', 'usage', 'done']);
+  assert.deepEqual(events.filter(({ type }) => type === 'tool_end').map(({ text }) => text), ['42', 'Hello, Ada!']);
+  const { ending, text, turns } = events.at(-1);
+  assert.deepEqual([ending, text, turns], ['done', 'Two\nlines.', 2]);
+  assert.ok(!existsSync(marker));
+});
+
+test('exit 2: what was typed makes no sense, and the nearest right thing is named', async () => {
+  const where = place();
+  const cases: [string[], RegExp][] = [
+    [['--modell', 'rehearsal'], /no option --modell; did you mean --model\?/],
+    [['-p', '--frobnicate', 'hello'], /no option --frobnicate; if it is a text.* put -- before it/],
+    [['--mode', 'careful'], /--mode is one of ask, read-only, accept-edits, yolo, not careful/],
+    [['-p', '--max-turns', '0', 'hello'], /--max-turns is a number above 0, not 0/],
+    [['-p', '--allow-server', 'demo', 'hello'], /--allow-server is NAME=sha256:/],
+    [['-p'], /there is no prompt/],
+    [['mcp', 'lst'], /there is no "mcp lst"; write mcp list/],
+  ];
+  const ends = await Promise.all(cases.map(([args]) => run(where, args)));
+  for (const [n, { code, out, err }] of ends.entries()) {
+    assert.deepEqual([code, out], [2, ''], err);
+    assert.match(err, cases[n]![1]);
+    assert.equal(err.trimEnd().split('\n').length, 1, err);
+  }
+  const json = await run(where, ['--json', '--modle', 'x']);
+  assert.deepEqual(Object.keys(jsonLines(json.err)[0]), ['type', 'kind', 'message']);
+});
+
+test('exit 3: the configuration is wrong, or a permission is missing', async () => {
+  const broken = place({}, { '.claude/settings.json': '{ "permissions": { "deny": ["bash"] }, }' });
+  const where = place();
+  const [A16, denied, keyless, configless, folderless] = await Promise.all([
+    run(broken, ['-p', 'hello']),
+    run(where, ['-p', 'run "echo hi"']),
+    run(where, ['-p', '--model', 'anthropic/some', 'hello']),
+    run(where, ['-p', '--mcp-config', 'nowhere.json', 'hello']),
+    run(where, ['-p', '--add-dir', 'nowhere', 'hello']),
+  ]);
+  assert.deepEqual([A16, denied, keyless, configless, folderless].map(({ code }) => code), [3, 3, 3, 3, 3]);
+  assert.match(A16.err, /settings\.json cannot be read.*nothing is done before it can be read/);
+  assert.match(denied.err, /^! bash: Not allowed: .*nobody to ask.* --allow 'bash\(echo hi\)'/m);
+  assert.match(denied.out, /Not allowed/);
+  assert.match(keyless.err, /set ANTHROPIC_API_KEY in the environment, or use --model rehearsal/);
+  assert.match(configless.err, /--mcp-config nowhere\.json: there is no such file/);
+  assert.match(folderless.err, /--add-dir nowhere: there is no such folder/);
+});
+
+test('exit 4: nobody answers; exit 5: the model refuses; exit 6: the turn limit', async () => {
+  const gone = await startModelServer([]);
+  await gone.close();
+  const refusing = await startModelServer([fail(401, { message: 'bad\u001b[2J key' })]);
+  const looping = await startModelServer([call('glob', { pattern: '*' }), call('glob', { pattern: '*' })]);
+  const where = place();
+  const [four, five, six] = await Promise.all([
+    run(where, ['-p', 'hello'], { env: anthropic(gone) }),
+    run(where, ['--json', 'hello'], { env: anthropic(refusing) }),
+    run(where, ['-p', '--max-turns', '2', 'hello'], { env: anthropic(looping) }),
+  ]);
+  assert.deepEqual([four.code, five.code, six.code], [4, 5, 6]);
+  assert.match(four.err, /^unreachable: /m);
+  const error = jsonLines(five.err).find(({ type }) => type === 'error');
+  assert.deepEqual([error.type, error.kind], ['error', 'refused']);
+  assert.equal(jsonLines(five.out).at(-1).ending, 'error');
+  assert.match(six.err, /turn limit.*--max-turns/);
+  assert.equal(looping.requests.length, 2);
+});
+
+test('exit 130: an interrupt stops the stream and ends the program', async () => {
+  const model = await startModelServer([say('word '.repeat(2000), { delayMs: 20 })]);
+  const { child, ended } = start(place(), ['-p', 'hello'], { env: anthropic(model) });
+  await until(() => model.requests.length === 1);
+  child.kill('SIGINT');
+  const { code, err } = await ended;
+  assert.deepEqual([code, err], [130, '! stopped\n']);
+  await until(() => model.requests[0]!.abandoned);
+});
+
+test('--allow and --deny: to the letter, and deny wins; --add-dir opens another folder', async () => {
+  const other = folder();
+  writeFileSync(join(other, 'notes.txt'), 'from elsewhere\n');
+  const where = place();
+  const read = `read "${join(other, 'notes.txt')}"`;
+  const [allowed, other1, denied, outside, inside] = await Promise.all([
+    run(where, ['-p', '--allow', 'bash(echo hi)', 'run "echo hi"']),
+    run(where, ['-p', '--allow', 'bash(echo hi)', 'run "echo hi; echo ho"']),
+    run(where, ['-p', '--allow', 'bash(echo hi)', '--deny', 'bash(echo *)', '--mode', 'yolo', 'run "echo hi"']),
+    run(where, ['-p', read]),
+    run(where, ['-p', '--add-dir', other, read]),
+  ]);
+  assert.deepEqual([allowed, other1, denied, outside, inside].map(({ code }) => code), [0, 3, 3, 3, 0]);
+  assert.match(allowed.out, /^hi$/m);
+  assert.match(denied.err, /the rule deny "bash\(echo \*\)" forbids bash/);
+  assert.match(inside.out, /from elsewhere/);
+});
+
+test('--allow-server: a refusal prints the fingerprint that lets a server of the project start', async () => {
+  const where = place({ '.mcp.json': { mcpServers: { demo } } });
+  const refused = await run(where, ['-p', 'add 2 and 40']);
+  const flag = /--allow-server (demo=sha256:[0-9a-f]{64})/.exec(refused.err)?.[1];
+  assert.ok(flag, refused.err);
+  const args = ['-p', '--allow', 'mcp__demo__add', 'add 2 and 40'];
+  const [exact, another] = await Promise.all([
+    run(where, ['--allow-server', flag, ...args]),
+    run(where, ['--allow-server', flag.replace(/.$/, (digit) => (digit === '0' ? '1' : '0')), ...args]),
+  ]);
+  assert.match(exact.out, /^42$/m);
+  assert.match(another.err, /is not started: you have not approved it/);
+});
+
+test('colour: only where somebody sees it, and the usual variables count', async () => {
+  const where = place();
+  const cases: [boolean, NodeJS.ProcessEnv, string[]][] = [
+    [false, {}, []],
+    [true, { FORCE_COLOR: '1' }, []],
+    [false, { FORCE_COLOR: '1' }, ['--no-color']],
+    [false, { FORCE_COLOR: '1', TERM: 'dumb' }, []],
+    [false, { NO_COLOR: '1' }, []],
+  ];
+  const ends = await Promise.all(cases.map(([, env, args]) => run(where, [...args, '--modle'], { env })));
+  assert.deepEqual(ends.map(({ err }) => /\x1b\[31m/.test(err)), cases.map(([isColored]) => isColored));
+});
+
+test('--help and --version go to stdout; a reader that leaves early, such as head, is no error', async () => {
+  const model = await startModelServer([call('mcp__s__big', { bytes: 99_000 }), say('done')]);
+  const where = place({}, userServers({ s: habit() }));
+  const [help, version] = await Promise.all([run(where, ['--help']), run(where, ['-v'])]);
+  assert.deepEqual([help.code, help.err, version], [0, '', { code: 0, signal: null, out: `${VERSION}\n`, err: '' }]);
+  const source = spawnSync(fromSource[0]!, [...fromSource.slice(1), '--version'], { encoding: 'utf8' });
+  assert.deepEqual([source.stdout, source.stderr], [`${VERSION}\n`, ''], 'it also runs without being compiled');
+  for (const words of ['--max-turns N', 'Exit codes: 0 done', 'probe -- npx', 'ANTHROPIC_API_KEY'])
+    assert.ok(help.out.includes(words), words);
+  assert.ok(help.out.split('\n').every((line) => line.length <= 120));
+  const shell = `"$@" | head -c 20; echo " \${PIPESTATUS[0]}"`;
+  const args = ['-c', shell, 'bash', ...command, '--json', '--allow', 'mcp__s__big', 'go'];
+  const env = { PATH: process.env.PATH, HOME: where.home, ...anthropic(model) };
+  const bash = promisify(execFile)('bash', args, { cwd: where.cwd, env });
+  bash.child.stdin!.end();
+  const piped = await bash;
+  assert.match(piped.stdout, /^\{"type":.{12} 0\n$/); // 20 characters, and the exit code
+  assert.equal(piped.stderr, '');
+});
