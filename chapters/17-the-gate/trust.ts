@@ -32,6 +32,9 @@ const EMPTY: Store = { version: 1, servers: [], grants: [], disabled: [] };
 const LOCK_TRIES = 150;
 const LOCK_WAIT_MS = 20;
 
+/** How to start us, for somebody who copies a hint: from a clone there is no command of our name. */
+export const PROGRAM = process.env.npm_lifecycle_event === 'start' ? 'npm start --' : 'mcp-by-hand';
+
 /** The same text for the same content, whatever the order of its keys. */
 export function canonical(value: unknown, space?: number): string {
   const sorted = (_: string, inner: unknown) =>
@@ -91,7 +94,7 @@ export class Trust {
     if (!this.ask) {
       // Somebody may copy this into a shell, and a project chose the name.
       const how = /^\w[\w-]*$/.test(name)
-        ? `To approve it: mcp-by-hand trust allow ${name}; for this run: --allow-server ${name}=${print}`
+        ? `To approve it: ${PROGRAM} trust allow ${name}; for this run: --allow-server ${name}=${print}`
         : 'To be asked about it, start mcp-by-hand in a terminal.';
       const why = `you have not approved it${known ? ' as it is now' : ''}`;
       this.warn(`MCP server ${quoted(name)} of ${quoted(entry.file)} is not started: ${why}. ${how}`);

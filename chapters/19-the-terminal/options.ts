@@ -50,6 +50,8 @@ const FLAGS = {
 
 export const HELP = `mcp-by-hand: a coding agent and MCP client, small enough to read
 
+From a clone, write "npm start --" for mcp-by-hand.
+
   mcp-by-hand [prompt]            a chat; the prompt is its first turn
   mcp-by-hand -p [prompt]         one answer on stdout; stdin is (added to) the prompt; never asks anything
   mcp-by-hand mcp …               list [--json] | get NAME | add [-s user|project] [-e KEY=VALUE] NAME -- COMMAND ARGS

@@ -5,7 +5,7 @@ import {
 } from '../../mcp.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
-import { Trust } from '../17-the-gate/trust.ts';
+import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
 import { EXIT, parse, refused, Stop, usage } from './options.ts';
 import { cut, type Screen } from './screen.ts';
 import { findEntry } from './servers.ts';
@@ -57,7 +57,7 @@ async function approved(name: string | undefined, screen: Screen, allowServers: 
   const entry = findEntry(name, screen);
   const ask = screen.isInteractive ? screen.ask.bind(screen) : undefined;
   const approval = await new Trust({ warn: (text) => screen.warn(text), ask, allowServers }).approve(entry);
-  if (approval === 'disabled') throw refused(`${name} is disabled; to change that: mcp-by-hand mcp enable ${name}`);
+  if (approval === 'disabled') throw refused(`${name} is disabled; to change that: ${PROGRAM} mcp enable ${name}`);
   if (!approval) throw refused(`${name} is not approved`, 'untrusted');
   try {
     return fillIn(entry);

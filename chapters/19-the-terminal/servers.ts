@@ -8,7 +8,7 @@ import {
 } from '../../mcp.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { Masker, quoted } from '../17-the-gate/safe-text.ts';
-import { fingerprint, launchLines, Trust } from '../17-the-gate/trust.ts';
+import { fingerprint, launchLines, PROGRAM, Trust } from '../17-the-gate/trust.ts';
 import { EXIT, parse, refused, usage } from './options.ts';
 import { cut, type Screen } from './screen.ts';
 
@@ -16,7 +16,7 @@ type Scope = ServerEntry['scope'];
 
 /** The state of each server, with the reason and its last words if it failed. */
 export function statusLines(servers: ServerStatus[], masker = new Masker()): string[] {
-  if (servers.length === 0) return ['no MCP servers are configured; add one: mcp-by-hand mcp add NAME -- COMMAND ARGS'];
+  if (servers.length === 0) return [`no MCP servers are configured; add one: ${PROGRAM} mcp add NAME -- COMMAND ARGS`];
   return servers.flatMap((status) => {
     const { name, state, file, shadows, protocolVersion, serverInfo, tools, startMs, reason, warnings } = status;
     const facts = [
@@ -159,7 +159,7 @@ function add(screen: Screen, trust: Trust, name: string, config: Json, scope: Sc
   const file = fileOf(scope);
   edit(file, (servers) => {
     if (Object.hasOwn(servers, name))
-      throw refused(`${file} has a server ${name} already; first: mcp-by-hand mcp remove -s ${scope} ${name}`);
+      throw refused(`${file} has a server ${name} already; first: ${PROGRAM} mcp remove -s ${scope} ${name}`);
     servers[name] = config;
   });
   // Whoever typed this has seen what it starts.
@@ -173,7 +173,7 @@ function remove(screen: Screen, trust: Trust, name: string, scope?: Scope): numb
   const found = scopes.flatMap((each) => filesOf(each).map((file) => ({ scope: each, file })));
   const places = found.filter(({ file }) => Object.hasOwn(serversIn(file, screen), name));
   if (places.length === 0) throw refused(`no file has a server ${quoted(name)}`);
-  const commands = new Set(places.map((place) => `mcp-by-hand mcp remove -s ${place.scope} ${name}`));
+  const commands = new Set(places.map((place) => `${PROGRAM} mcp remove -s ${place.scope} ${name}`));
   if (commands.size > 1) throw usage(`${name} stands in several files. Write one of:\n  ${[...commands].join('\n  ')}`);
   for (const { file } of places) {
     edit(file, (servers) => delete servers[name]);
