@@ -86,7 +86,7 @@ const onlyReading: GateKeeper = async ({ readOnly }) =>
 // ─── What happens ─────────────────────────────────────────────────────────────────────────────────────────────
 
 export type Outcome = 'worked' | 'failed' | 'denied' | 'aborted' | 'unknown' | 'unreadable';
-type Tried = { outcome: Outcome; blocks: Block[]; ms?: number };
+type Tried = { outcome: Outcome; blocks: Block[]; ms?: number }; // without `ms` it did not even begin
 export type Ending = 'done' | 'length' | 'refusal' | 'aborted' | 'time' | 'turns' | 'error';
 export type AgentEvent =
   | { type: 'text'; text: string }
@@ -104,7 +104,7 @@ export interface AgentOptions {
   tools?: Tool[];
   gate?: GateKeeper;
   mcp?: McpManager;
-  hides?: (server: string, tool: string) => boolean; // tools of MCP servers that the user has switched off
+  isSwitchedOff?: (server: string, tool: string) => boolean; // for tools of MCP servers
   resultsFolder: string; // where results go that are too big for the model
   cwd?: string;
   turns?: Turn[]; // a conversation to go on with
@@ -134,7 +134,9 @@ export class Agent {
   readonly usage: Usage = { input: 0, output: 0, cached: 0 };
   readonly options: AgentOptions;
   private connecting?: Promise<void>;
+  private isRecording = true;
   private leftOut = '';
+  private said = ''; // the text of the answer that is being given, or was last
 
   constructor(options: AgentOptions) {
     this.options = options;
@@ -149,56 +151,63 @@ export class Agent {
 
   private push(turn: Turn): void {
     this.turns.push(turn);
-    this.options.record?.(turn);
+    try {
+      if (this.isRecording) this.options.record?.(turn);
+    } catch (error) {
+      this.isRecording = false; // a full disk must not end the conversation
+      this.emit({ type: 'note', text: `from here on, this conversation is not kept: ${(error as Error).message}` });
+    }
   }
 
   // ── The loop ──
 
   /** One prompt, and one at a time: tools until text. Never throws: how it ended is in what it returns. */
-  async chat(prompt: string, signal?: AbortSignal): Promise<{ ending: Ending; text: string }> {
+  async chat(prompt: string, stopped?: AbortSignal): Promise<{ ending: Ending; text: string }> {
     const { maxTurns = 50, maxMs = 30 * 60_000 } = this.options;
     const time = AbortSignal.timeout(maxMs);
-    const stop = signal ? AbortSignal.any([signal, time]) : time;
-    setMaxListeners(0, stop); // any number of calls may run side by side
-    let [turn, text, ending, pauses]: [number, string, Ending, number] = [0, '', 'turns', 0];
+    const signal = stopped ? AbortSignal.any([stopped, time]) : time;
+    setMaxListeners(0, signal); // any number of calls may run side by side
+    let ending: Ending = 'turns'; // unless the model comes to an end before
+    let answers = 0;
+    let pauses = 0;
+    this.said = '';
     try {
-      stop.throwIfAborted();
+      signal.throwIfAborted();
       this.turns = repair(this.turns); // if the last chat failed in the midst of its calls
-      await unlessAborted(this.connect(), stop);
+      await unlessAborted(this.connect(), signal);
       this.push({ role: 'user', text: prompt });
-      while (turn++ < maxTurns) {
-        const answer = await this.ask(stop);
-        text = answer.turn.text;
-        const { calls } = answer.turn;
-        if (answer.stop === 'pause' && calls.length === 0 && pauses++ < MAX_PAUSES) continue;
-        if (calls.length === 0) {
-          ending = answer.stop === 'length' ? 'length' : answer.stop === 'refusal' ? 'refusal' : 'done';
+      for (; answers < maxTurns; answers++) {
+        const { turn, stop } = await this.ask(signal);
+        if (stop === 'pause' && turn.calls.length === 0 && pauses++ < MAX_PAUSES) continue;
+        if (turn.calls.length === 0) {
+          ending = stop === 'length' || stop === 'refusal' ? (stop as Ending) : 'done';
           break;
         }
-        this.push({ role: 'tools', results: await this.runAll(calls, answer.stop, stop) });
-        stop.throwIfAborted();
+        this.push({ role: 'tools', results: await this.runAll(turn.calls, stop, signal) });
+        signal.throwIfAborted();
       }
     } catch (error) {
-      ending = time.aborted ? 'time' : stop.aborted ? 'aborted' : 'error';
+      ending = time.aborted ? 'time' : signal.aborted ? 'aborted' : 'error';
       const { kind = 'unexpected', message } = error as Error & { kind?: string };
       if (ending === 'error') this.emit({ type: 'error', kind, message });
     }
-    this.emit({ type: 'done', ending, text, turns: Math.min(turn, maxTurns) });
-    return { ending, text };
+    this.emit({ type: 'done', ending, text: this.said, turns: Math.min(answers + 1, maxTurns) });
+    return { ending, text: this.said };
   }
 
   /** Asks the model. What it says before it fails or is stopped stays in the conversation, as it was seen. */
   private async ask(signal: AbortSignal): Promise<Extract<ModelEvent, { type: 'end' }>> {
     this.refreshTable();
     const tools = [...this.table.values()].map(({ definition }) => definition);
-    let said = '';
+    this.said = '';
     try {
       for await (const event of this.model.ask({ system: this.system(), turns: this.turns, tools, signal })) {
-        if (event.type === 'text') said += event.text;
+        if (event.type === 'text') this.said += event.text;
         if (event.type !== 'end') {
           this.emit(event);
           continue;
         }
+        this.said = event.turn.text;
         if (event.usage) this.count(event.usage);
         if (event.stop === 'too-long') throw Object.assign(new Error(TOO_LONG), { kind: 'too-long' });
         if (event.explanation) this.emit({ type: 'note', text: event.explanation });
@@ -208,8 +217,9 @@ export class Agent {
       throw new Error(`the model ${this.model.name} stopped without an end`);
     } catch (error) {
       const isTooLong = (error as { kind?: string }).kind === 'too-long';
-      if (isTooLong && !said && this.forgetOldResults()) return this.ask(signal); // there is nothing to forget twice
-      if (said) this.push({ role: 'assistant', text: said, calls: [] });
+      // Once: the second time there is nothing left to forget.
+      if (isTooLong && !this.said && this.forgetOldResults()) return this.ask(signal);
+      if (this.said) this.push({ role: 'assistant', text: this.said, calls: [] });
       throw error;
     }
   }
@@ -236,8 +246,8 @@ export class Agent {
     const { maxCalls = 50 } = this.options;
     const run = (call: ToolCall, n: number) => {
       // The last call of an answer that was cut off may be half of what was meant. None runs: they may depend on it.
-      if (stop === 'length') return this.refuse(call, 'unreadable', 'Not run: your answer was cut off. Be brief.');
-      if (n >= maxCalls) return this.refuse(call, 'failed', `Not run: more than ${maxCalls} calls in one answer.`);
+      if (stop === 'length') return this.notRun(call, 'unreadable', 'Not run: your answer was cut off. Be brief.');
+      if (n >= maxCalls) return this.notRun(call, 'failed', `Not run: more than ${maxCalls} calls in one answer.`);
       return this.runOne(call, signal);
     };
     // Two writes at once are a race, and only our own tools are known to only read: a server's word is not enough.
@@ -250,11 +260,11 @@ export class Agent {
   private async runOne(call: ToolCall, signal: AbortSignal): Promise<Result> {
     const { id, name } = call;
     const tool = this.table.get(name);
-    if (!tool) return this.refuse(call, 'unknown', this.unknown(name));
+    if (!tool) return this.notRun(call, 'unknown', this.unknown(name));
     const { inputSchema } = tool.definition;
     if (!call.args)
-      return this.refuse(call, 'unreadable', `${call.unreadable}\nThey must fit ${JSON.stringify(inputSchema)}`);
-    if (signal.aborted) return this.refuse(call, 'aborted', STOPPED); // nobody is asked any more
+      return this.notRun(call, 'unreadable', `${call.unreadable}\nThey must fit ${JSON.stringify(inputSchema)}`);
+    if (signal.aborted) return this.notRun(call, 'aborted', STOPPED); // nobody is asked any more
     const args = coerce(call.args, inputSchema);
     this.emit({ type: 'tool_start', id, name, args });
     const { outcome, blocks, ms = 0 } = await this.tryTool(tool, args, id, signal);
@@ -269,8 +279,7 @@ export class Agent {
       if (!verdict.allowed) return { outcome: 'denied', blocks: [{ type: 'text', text: verdict.reason }] };
       startedAt = performance.now();
       const onProgress = (progress: Json) => this.emit({ type: 'tool_progress', id, progress });
-      const output = await tool.run(args, { signal, onProgress });
-      const { blocks, isError } = fit(output, this.options.resultsFolder, tool.definition.name);
+      const { blocks, isError } = await tool.run(args, { signal, onProgress });
       return { outcome: signal.aborted ? 'aborted' : isError ? 'failed' : 'worked', blocks, ms: time() };
     } catch (error) {
       const text = signal.aborted ? STOPPED : error instanceof Error ? error.message : String(error);
@@ -278,14 +287,16 @@ export class Agent {
     }
   }
 
-  private refuse(call: ToolCall, outcome: Outcome, text: string): Result {
+  private notRun(call: ToolCall, outcome: Outcome, text: string): Result {
     this.emit({ type: 'tool_start', id: call.id, name: call.name, args: call.args });
     return this.end(call, outcome, [{ type: 'text', text }], 0);
   }
 
-  private end({ id, name }: ToolCall, outcome: Outcome, blocks: Block[], ms: number): Result {
+  private end({ id, name }: ToolCall, outcome: Outcome, given: Block[], ms: number): Result {
+    const isError = outcome !== 'worked';
+    const { blocks } = fit({ blocks: given, isError }, this.options.resultsFolder, name); // errors can be long, too
     this.emit({ type: 'tool_end', id, name, outcome, ms: Math.round(ms), text: textOf(blocks) });
-    return { id, name, blocks, isError: outcome !== 'worked' };
+    return { id, name, blocks, isError };
   }
 
   private unknown(name: string): string {
@@ -305,15 +316,15 @@ export class Agent {
     })().catch((error) => this.emit({ type: 'note', text: `MCP: ${error.message}` })));
   }
 
-  /** After a reload of the configuration: the next chat connects anew. */
-  disconnected(): void { this.connecting = undefined; }
+  /** The next chat connects anew: after a reload of the configuration. */
+  forgetConnection(): void { this.connecting = undefined; }
 
   refreshTable(): void {
-    const { tools = [], mcp, hides } = this.options;
+    const { tools = [], mcp, isSwitchedOff } = this.options;
     this.table = new Map(tools.map((tool) => [tool.definition.name, tool]));
     const leftOut: string[] = [];
     for (const found of mcp?.getToolDefinitions() ?? []) {
-      if (hides?.(found.server, found.tool.name)) continue;
+      if (isSwitchedOff?.(found.server, found.tool.name)) continue;
       const hasName = /^(?!__proto__$)[\w.-]{1,128}$/.test(found.tool.name);
       const isFit = hasName && JSON.stringify(found.inputSchema).length <= MAX_SCHEMA;
       if (isFit && this.table.size < MAX_TOOLS) this.table.set(found.name, this.row(found));

@@ -204,9 +204,11 @@ export class StdioTransport implements Transport {
   }
 
   lastWords(): string {
-    const words = this.stderrTail.trim().split('\n').slice(-5).join('\n  ');
+    // The frames of a stack, and Node's own last line, push the reason out of sight.
+    const isNoise = (line: string) => /^\s*$|^\s+at |^Node\.js v\d/.test(line);
+    const words = this.stderrTail.trimEnd().split('\n').filter((line) => !isNoise(line)).slice(-5).join('\n  ');
     if (words === '') return '';
-    const [env, mentioned] = [this.childEnv(), new Set(words.split(/\W+/))];
+    const [env, mentioned] = [this.childEnv(), new Set(this.stderrTail.split(/\W+/))];
     const withheld = Object.keys(process.env).filter((name) => mentioned.has(name) && !Object.hasOwn(env, name));
     const hints = withheld.map((name) => `\n  (${name} was not passed on. To do so: "env": {"${name}": "\${${name}}"})`);
     return ` Its last words:\n  ${words}${hints.join('')}`;
@@ -340,6 +342,7 @@ type Waiter = {
 export const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 export const VERSION = '0.1.0';
 const CLIENT_INFO = { name: 'mcp-by-hand', version: VERSION };
+const MAX_REFUSAL = 10_000; // characters of a server's error that are passed on
 const MAX_PAGES = 1000;
 const MAX_UNANSWERED = 1000;
 const MAX_TIMER_MS = 2 ** 31 - 1; // a longer setTimeout fires at once
@@ -355,6 +358,7 @@ export class McpConnection {
   private ended?: Error;
   private nextId = 1;
   private pending = new Map<unknown, Waiter>();
+  private cancelled = new Set<unknown>();
   private alarm?: NodeJS.Timeout;
   private alarmAt = Infinity;
   private unanswered = 0; // requests from the server whose answers have not left yet
@@ -387,10 +391,9 @@ export class McpConnection {
     const { maxLineBytes, transports } = this.options;
     const stdio = (name: string, config: Json) => new StdioTransport(name, config, maxLineBytes);
     const known = new Map(Object.entries({ stdio, ...transports }));
-    const { type = 'stdio' } = this.config;
-    const make = known.get(`${type}`);
-    if (!make) throw this.error('config', `is of type "${type}", but we have transports only for ${[...known.keys()]}`);
-    this.transport = make(this.serverName, this.config);
+    const problem = problemWithType(this.config, transports);
+    if (problem) throw this.error('config', problem);
+    this.transport = known.get(`${this.config.type ?? 'stdio'}`)!(this.serverName, this.config);
     await this.transport.start({ message: (message) => this.receive(message), closed: (why) => this.failAll(why) });
   }
 
@@ -469,7 +472,8 @@ export class McpConnection {
       if (endsAt > now()) this.setAlarm(endsAt);
       else {
         const waited = `${((now() - startedAt) / 1000).toFixed(1)} s`;
-        const words = this.transport?.lastWords?.() ?? '';
+        const hint = call.method === 'initialize' ? ' If it needs longer to start, set MCP_TIMEOUT (in ms).' : '';
+        const words = hint + (this.transport?.lastWords?.() ?? '');
         this.cancel(id as number, this.error('timeout', `did not answer ${call.method} within ${waited}.${words}`));
       }
     }
@@ -479,6 +483,8 @@ export class McpConnection {
   private cancel(id: number, why: McpError): void {
     const isHandshake = this.pending.get(id)?.call.method === 'initialize';
     this.fail(id, why);
+    this.cancelled.add(id); // its answer may be on its way, and is no mistake of the server
+    if (this.cancelled.size > MAX_UNANSWERED) this.cancelled.delete(this.cancelled.values().next().value!);
     if (!isHandshake) this.notify('notifications/cancelled', { requestId: id, reason: why.kind }).catch(() => {});
   }
 
@@ -507,6 +513,7 @@ export class McpConnection {
     // `method` tells a request from an answer. The id does not: servers count from 1 too.
     if (jsonrpc === '2.0' && typeof method === 'string') void this.serve(method, asObject(params), id as Id);
     else if (method === undefined && this.pending.has(id)) this.settle(this.take(id)!, message as Json);
+    else if (method === undefined && this.cancelled.delete(id)) return;
     else if (jsonrpc === '2.0') this.warn('stray', `sent an answer that nobody waits for: ${excerpt(message)}`);
     else this.warn('noise', `writes other things than messages to stdout: ${excerpt(message)}`);
   }
@@ -520,7 +527,7 @@ export class McpConnection {
     if (error === null) return odd(`a result that is no object: ${excerpt(result)}`);
     const { code, message, data } = asObject(error);
     const number = typeof code === 'number' ? code : -32603;
-    const words = typeof message === 'string' ? message : excerpt(error);
+    const words = typeof message === 'string' ? message.slice(0, MAX_REFUSAL) : excerpt(error);
     reject(new RpcError(number, `MCP server "${this.serverName}" refused ${call.method}: ${words} (${number})`, data));
   }
 
@@ -582,12 +589,14 @@ export class McpConnection {
 
   async callTool(name: string, args: Json = {}, options?: CallOptions): Promise<ToolResult> {
     const result = await this.request('tools/call', { name, arguments: args }, options);
-    const { isError, structuredContent } = result;
+    const { toolResult, isError } = result; // toolResult: so answered the servers of 2024
+    const { structuredContent = toolResult } = result;
     const content = result.content ?? [];
     if (!Array.isArray(content)) throw this.error('protocol', `answered tools/call with content ${excerpt(content)}`);
     const text = content.length > 0 ? blocksToText(content) : JSON.stringify(structuredContent) ?? '';
     // A tool that failed has still answered, and the model must read why: a result, not an exception.
-    return { text, content, isError: isError === true, ...('structuredContent' in result && { structuredContent }) };
+    const failed = isError === true || isError === 'true';
+    return { text, content, isError: failed, ...(structuredContent !== undefined && { structuredContent }) };
   }
 
   error(kind: ErrorKind, what: string): McpError {
@@ -630,7 +639,8 @@ function problemWithTool(tool: unknown): string | undefined {
   return isObject(inputSchema ?? {}) ? undefined : 'its inputSchema is not an object';
 }
 
-const show = (value: unknown) => (typeof value === 'string' ? value : excerpt(value));
+/** A foreign value that should be text. Not `${value}`: it may be an object whose toString is no function. */
+export const show = (value: unknown) => (typeof value === 'string' ? value : excerpt(value));
 const bytes = (base64: unknown) => `${Math.floor((show(base64 ?? '').length * 3) / 4)} bytes`;
 
 /** What a tool's blocks say in words: text as it is, everything else by name and size. */
@@ -691,7 +701,7 @@ function readServers(file: string, mayBeFlat: boolean): Json {
 
 /** The object in a file that a person wrote; nothing if there is no such file. */
 export function readJsonFile(file: string): Json | undefined {
-  const stat = statSync(file, { throwIfNoEntry: false });
+  const stat = statIfThere(file);
   if (!stat) return undefined;
   if (!stat.isFile()) throw new Error('it is not a file'); // a FIFO would keep us waiting, /dev/zero has no end
   if (stat.size === 0) throw new Error('it is empty'); // so say the files of /proc, and some of them never end
@@ -707,6 +717,15 @@ export function readJsonFile(file: string): Json | undefined {
   return root;
 }
 
+function statIfThere(file: string) {
+  try {
+    return statSync(file, { throwIfNoEntry: false });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOTDIR') throw error; // that means it is not there, too
+    return undefined;
+  }
+}
+
 export function problemWithConfig(config: unknown): string | undefined {
   if (!isObject(config)) return 'its entry is not an object';
   const { type = 'stdio', url, command, args = [], env = {}, cwd = '' } = config;
@@ -719,6 +738,11 @@ export function problemWithConfig(config: unknown): string | undefined {
   return isText(cwd) ? undefined : '"cwd" is not a string';
 }
 
+function problemWithType({ type = 'stdio' }: Json, transports: ConnectionOptions['transports'] = {}): string | undefined {
+  const known = ['stdio', ...Object.keys(transports)];
+  return known.includes(`${type}`) ? undefined : `is of type "${type}", but we have transports only for ${known}`;
+}
+
 function configError({ name, file }: ServerEntry, problem: string): McpError {
   return new McpError('config', `MCP server ${excerpt(name)} in ${file}: ${problem}`);
 }
@@ -729,8 +753,8 @@ export function fillIn(entry: ServerEntry, env = process.env): Json {
     text.replace(/\$\{(\w+)(?::-([^}]*))?\}/g, (_, name: string, fallback?: string) => {
       const isForbidden = entry.scope === 'project' && MODEL_KEYS.includes(name.toUpperCase());
       const mayRead = Object.hasOwn(env, name) && !isForbidden;
-      if (!mayRead && fallback === undefined)
-        throw configError(entry, `\${${name}} is not set (or is a model's key, in a project's file)`);
+      const why = isForbidden ? 'is the key of a model, which a project cannot read' : 'is not set';
+      if (!mayRead && fallback === undefined) throw configError(entry, `\${${name}} ${why}`);
       return (mayRead && env[name]) || (fallback ?? '');
     });
   // Through JSON and back: the reviver meets every string of the entry, however deep.
@@ -819,7 +843,9 @@ export class McpManager {
     };
     try {
       if (server.state === 'closed') return; // disconnectAll came while it was in the queue
-      const problem = this.problemWithName(entry.name) ?? problemWithConfig(entry.config);
+      const { name, config } = entry;
+      const { transports } = this.options;
+      const problem = this.problemWithName(name) ?? problemWithConfig(config) ?? problemWithType(config, transports);
       if (problem) throw configError(entry, problem);
       const approval = await approve(structuredClone(entry)); // a copy: what was shown is what starts
       if (approval === 'disabled') return set('disabled');

@@ -128,3 +128,10 @@ test('B4: a batch that comes in one breath with the answer to `initialize` is re
   await connection.initialize();
   await until(() => ponged === 1);
 });
+
+test('a refusal of any length is passed on in part', async () => {
+  const { connection } = await connect(habit());
+  const refusal = `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"${'E'.repeat(100_000)}"}}`;
+  const { message } = await rejection(connection.request(...raw(refusal)));
+  assert.ok(message.length > 9_000 && message.length < 11_000, `${message.length}`);
+});

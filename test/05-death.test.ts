@@ -142,3 +142,14 @@ test('without free file descriptors a server cannot start, and that is all', { s
   assert.ok(connected > 0 && failed.length > 0, stdout);
   assert.match(failed[0], /^start: MCP server "s\d+" \(.*\) could not be started: spawn .* EMFILE/);
 });
+
+test('a stack does not hide why a server died, nor which variable it missed', async () => {
+  process.env.SHELF_SECRET = 'x';
+  later(() => delete process.env.SHELF_SECRET);
+  const server = "throw new Error('no key: set SHELF_SECRET')";
+  const { connection } = await connect({ command: process.execPath, args: ['-e', server] });
+  const { message } = await rejection(connection.initialize());
+  assert.match(message, /exited with code 1\. Its last words:\n[^]*Error: no key: set SHELF_SECRET/);
+  assert.match(message, /SHELF_SECRET was not passed on/);
+  assert.doesNotMatch(message, /\n\s+at |Node\.js v/);
+});

@@ -14,7 +14,7 @@ test('fault 4, B8: a call that gets no answer ends by its limit and is cancelled
   assert.equal(error.kind, 'timeout');
   assert.match(error.message, /"demo" did not answer tools\/call within \d+\.\d s/);
   await until(() => wire.some(([direction, message]) => direction === 'in' && message.id === 2));
-  assert.match(warnings.join(), /an answer that nobody waits for/);
+  assert.deepEqual(warnings, []); // we asked for it once, so it is no mistake
   const received = JSON.parse((await connection.callTool('log')).text);
   assert.deepEqual(received.find((message: Json) => message.method === 'notifications/cancelled').params, {
     requestId: 2,

@@ -72,3 +72,11 @@ test('odd blocks are placeholders, and content that is no list is an error for t
     assert.equal((await rejection(connection.callTool('result', { result: { content } }))).kind, 'protocol');
   assert.equal((await connection.callTool('result', { result: { content: [], isError: 'yes' } })).isError, false);
 });
+
+test('what the servers of 2024 answered, and a failure that is said in words, are understood', async () => {
+  const { connection } = await open(habit());
+  const old = await connection.callTool('result', { result: { toolResult: 'forty-two' } });
+  assert.deepEqual([old.text, old.isError], ['"forty-two"', false]);
+  const failed = await connection.callTool('result', { result: { content: [{ type: 'text', text: 'no' }], isError: 'true' } });
+  assert.equal(failed.isError, true);
+});

@@ -70,7 +70,7 @@ test('bad servers of every kind have a state and a reason, and the good one work
     stranger: /9999-01-01.*2025-11-25/,
     loops: /repeats the cursor/,
     wrong: /"wrong" in .*settings\.json: "args" is not a list of strings/,
-    remote: /"remote" is of type "http"/,
+    remote: /"remote" in .*: is of type "http"/,
     unset: /"unset" in .*settings\.json: \$\{NO_SUCH_VARIABLE_HERE\} is not set/,
     nothing: /"nothing" in .*settings\.json: its entry is not an object/,
     '../../x': /"..\/..\/x" in .*settings\.json: this is not fit for a name/,

@@ -520,17 +520,41 @@ test('a model that stops without an end is an error, and what it said stays', as
   assert.deepEqual(agent.turns.at(-1), { role: 'assistant', text: 'I was about to', calls: [] });
 });
 
-test('a transcript that cannot be written is an error, and the next chat has no call without a result', async () => {
-  let isFull = true;
+test('a transcript that cannot be written is a note, once, and the chat goes on', async () => {
   const { agent, of, model } = prepareAgent({
-    files: { a: 'x' }, script: [...calls(['read', { path: 'a' }]).slice(0, 1), 'later'],
-    record: (turn) => { if (turn.role === 'assistant' && isFull) throw new Error('the disk is full'); },
+    files: { a: 'x' }, script: [...calls(['read', { path: 'a' }]).slice(0, 1), 'later', 'still here'],
+    record: (turn) => { if (turn.role === 'assistant') throw new Error('the disk is full'); },
   });
-  assert.equal((await agent.chat('1')).ending, 'error');
-  assert.match(of('error')[0]!.message, /disk is full/);
-  isFull = false;
-  assert.equal((await agent.chat('2')).ending, 'done');
+  assert.deepEqual(await agent.chat('1'), { ending: 'done', text: 'later' });
+  assert.deepEqual(await agent.chat('2'), { ending: 'done', text: 'still here' });
+  assert.deepEqual(of('note').map(({ text }) => text), ['from here on, this conversation is not kept: the disk is full']);
   assertPaired(model.requests[1]!.turns);
+});
+
+test('the text of a chat is that of its last answer, as far as it came', async () => {
+  const lookThenFail: Model = {
+    name: 'broken',
+    async *ask({ turns }) {
+      if (turns.length > 2) throw new Error('no more');
+      const calls = [{ id: '1', name: 'read', args: { path: 'a' } }];
+      yield { type: 'end', turn: { role: 'assistant', text: 'Let me look.', calls }, stop: 'tools' };
+    },
+  };
+  const { agent } = prepareAgent({ model: lookThenFail, files: { a: 'x' } });
+  assert.deepEqual(await agent.chat('go'), { ending: 'error', text: '' });
+  const half: Model = { name: 'half', async *ask() { yield { type: 'text', text: 'One half' }; throw new Error('gone'); } };
+  assert.deepEqual(await prepareAgent({ model: half }).agent.chat('go'), { ending: 'error', text: 'One half' });
+});
+
+test('the errors of tools keep to the budget of results, too', async () => {
+  const long = 'E'.repeat(300_000);
+  const { agent, results } = prepareAgent({
+    gate: async () => ({ allowed: true }),
+    tools: [{ definition: { name: 'fails', description: '', inputSchema: {} }, readOnly: true, run: async () => { throw new Error(long); } }],
+    script: calls(['fails', {}], [`unknown${long}`, {}]),
+  });
+  await agent.chat('go');
+  for (const { text, isError } of results()) assert.deepEqual([isError, text.length < 10_000], [true, true]);
 });
 
 test('a listener that throws stops nothing', async () => {

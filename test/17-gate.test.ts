@@ -62,9 +62,15 @@ test('rules are read as they are written; what is too broad to allow is left out
     assert.deepEqual(parse('allow', text), [], text);
     assert.ok(warnings.pop()!.includes(JSON.stringify(text)), text);
   }
-  assert.deepEqual(parse('deny', '*', 'mcp__*', 'bash', 'Bash(rm:*)', 'WebFetch'), [
-    ['*', undefined], ['mcp__*', undefined], ['bash', undefined], ['bash', 'rm:*'], ['WebFetch', undefined],
+  assert.deepEqual(parse('deny', '*', 'mcp__*', 'bash', 'Bash(rm:*)'), [
+    ['*', undefined], ['mcp__*', undefined], ['bash', undefined], ['bash', 'rm:*'],
   ]);
+});
+
+test('a rule for a tool that nobody has: in settings it may be meant for another program, on the command line it is a mistake', () => {
+  assert.equal(parseRules('deny', ['WebFetch'], 'settings.json', false, () => {}).length, 1);
+  for (const effect of ['deny', 'ask'] as const)
+    assert.throws(() => parseRules(effect, ['raed'], '--deny', true, () => {}), /"raed" is no rule/);
 });
 
 test('A16: a rule that should forbid something and cannot be read is an error, and never left out', () => {
@@ -94,7 +100,7 @@ test('D2: a rule for one server never reaches another', () => {
   assert.ok(namesTool(rule('deny', 'mcp__s'), 'mcp__s__x'));
   assert.ok(!namesTool(rule('deny', 'mcp__s'), 'mcp__s2__x'));
   assert.ok(namesTool(rule('deny', 'mcp__*__del*'), 'mcp__any__delete'));
-  assert.ok(!namesTool(rule('deny', 'constructor'), 'read'));
+  assert.ok(!namesTool({ ...rule('deny', 'read'), tool: 'constructor' }, 'read'));
 });
 
 test('a rule that forbids reading means grep and glob too, and one about edits means write', async () => {
@@ -268,7 +274,7 @@ test('answers: only yes is yes, and a sentence goes back to the model', async ()
   const table: [answer: string | undefined, allowed: boolean, reason?: RegExp][] = [
     ['y', true], ['yes', true], ['Y', true], [' YES ', true],
     ['n', false, /^The user said no\./], ['no', false, /^The user said no\./], ['', false, /said no/], [undefined, false, /said no/],
-    ['use the other file', false, /^The user said no, and: use the other file$/], ['yes please', false, /and: yes please/], ['yy', false, /and: yy/], ['1', false], ['\u0443', false],
+    ['use the other file', false, /^The user said no: use the other file$/], ['yes please', false, /no: yes please/], ['yy', false, /no: yy/], ['1', false], ['\u0443', false],
   ];
   for (const [answer, allowed, reason] of table) {
     const { check } = await prepare({ answers: [answer] });
@@ -293,11 +299,12 @@ test('always: for this command, this file, this tool; not for another', async ()
 });
 
 test('always is not offered for secrets, fences and what is outside, and then is no answer', async () => {
-  const { check, questions } = await prepare({ answers: ['always', 'always', 'always'] });
+  const { check, questions } = await prepare({ answers: ['always', 'n', 'a', '', 'ok', undefined] });
   for (const [name, path] of [['read', '.env'], ['write', '.git/config'], ['read', '/etc/hostname']] as const) {
     const verdict = await check(name, { path });
     assert.ok(!verdict.allowed);
     assert.ok(!questions.at(-1)!.choices.includes('lways'));
+    assert.deepEqual(questions.at(-1)!.lines, ['Please answer y or n, or say why not.']);
   }
 });
 

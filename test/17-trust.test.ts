@@ -92,17 +92,43 @@ test('no caution without a cause, and none is missed for a spelling', async () =
 });
 
 test('answers: yes, not now, never; and only yes starts it', async () => {
-  for (const [answer, expected] of [['y', true], ['YES', true], [' y ', true], ['n', false], ['', false], [undefined, false], ['always', false], ['sure', false]] as const) {
+  for (const [answer, expected] of [['y', true], ['YES', true], [' y ', true], ['n', false], ['', false], [undefined, false]] as const) {
     const { trust } = prepare({ ask: person(answer).ask });
     assert.equal(await trust.approve(entry()), expected, `${answer}`);
+  }
+  for (const answer of ['always', 'sure', 'read README.md']) { // none of the answers: asked again
+    const { ask, questions } = person(answer, 'n');
+    assert.equal(await prepare({ ask }).trust.approve(entry()), false);
+    assert.deepEqual(questions[1]!.lines, ['Please answer y, n or v.']);
   }
   const { ask, questions } = person('n', 'v', 'y');
   const { trust } = prepare({ ask });
   assert.equal(await trust.approve(entry()), false, 'not now');
-  assert.equal(await trust.approve(entry()), false, 'so it is asked again, and now: never');
-  assert.equal(await trust.approve(entry()), false, 'so it is not asked again');
+  assert.equal(await trust.approve(entry()), 'disabled', 'so it is asked again, and now: never');
+  assert.equal(await trust.approve(entry()), 'disabled', 'so it is not asked again');
   assert.equal(questions.length, 2);
   assert.equal(await trust.approve(entry({ command: 'other' })), true, 'but another entry is another question');
+});
+
+test('who switches on a server that was refused for good is asked about it again', async () => {
+  const { ask, questions } = person('v', 'y');
+  const { trust } = prepare({ ask });
+  assert.equal(await trust.approve(entry()), 'disabled');
+  trust.setDisabled(false, 's');
+  assert.equal(await trust.approve(entry()), true);
+  assert.equal(questions.length, 2);
+});
+
+test('a command, a file or one tool can be revoked as well, each by its own name', () => {
+  const { trust } = prepare();
+  trust.grant({ kind: 'shell', command: 'npm test' });
+  trust.grant({ kind: 'write', path: '/a/b' });
+  trust.grant(grant({ tool: 'one' }));
+  trust.grant(grant({ tool: 'two' }));
+  trust.setDisabled(true, 's', 'three');
+  for (const name of ['npm', '/a', 'one', 'bash']) assert.equal(trust.revoke(name), 0, name);
+  for (const name of ['npm test', '/a/b', 's/one', 's/three']) assert.equal(trust.revoke(name), 1, name);
+  assert.ok(trust.isGranted(grant({ tool: 'two' })));
 });
 
 test('where nobody can be asked it does not start, and the warning says how it could', async () => {
@@ -175,8 +201,8 @@ test('list and revoke: for one server with its tools, or for everything in this 
   assert.ok(!trust.isGranted(grant()));
   assert.ok(trust.isGranted(grant({ server: 'r' })));
   assert.equal(trust.revoke('nobody'), 0);
-  assert.equal(trust.revoke(), 3);
-  assert.deepEqual([trust.list().servers, trust.list().grants], [[], []]);
+  assert.equal(trust.revoke(), 4);
+  assert.deepEqual(trust.list(), { servers: [], grants: [], disabled: [] });
   assert.equal(await elsewhere.approve(entry()), true, 'another folder keeps its own');
 });
 

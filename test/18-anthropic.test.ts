@@ -493,3 +493,19 @@ test('a whole conversation: thinking, two calls at once, results, an answer', as
   assert.equal((await hear(model, { turns })).text, '42 and 2.');
   assert.deepEqual(server.problems, []);
 });
+
+test('a server that does not stream is understood, and so are its errors', async () => {
+  const usage = { input_tokens: 3, output_tokens: 4 };
+  const content = [{ type: 'text', text: 'Both.' }, { type: 'tool_use', id: 't1', name: 'mcp__demo__add', input: { a: 2, b: 40 } }];
+  const whole = { type: 'message', role: 'assistant', content, stop_reason: 'tool_use', usage };
+  const asJson = { contentType: 'application/json' };
+  const { server, model } = await start([
+    raw('anthropic', JSON.stringify(whole), asJson),
+    raw('anthropic', '{"error":{"type":"billing_error","message":"no credits"}}', asJson),
+  ]);
+  const { text, end } = await hear(model, 'Hello');
+  assert.deepEqual([text, end.stop, end.usage], ['Both.', 'tools', { input: 3, output: 4, cached: 0 }]);
+  assert.deepEqual(end.turn.calls, [{ id: 't1', name: 'mcp__demo__add', args: { a: 2, b: 40 } }]);
+  assert.match((await rejection(hear(model, 'Hello'))).message, /no credits/);
+  assert.equal(server.requests.length, 2);
+});

@@ -774,3 +774,22 @@ test('a script runs on both wires, and its steps may look at the request', async
     },
   );
 });
+
+test('an answer without an end is ended by us, streamed or not', async () => {
+  const flood = (contentType: string, chunk: string) => {
+    const server = createServer((_, response) => {
+      response.writeHead(200, { 'content-type': contentType });
+      const pour = () => { while (!response.destroyed && response.write(chunk)); };
+      response.on('drain', pour);
+      pour();
+    });
+    later(() => (server.closeAllConnections(), server.close()));
+    return new Promise<string>((done) => server.listen(0, '127.0.0.1', () => done(`http://127.0.0.1:${(server.address() as any).port}`)));
+  };
+  const delta = JSON.stringify({ choices: [{ delta: { content: 'x'.repeat(60_000) } }] });
+  for (const [type, chunk] of [['application/json', 'x'.repeat(60_000)], ['text/event-stream', `data: ${delta}\n\n`]] as const) {
+    const model = chooseModel('openai/m', { baseUrl: `${await flood(type, chunk)}/v1`, env: {} });
+    const error = await rejection(hear(model, 'Hello'));
+    assert.match(error.message, /more than 67108864 bytes/);
+  }
+});

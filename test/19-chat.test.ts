@@ -78,7 +78,7 @@ test('the gate\'s question: yes, no, a reason, always', async () => {
   await answer(1, 'y');
   await terminal.see(/^✓ mcp__s__echo\(n: 1, note: "gift 1"\)/);
   await answer(2, 'n');
-  await terminal.see(/^⊘ mcp__s__echo\(n: 2, note: "gift 2"\) denied: The user said no/);
+  await terminal.see(/^⊘ mcp__s__echo\(n: 2, note: "gift 2"\) denied\n  The user said no/);
   await answer(3, 'not on a Sunday');
   await answer(4, 'a');
   await terminal.see(/^✓ .*n: 5/); // without a question
@@ -86,7 +86,7 @@ test('the gate\'s question: yes, no, a reason, always', async () => {
   const blocks: any[] = model.requests.at(-1)!.body.messages.flatMap(({ content }: any) => content);
   const results = blocks.filter(({ type }) => type === 'tool_result');
   assert.deepEqual(results.map(({ is_error }) => is_error ?? false), [false, true, true, false, false]);
-  assert.match(JSON.stringify(results[2].content), /The user said no, and: not on a Sunday/);
+  assert.match(JSON.stringify(results[2].content), /The user said no: not on a Sunday/);
   assert.match(terminal.text, /^60 tokens in, 30 out · /m);
   terminal.press(KEYS.up, KEYS.ctrlD); // no answer to a question is in the history: the line is still empty
   assert.deepEqual([await terminal.ended(), model.problems], [0, []]);
@@ -160,10 +160,10 @@ test('the spinner: a bar where a server reports progress, cut in a narrow window
   await terminal.see(/^Allow it\?[^]*: *$/);
   terminal.enter('y');
   await terminal.see(/^. mcp__s__work .* \[█+·+/);
-  await terminal.see(/^✓ mcp__s__work\(everyMs: 150, times:/);
+  await terminal.see(/^✓ mcp__s__work\(everyMs: 150/);
   await terminal.see('finished');
   await terminal.ready();
-  assert.ok(terminal.window.some((line) => /^✓ mcp__s__work\(.*…$/.test(line)), 'cut to fit in one line');
+  assert.ok(terminal.window.some((line) => /^✓ mcp__s__work\(.*… 1\.\d s$/.test(line)), 'cut to fit, with its time');
   assert.doesNotMatch(terminal.text, /[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏█]/, 'nothing of it is left');
   terminal.enter('/exit');
   assert.equal(await terminal.ended(), 0);
@@ -187,7 +187,7 @@ test('without a terminal: lines from a pipe, the last without an end; no prompt,
   const where = place({}, userServers({ demo }));
   const input = 'add 2 and 40\ny\n/mcp\nglob "*.none"';
   const { code, out, err } = await run(where, [], { input });
-  assert.equal(code, 0);
+  assert.equal(code, 3); // a call was refused
   assert.match(out, /Not allowed: mcp__demo__add.*nobody to ask/);
   assert.match(out, /^demo: connected/m);
   assert.match(err, /^⊘ mcp__demo__add\(a: 2, b: 40\) denied/m);

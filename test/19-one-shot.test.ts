@@ -129,7 +129,7 @@ test('exit 4: nobody answers; exit 5: the model refuses; exit 6: the turn limit'
     run(where, ['-p', '--max-turns', '2', 'hello'], { env: anthropic(looping) }),
   ]);
   assert.deepEqual([four.code, five.code, six.code], [4, 5, 6]);
-  assert.match(four.err, /^unreachable: /m);
+  assert.match(four.err, /^cannot reach anthropic\/.*ECONNREFUSED$/m);
   const error = jsonLines(five.err).find(({ type }) => type === 'error');
   assert.deepEqual([error.type, error.kind], ['error', 'refused']);
   assert.equal(jsonLines(five.out).at(-1).ending, 'error');

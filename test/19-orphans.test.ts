@@ -13,7 +13,7 @@ afterEach(cleanUp);
 /** A model that calls a tool which takes for ever. */
 async function sleeper(): Promise<{ args: string[]; env: NodeJS.ProcessEnv }> {
   const { url } = await startModelServer([call('mcp__s__sleep', { ms: 1e8 }), say('over')]);
-  return { args: ['--allow', 'mcp__s__sleep', 'sleep'], env: { ANTHROPIC_API_KEY: 'a-key', ANTHROPIC_BASE_URL: url } };
+  return { args: ['--allow', 'mcp__s__sleep'], env: { ANTHROPIC_API_KEY: 'a-key', ANTHROPIC_BASE_URL: url } };
 }
 // A bug of ours, on demand.
 const BUG = `--import data:text/javascript,process.on('SIGUSR2',()=>{throw(new(Error)('a\\u001b[2J_bug'))})`;
@@ -39,6 +39,7 @@ test('SIGTERM, SIGHUP, SIGQUIT, SIGINT twice, an exception: in the middle of a c
     const { args, env } = await sleeper();
     const options = { input: null, env: { ...env, NODE_OPTIONS: BUG } };
     const { child, seen, ended } = start(where, ['--trace', 'trace', ...args], options);
+    child.stdin.write('go\n');
     await until(() => readLines(join(where.cwd, 'trace')).some(({ msg }) => msg?.method === 'tools/call'));
     await until(() => pidsIn(pids).length === 2);
     for (const signal of signals) {
@@ -69,7 +70,7 @@ test('Ctrl-C twice at a terminal; and a terminal that is closed', async () => {
   const [quits, closed] = [stubborn(), stubborn()];
   const open = async ({ where }: { where: Place }) => {
     const { args, env } = await sleeper();
-    const terminal = new Terminal(where, args, env);
+    const terminal = new Terminal(where, ['sleep', ...args], env);
     await terminal.see(/^. mcp__s__sleep/);
     return terminal;
   };

@@ -144,7 +144,8 @@ test('probe: a readable signature per tool, one call with values by the schema, 
     },
     required: ['n'],
   };
-  const tools = JSON.stringify([{ name: 'echo', description: 'Says it again.\nAt length.', inputSchema: types }]);
+  const echo = { name: 'echo', description: 'Says it again.\nAt length.', inputSchema: types };
+  const tools = JSON.stringify([echo, { name: 'mute', description: null, inputSchema: { type: 'object' } }]);
   const where = place({ '.mcp.json': { demo } });
   const pairs = ['n=7', 'text=7', 'list=[1,2]', 'pick=b', 'deep={"on":true}', 'any=x=y'];
   const [plain, called, untrusted] = await Promise.all([
@@ -153,9 +154,9 @@ test('probe: a readable signature per tool, one call with values by the schema, 
     run(where, ['probe', 'demo']),
   ]);
   assert.equal(plain.code, 0, plain.err);
-  assert.match(plain.out, /^✓ .*node · protocol 2025-11-25 · habits 1\.0\.0 · \d+ ms\n  can: tools\n  tools \(1\)$/m);
+  assert.match(plain.out, /^✓ .*node · protocol 2025-11-25 · habits 1\.0\.0 · \d+ ms\n  can: tools\n  tools \(2\)$/m);
   const fields = 'n: number, text?: string, list?: number[], pick?: "a" | "b", deep?: { on: boolean }, any?: unknown';
-  assert.ok(plain.out.includes(`    echo(${fields}, either?: string | null) Says it again.\n`), plain.out);
+  assert.ok(plain.out.includes(`    echo(${fields}, either?: string | null) Says it again.\n    mute()\n`), plain.out);
   const report = JSON.parse(called.out);
   const sent = { n: 7, text: '7', list: [1, 2], pick: 'b', deep: { on: true }, any: 'x=y' };
   assert.deepEqual([called.code, report.ok, JSON.parse(report.result.text)], [0, true, sent]);

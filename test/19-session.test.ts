@@ -1,10 +1,11 @@
 // Chapter 19: conversations as files.
 
 import assert from 'node:assert/strict';
-import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import type { Turn } from '../agent.ts';
+import { fit } from '../chapters/16-hands/results.ts';
 import { Masker } from '../chapters/17-the-gate/safe-text.ts';
 import { Trust } from '../chapters/17-the-gate/trust.ts';
 import { Session } from '../chapters/19-the-terminal/session.ts';
@@ -53,16 +54,19 @@ test('lines that are no turns are passed over', () => {
   first.record(user('one'));
   const file = join(first.folder, readdirSync(first.folder).find((name) => name.endsWith('.jsonl'))!);
   appendFileSync(file, '{"role":"king","text":"x"}\nnull\n[]\n{"role":"user","text":5}\n{"role":"assistant","text":"x"}\n{"role":"tools"}\n');
+  appendFileSync(file, '{"role":"assistant","text":"x","calls":[null]}\n{"role":"assistant","text":"x","calls":[{"id":1}]}\n');
+  appendFileSync(file, '{"role":"tools","results":[{"id":"1","name":"x"}]}\n{"role":"tools","results":[{"id":"1","name":"x","blocks":[{}]}]}\n');
   assert.deepEqual(open().resume(), [user('one')]);
 });
 
 test('I3: without a home nothing is kept, and big results go to a folder of ours and not into the project', () => {
   const cwd = folder();
   const session = new Session(new Trust({ home: '', cwd }), new Masker({}));
-  later(() => rmSync(session.resultsFolder, { recursive: true }));
+  later(() => rmSync(session.resultsFolder, { recursive: true, force: true }));
   session.record(user('one'));
   assert.deepEqual([session.folder, session.resume(), readdirSync(cwd)], ['', [], []]);
-  assert.ok(existsSync(session.resultsFolder) && !session.resultsFolder.startsWith(cwd));
+  assert.ok(!session.resultsFolder.startsWith(cwd));
+  fit({ blocks: [{ type: 'text', text: 'x'.repeat(200_000) }], isError: false }, session.resultsFolder, 'big');
   assert.equal(statSync(session.resultsFolder).mode & 0o777, 0o700);
 });
 

@@ -77,10 +77,10 @@ export function prepareAgent({ script = [], files = {}, settings, project, serve
   const model = new Scripted(script);
   const agent = new Agent({
     model,
-    tools: hands({ roots, resultsFolder, hides: guard.hides }),
+    tools: hands({ roots, resultsFolder, isHidden: guard.isHidden }),
     gate: gate === 'none' ? undefined : (gate ?? guard.check),
     mcp,
-    hides: (server, tool) => trust.isDisabled(server, tool),
+    isSwitchedOff: (server, tool) => trust.isDisabled(server, tool),
     resultsFolder,
     cwd: roots.cwd,
     emit: (event) => events.push(event),

@@ -8,6 +8,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import type { Turn } from '../agent.ts';
+import { statusLines } from '../chapters/19-the-terminal/servers.ts';
 import type { Json } from '../mcp.ts';
 import { calls, prepareAgent, UNCLEAN } from './agents.ts';
 import { cleanUp, folder, goodServer, habit, later, until } from './helpers.ts';
@@ -326,4 +327,12 @@ test('arguments with names that every object has travel as they are, and change 
   assert.equal(results()[0]!.text, JSON.stringify(args));
   assert.deepEqual(questions[0]!.lines.slice(1), ['  __proto__: {"isAdmin":true}', '  constructor: {"prototype":{"isAdmin":true}}', '  toString: "x"']);
   assert.equal(({} as any).isAdmin, undefined);
+});
+
+test('C8: names and descriptions of any type break neither the list of servers nor a probe', async () => {
+  const odd = JSON.stringify({ protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: { toString: 1 }, version: [] } });
+  const { agent, mcp } = prepareAgent({ servers: { odd: habit('version', odd), good } });
+  await agent.connect();
+  const lines = statusLines(mcp);
+  assert.ok(lines.some((line) => line.startsWith('good: connected')) && lines.some((line) => line.startsWith('odd: connected')), `${lines}`);
 });

@@ -5,7 +5,7 @@
 import { mkdirSync, openSync, writeFileSync, closeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Block, ToolOutput } from '../../agent.ts';
-import { blocksToText, type Json, type ToolResult } from '../../mcp.ts';
+import { blocksToText, show, type Json, type ToolResult } from '../../mcp.ts';
 
 const MAX_TEXT = 100_000; // characters, about 25,000 tokens
 const HEAD = 2048;
@@ -85,7 +85,7 @@ export function fromMcp(result: ToolResult, folder: string): ToolOutput {
   const blocks = result.content.map((item): Block => {
     const block = asObject(item);
     const data = block.type === 'resource' ? asObject(block.resource).blob : block.data;
-    if (!['image', 'audio', 'resource'].includes(`${block.type}`) || typeof data !== 'string' || data === '')
+    if (!['image', 'audio', 'resource'].includes(show(block.type)) || typeof data !== 'string' || data === '')
       return { type: 'text', text: blocksToText([item]) };
     const mimeType = block.type === 'image' && data.length <= MAX_IMAGE_BASE64 ? imageTypeOfBase64(data) : undefined;
     if (mimeType) return { type: 'image', mimeType, data };
@@ -110,7 +110,7 @@ function hasText(item: unknown): boolean {
 function saveBlob(words: string, data: string, block: Json, folder: string): string {
   try {
     const extension = EXTENSIONS.get(block.mimeType ?? asObject(block.resource).mimeType) ?? 'bin';
-    return `${words} saved in ${save(folder, `${block.type}`, extension, Buffer.from(data, 'base64'))}`;
+    return `${words} saved in ${save(folder, show(block.type), extension, Buffer.from(data, 'base64'))}`;
   } catch (error) {
     return `${words} could not be saved: ${error instanceof Error ? error.message : error}`;
   }

@@ -74,14 +74,14 @@ const SEARCHER = `
   });
 `;
 
-/** `hides` names files that a search through a folder must not show. */
-type GrepOptions = { roots: Roots; hides: (real: string) => boolean; timeoutMs: number };
+/** `isHidden` names files that a search through a folder must not show. */
+type GrepOptions = { roots: Roots; isHidden: (real: string) => boolean; timeoutMs: number };
 
 export async function grep(
-  location: Location, args: GrepArguments, { roots, hides, timeoutMs }: GrepOptions, signal: AbortSignal,
+  location: Location, args: GrepArguments, { roots, isHidden, timeoutMs }: GrepOptions, signal: AbortSignal,
 ): Promise<ToolOutput> {
   const search = new Search(args);
-  const isHidden = (path: string) => isSecret(path) || hides(path);
+  const skips = (path: string) => isSecret(path) || isHidden(path);
   const worker = new Worker(SEARCHER, { eval: true, execArgv: [], workerData: compile(args) });
   const stop = new AbortController();
   const abort = () => stop.abort();
@@ -90,7 +90,7 @@ export async function grep(
   const timer = setTimeout(abort, timeoutMs);
   signal.addEventListener('abort', abort);
   try {
-    for await (const path of filesIn(location, args, search, isHidden, stop.signal)) {
+    for await (const path of filesIn(location, args, search, skips, stop.signal)) {
       search.current = roots.show(path);
       const lines = await search.open({ ...location, shown: search.current, real: path }, path === location.real);
       if (!lines) continue;
@@ -123,7 +123,7 @@ function compile({ pattern, literal, ignoreCase }: GrepArguments): { source: str
 /** The file that was named, whatever it is; or those of a folder, without the ones that nobody has named on purpose. */
 async function* filesIn(
   { real, shown }: Location, { glob: filter = '**' }: GrepArguments, search: Search,
-  isHidden: (path: string) => boolean, signal: AbortSignal,
+  skips: (path: string) => boolean, signal: AbortSignal,
 ): AsyncGenerator<string> {
   const stats = await lstat(real).catch(() => undefined);
   if (!stats) throw new Error(`there is no file or folder ${shown}; use glob to see what there is`);
@@ -131,7 +131,7 @@ async function* filesIn(
   const matches = globMatcher(filter.includes('/') ? filter : `**/${filter}`); // *.ts means in all folders
   for await (const path of walk(real, { signal, onCut: () => (search.isCut = true) })) {
     if (!matches(slashed(relative(real, path)))) continue;
-    if (isHidden(path)) search.hidden++;
+    if (skips(path)) search.hidden++;
     else yield path;
   }
 }
@@ -161,7 +161,10 @@ class Search {
     if (!file) return undefined;
     try {
       if ((await file.stat()).size > MAX_SEARCHED_BYTES) return void this.tooLarge++;
-      const content = await file.readFile();
+      const content = await file.readFile().catch((error) => {
+        if (isNamed) throw error;
+      });
+      if (!content) return undefined;
       const isBinary = content.includes(0);
       if (isBinary && isNamed) throw new Error(`${location.shown} is not text (it has NUL bytes); use bash`);
       if (isBinary) return undefined;

@@ -66,16 +66,16 @@ const BASH = define('bash', 'Runs a command in bash, in the working folder, with
 export type HandsOptions = {
   roots: Roots;
   resultsFolder: string; // for output that is too long to show
-  hides?: (real: string) => boolean; // files that a search through a folder must not show
+  isHidden?: (real: string) => boolean; // files that a search through a folder must not show
   shellEnv?: string[]; // names of our variables that commands get besides the safe ones
   grepTimeoutMs?: number;
 };
 
 /** read, write, edit, grep, glob and bash. What the model has read is remembered as long as these rows live. */
 export function hands(options: HandsOptions): Tool[] {
-  const { roots, resultsFolder, hides = () => false, shellEnv, grepTimeoutMs: timeoutMs = 10_000 } = options;
+  const { roots, resultsFolder, isHidden = () => false, shellEnv, grepTimeoutMs: timeoutMs = 10_000 } = options;
   const desk: Desk = { roots, seen: new Map() };
-  const search = { roots, hides, timeoutMs };
+  const search = { roots, isHidden, timeoutMs };
   const shell = { cwd: roots.cwd, resultsFolder, env: shellEnv };
   return [
     fileRow(roots, READ, 'read', (location, args, { signal }) => read(location, args, desk, signal)),

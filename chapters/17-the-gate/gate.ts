@@ -21,6 +21,7 @@ export type Mode = (typeof MODES)[number];
 type Judgement = { effect: Effect; why: string; location?: Location; grant?: Grant; isOpen?: boolean };
 export type GateOptions = { mode?: Mode; rules?: Rule[]; roots: Roots; trust: Trust; ask?: Asker };
 
+const SOUNDS_LIKE_YES = /^(ok|okay|sure|yep|yeah)$/i;
 const MAX_SHOWN_DEFINITION = 16_384;
 
 export class Gate {
@@ -41,11 +42,12 @@ export class Gate {
   /** For the agent's option `gate`. */
   check: GateKeeper = async (tool, args, signal) => {
     const judgement = this.judge(tool, args);
-    const { effect, why, isOpen } = judgement;
+    const { effect, why, isOpen, location } = judgement;
     if (effect === 'allow') return { allowed: true };
     if (effect === 'deny') return { allowed: false, reason: `Not allowed: ${why}.` };
+    const what = isOpen || !location ? '' : `${tool.definition.name} ${quoted(location.shown)}: `;
     const how = isOpen ? howToAllow(tool, args) : '';
-    if (!this.ask) return { allowed: false, reason: `Not allowed: ${why}, and there is nobody to ask.${how}` };
+    if (!this.ask) return { allowed: false, reason: `Not allowed: ${what}${why}, and there is nobody to ask.${how}` };
     return this.question(tool, args, judgement, signal);
   };
 
@@ -97,11 +99,12 @@ export class Gate {
     const full = posix.normalize(absolute).replace(/(?<=.)\/$/, '');
     const paths = [real, this.roots.show(real)];
     if (effect === 'allow') return paths.some(globMatcher(full));
-    return paths.some((path) => matches(full, path) || matches(`${full}/**`, path));
+    const everywhere = full.includes('/') ? full : `**/${full}`; // *.pem means in all folders
+    return paths.some((path) => [full, `${full}/**`, everywhere].some((each) => matches(each, path)));
   }
 
   /** For a search through a folder: a file that a rule forbids, or wants a question about, is not for it. */
-  hides = (real: string): boolean => {
+  isHidden = (real: string): boolean => {
     const tightening = this.rules.filter((rule) => rule.effect !== 'allow' && namesTool(rule, 'grep'));
     return tightening.some(({ pattern, effect }) => pattern !== undefined && this.names(pattern, real, effect));
   };
@@ -128,15 +131,17 @@ export class Gate {
     const { grant, why, isOpen } = judgement;
     const lines = [...this.describe(tool, args, judgement), ...this.driftLines(grant)];
     const choices = `Allow it? [y]es / [n]o${grant ? ` / [a]lways ${scopeOf(grant)}` : ''} / or say why not`;
-    const answer = (await this.ask!(lines, choices, signal))?.trim() ?? '';
-    signal.throwIfAborted(); // too late: the call will not be made, and so nothing is allowed for good
-    if (/^y(es)?$/i.test(answer)) return { allowed: true };
-    if (grant && /^a(lways)?$/i.test(answer)) {
+    for (;; lines.splice(0, Infinity, 'Please answer y or n, or say why not.')) {
+      const answer = (await this.ask!(lines, choices, signal))?.trim() ?? '';
+      signal.throwIfAborted(); // too late: the call will not be made, and so nothing is allowed for good
+      if (/^y(es)?$/i.test(answer)) return { allowed: true };
+      if (/^(no?)?$/i.test(answer)) return { allowed: false, reason: `The user said no${isOpen ? '' : ` (${why})`}.` };
+      const isAlways = /^a(lways)?$/i.test(answer);
+      if (!isAlways && !SOUNDS_LIKE_YES.test(answer)) return { allowed: false, reason: `The user said no: ${answer}` };
+      if (!isAlways || !grant) continue; // a yes, perhaps, but none of those that were offered
       this.trust.grant(grant);
       return { allowed: true };
     }
-    const isReason = answer !== '' && !/^no?$/i.test(answer);
-    return { allowed: false, reason: isReason ? `The user said no, and: ${answer}` : `The user said no${isOpen ? '' : ` (${why})`}.` };
   }
 
   private driftLines(grant?: Grant): string[] {
@@ -154,7 +159,7 @@ export class Gate {
     const isElsewhere = location && location.real !== resolve(this.roots.cwd, location.shown);
     return [
       `The model wants to call ${theirs ?? definition.name}${isOpen ? '' : ` (${why})`}:`,
-      ...spelledOut(args),
+      ...(Object.keys(args).length > 0 ? spelledOut(args) : ['  (no arguments)']),
       ...(isElsewhere ? [`  ! that is really ${quoted(location.real)}`] : []),
     ];
   }
@@ -162,7 +167,7 @@ export class Gate {
 
 function delicacy({ readable, secret, fence }: Location, isWrite: boolean): string | undefined {
   if (!readable) return 'it is outside the folder';
-  if (secret) return `${secret}`;
+  if (secret) return secret;
   return isWrite && fence ? fence : undefined;
 }
 

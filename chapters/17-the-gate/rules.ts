@@ -25,7 +25,7 @@ export function parseRules(effect: Effect, texts: unknown, source: string, isHer
   if (!Array.isArray(texts) || !texts.every((text) => typeof text === 'string'))
     throw new Error(`${source}: "${effect}" is not a list of strings`);
   const parsed = texts.map((text: string) => ({ text, rule: parseRule(effect, text.trim(), isHere) }));
-  const odd = parsed.filter(({ rule }) => !rule).map(({ text }) => JSON.stringify(text));
+  const odd = parsed.filter(({ rule }) => !rule || (isHere && !mayBeTool(rule))).map(({ text }) => JSON.stringify(text));
   if (odd.length > 0 && effect !== 'allow')
     throw new Error(`${source}: ${odd[0]} is no rule. Write ${effect} rules like bash or read(secrets/**)`);
   if (odd.length > 0)
@@ -34,6 +34,8 @@ export function parseRules(effect: Effect, texts: unknown, source: string, isHer
   return parsed.flatMap(({ rule }) => rule ?? []);
 }
 
+/** Settings may speak of tools that another program has; who types a name for this one has made a mistake. */
+const mayBeTool = ({ tool }: Rule) => BUILT_IN.includes(tool) || tool.startsWith('mcp__') || tool.includes('*');
 const someOf = (texts: string[]) =>
   texts.slice(0, 10).join(', ') + (texts.length > 10 ? ` and ${texts.length - 10} more` : '');
 
@@ -43,7 +45,7 @@ function parseRule(effect: Effect, text: string, isHere: boolean): Rule | undefi
   const rule = { effect, tool, ...(pattern !== undefined && { pattern }), text, isHere };
   if (effect !== 'allow') return name === '' ? undefined : rule;
   if (tool === 'bash') return pattern && !pattern.endsWith('*') ? rule : undefined; // that would let `git -c …` in
-  const isTool = /^mcp__[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*__([\w-]+|\*)$/.test(tool) && pattern === undefined;
+  const isTool = /^mcp___?[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*__([\w-]+|\*)$/.test(tool) && pattern === undefined;
   return BUILT_IN.includes(tool) || isTool ? rule : undefined;
 }
 

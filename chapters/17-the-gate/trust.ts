@@ -90,7 +90,7 @@ export class Trust {
     if (entry.config.disabled === true || this.isDisabled(name)) return 'disabled';
     if (scope === 'user' || this.allowed.has(`${name}=${print}`)) return true;
     const known = this.list().servers.find((each) => each.name === name);
-    if (known?.fingerprint === print) return known.verdict === 'allow';
+    if (known?.fingerprint === print) return known.verdict === 'allow' || 'disabled';
     if (!this.ask) {
       // Somebody may copy this into a shell, and a project chose the name.
       const how = /^\w[\w-]*$/.test(name)
@@ -101,21 +101,24 @@ export class Trust {
       return false;
     }
     const choices = 'Start it? [y]es, this exact entry / [n]ot now / ne[v]er';
-    const answer = (await this.ask(describe(entry, known), choices))?.trim() ?? '';
-    if (/^y(es)?$/i.test(answer)) this.allow(entry);
-    if (/^(v|never)$/i.test(answer)) this.decide(entry, 'never');
-    return /^y(es)?$/i.test(answer);
+    for (let lines = describe(entry, known); ; lines = ['Please answer y, n or v.']) {
+      const answer = (await this.ask(lines, choices))?.trim() ?? '';
+      if (/^(no?)?$/i.test(answer)) return false;
+      if (/^y(es)?$/i.test(answer)) return this.decide(entry, 'allow');
+      if (/^(v|never)$/i.test(answer)) return this.decide(entry, 'never');
+    }
   }
 
   allow(entry: ServerEntry): void { this.decide(entry, 'allow'); }
 
-  private decide(entry: ServerEntry, verdict: Approved['verdict']): void {
+  private decide(entry: ServerEntry, verdict: Approved['verdict']): Approval {
     const { name, config } = entry;
     const isKept = this.change((store) => {
       store.servers = store.servers.filter((each) => each.project !== this.project || each.name !== name);
       store.servers.push({ project: this.project, name, fingerprint: fingerprint(entry), verdict, config });
     });
     if (verdict === 'allow' && !isKept) this.allowed.add(`${name}=${fingerprint(entry)}`);
+    return verdict === 'allow' || 'disabled';
   }
 
   // ── Calls ──
@@ -158,6 +161,9 @@ export class Trust {
         each.project === this.project && each.server === server && each.tool === tool;
       store.disabled = store.disabled.filter((each) => !isMeant(each));
       if (isDisabled) store.disabled.push({ project: this.project, server, ...(tool !== undefined && { tool }) });
+      const isRefused = ({ project, name, verdict }: Approved) =>
+        project === this.project && name === server && verdict === 'never';
+      if (!isDisabled) store.servers = store.servers.filter((each) => !isRefused(each)); // it is asked about anew
     });
   }
 
@@ -170,17 +176,23 @@ export class Trust {
     return { servers: here(servers), grants: here(grants), disabled: here(disabled) };
   }
 
-  /** Takes back what was agreed to for a server (or, without a name, everything) in this project. */
-  revoke(server?: string): number {
+  /** Takes back what was decided on a server, on one of its tools (server/tool), on a command or on a file; without
+   *  a name everything in this project. Tells how many decisions that were. */
+  revoke(what?: string): number {
     let count = 0;
-    const keep = (project: string, name?: string) => {
-      const isMeant = project === this.project && (server === undefined || server === name);
+    const keep = (project: string, ...names: string[]) => {
+      const isMeant = project === this.project && (what === undefined || names.includes(what));
       if (isMeant) count++;
       return !isMeant;
     };
+    const namesOf = (grant: Grant) => {
+      if (grant.kind === 'mcp') return [grant.server, `${grant.server}/${grant.tool}`];
+      return [grant.kind === 'shell' ? grant.command : grant.path];
+    };
     this.change((store) => {
       store.servers = store.servers.filter(({ project, name }) => keep(project, name));
-      store.grants = store.grants.filter((each) => keep(each.project, each.kind === 'mcp' ? each.server : undefined));
+      store.grants = store.grants.filter((each) => keep(each.project, ...namesOf(each)));
+      store.disabled = store.disabled.filter(({ project, server, tool }) => keep(project, server, `${server}/${tool}`));
     });
     return count;
   }

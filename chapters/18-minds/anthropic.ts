@@ -98,7 +98,7 @@ function resultBlock({ blocks, isError }: Result, id: string | undefined): Json 
 function assistantContent({ native, calls, text }: AssistantTurn, ids: Map<ToolCall | Result, string>): Json[] {
   const uses = calls.map((call) => ({ id: ids.get(call), name: fitName(call.name), input: call.args ?? {} }));
   if (native?.wire === 'anthropic' && Array.isArray(native.content))
-    return native.content.map((block: Json) => (block.type === 'tool_use' ? { ...block, ...uses.shift() } : block));
+    return native.content.filter(isObject).map((block) => (block.type === 'tool_use' ? { ...block, ...uses.shift() } : block));
   return [...textBlocks(text), ...uses.map((use) => ({ type: 'tool_use', ...use }))];
 }
 
@@ -120,7 +120,14 @@ async function* read(to: Address, response: Response): AsyncGenerator<ModelEvent
   const draft: Draft = { blocks: new Map(), pieces: new Map(), usage: {} };
   for await (const data of messagesOf(to, response)) {
     const message = parse(to, data);
-    if (message.type === 'error') throw failure(to, problemIn(data), STATUS[message.error?.type] ?? 400);
+    const isError = message.type === 'error' || message.error; // the latter from servers that do not stream
+    if (isError) throw failure(to, problemIn(data), STATUS[message.error?.type] ?? 400);
+    if (message.type === 'message') { // a server that does not stream: all at once
+      takeWhole(draft, message);
+      for (const { text } of draft.blocks.values()) if (typeof text === 'string') yield { type: 'text', text };
+      yield endOf(draft);
+      return;
+    }
     if (message.type === 'message_stop') {
       yield endOf(draft);
       return;
@@ -129,6 +136,14 @@ async function* read(to: Address, response: Response): AsyncGenerator<ModelEvent
     if (text) yield { type: 'text', text };
   }
   throw cutOff(to, 'no message_stop');
+}
+
+function takeWhole(draft: Draft, message: any): void {
+  const blocks: unknown[] = Array.isArray(message.content) ? message.content : [];
+  draft.blocks = new Map(blocks.filter(isObject).map((block, index) => [index, block]));
+  keep(draft.usage, message.usage);
+  draft.stop = message.stop_reason ?? 'end_turn';
+  draft.explanation = message.stop_details?.explanation;
 }
 
 /** After HTTP 200 an error can only come as an event. It means what this status would have meant. */

@@ -158,7 +158,8 @@ class CallAssembly {
   private readonly byIndex = new Map<number, OpenCall>();
 
   take(piece: any): void {
-    const { id, index, function: { name, arguments: given } = {} as any } = piece ?? {};
+    const { id, index, function: called } = piece ?? {};
+    const { name, arguments: given } = called ?? {};
     const open = typeof index === 'number' ? this.byIndex.get(index) : this.all.at(-1);
     const call = open && !this.isNew(open, id, name) ? open : { id: '', name: '', json: '' };
     if (call !== open) this.all.push(call);

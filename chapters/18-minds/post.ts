@@ -169,6 +169,7 @@ function waitIn(headers: Headers): { waitMs?: number } {
 
 const MAX_PROBLEM_BYTES = 64 * 1024;
 const MAX_MESSAGE = 1_000;
+const MAX_ANSWER_BYTES = 64 * 2 ** 20;
 
 /** The body of an error may be anything: JSON of several shapes, a proxy's web page, endless, or nothing at all. */
 async function problemOf(response: Response): Promise<Problem> {
@@ -214,12 +215,30 @@ export async function* messagesOf(to: Address, response: Response): AsyncGenerat
   if (type.includes('text/html'))
     throw new ModelError('protocol', `${to.name} at ${placeOf(to.url)} answered with a web page; check the base URL`);
   try {
-    if (type.includes('application/json')) yield await response.text();
-    else if (response.body) for await (const { data } of readEvents(response.body)) yield data;
+    if (!response.body) return;
+    const body = bounded(response.body);
+    if (type.includes('application/json')) yield Buffer.concat(await all(body)).toString();
+    else for await (const { data } of readEvents(body)) yield data;
   } catch (error) {
     if (error instanceof RangeError) throw new ModelError('protocol', `${to.name}: ${error.message}`);
     throw cutOff(to, reasonOf(error));
   }
+}
+
+/** An answer without an end would fill our memory, and no model writes that much. */
+async function* bounded(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > MAX_ANSWER_BYTES) throw new RangeError(`an answer of more than ${MAX_ANSWER_BYTES} bytes`);
+    yield chunk;
+  }
+}
+
+async function all(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> {
+  const found: Uint8Array[] = [];
+  for await (const chunk of chunks) found.push(chunk);
+  return found;
 }
 
 export function cutOff(to: Address, why: string): ModelError {

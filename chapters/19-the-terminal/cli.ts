@@ -1,12 +1,12 @@
 // The program that people run: a chat, one answer, or a command about servers.
 
-import { ModelError, type AgentEvent, type Ending } from '../../agent.ts';
+import type { AgentEvent, Ending } from '../../agent.ts';
 import { VERSION } from '../../mcp.ts';
 import { REHEARSAL_BANNER } from '../18-minds/rehearsal.ts';
 import { EXIT, HELP, readOptions, Stop, usage } from './options.ts';
 import { probe } from './probe.ts';
 import { Program } from './program.ts';
-import { Screen } from './screen.ts';
+import { cut, Screen } from './screen.ts';
 import { mcpCommand, trustCommand } from './servers.ts';
 import { ENDINGS, Show } from './show.ts';
 import { isCommand, slash } from './slash.ts';
@@ -20,19 +20,21 @@ const COMMANDS: Record<string, (args: string[], screen: Screen) => Promise<numbe
 const SIGNALS = { SIGTERM: 128 + 15, SIGHUP: 128 + 1, SIGQUIT: 128 + 3 };
 
 export async function main(argv: string[]): Promise<void> {
-  const flags = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv; // what comes after it is data
+  // Looked at before they are parsed: a mistake in them is reported as they say. What comes after -- is data.
+  const flags = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv;
   const screen = new Screen({ color: !flags.includes('--no-color') });
   const fail = (error: Error) => {
     screen.stop();
     report(error, flags.includes('--json'), screen);
-    return error instanceof Stop ? error.code : error instanceof ModelError ? EXIT.refused : EXIT.unexpected;
+    return error instanceof Stop ? error.code : EXIT.unexpected;
   };
   // With a listener of ours these end the program by its exit, where servers and commands are ended too.
   for (const [signal, code] of Object.entries(SIGNALS)) process.on(signal, () => process.exit(code));
   process.on('SIGINT', () => screen.onInterrupt());
   process.on('uncaughtException', (error) => process.exit(fail(error)));
   const command = Object.hasOwn(COMMANDS, argv[0] ?? '') ? COMMANDS[argv[0]!] : undefined;
-  const code = await (command ? command(argv.slice(1), screen) : chat(argv, screen)).catch(fail);
+  const isHelp = flags.some((flag) => flag === '--help' || flag === '-h');
+  const code = await (command && !isHelp ? command(argv.slice(1), screen) : chat(argv, screen)).catch(fail);
   await screen.close();
   process.exit(code); // also if something is still open: a socket that is kept alive, say
 }
@@ -45,9 +47,12 @@ function report(error: Error, isJson: boolean, screen: Screen): void {
 
 async function chat(argv: string[], screen: Screen): Promise<number> {
   const options = readOptions(argv);
-  if (options.help) return screen.print(HELP), EXIT.done;
-  if (options.version) return screen.print(VERSION), EXIT.done;
-  const isOneShot = options.print || options.json;
+  if (options.help || options.version) {
+    screen.print(options.help ? HELP : VERSION);
+    return EXIT.done;
+  }
+  // What is piped to a prompt belongs to it. Without a prompt each line is one: a chat through a pipe.
+  const isOneShot = options.print || options.json || (options.prompt !== '' && !process.stdin.isTTY);
   if (isOneShot) {
     screen.isInteractive = false;
     if (!process.stdin.isTTY) options.prompt = [options.prompt, await readAll(screen)].filter(Boolean).join('\n\n');
@@ -74,68 +79,97 @@ async function readAll(screen: Screen): Promise<string> {
 async function answerOnce(program: Program): Promise<number> {
   const { agent, screen, options, masker } = program;
   const abort = new AbortController();
-  const seen = { refusals: 0, error: '' };
+  const seen = new Seen();
   screen.onInterrupt = () => (abort.signal.aborted ? process.exit(EXIT.interrupted) : abort.abort());
   program.onEvent = (event) => {
-    if (event.type === 'error') seen.error = event.kind;
-    if (event.type === 'tool_end' && event.outcome === 'denied') seen.refusals++;
+    seen.event(event);
     if (options.json) screen.printJson(masker.json({ ...event, model: agent.model.name }));
     if (options.json && event.type === 'error') screen.printJson(masker.json(event), process.stderr);
     if (!options.json) sayProblems(event, program);
   };
-  const { ending, text } = await agent.chat(options.prompt, abort.signal);
+  const { text } = await agent.chat(options.prompt, abort.signal);
   if (!options.json && text) screen.print(text);
-  return exitCode(ending, seen);
+  return seen.exitCode();
 }
 
 function sayProblems(event: AgentEvent, { screen, masker }: Program): void {
-  if (event.type === 'error') screen.say(`${event.kind}: ${masker.text(event.message)}`, 'red');
+  if (event.type === 'error') screen.say(masker.text(event.message), 'red');
   if (event.type === 'note') screen.warn(masker.text(event.text));
   if (event.type === 'tool_end' && event.outcome === 'denied') screen.warn(masker.text(`${event.name}: ${event.text}`));
   if (event.type === 'done' && ENDINGS[event.ending]) screen.warn(ENDINGS[event.ending]);
 }
 
-function exitCode(ending: Ending, { refusals, error }: { refusals: number; error: string }): number {
-  const ofErrors: Record<string, number> = {
-    unreachable: EXIT.unreachable,
-    unexpected: EXIT.unexpected,
-    config: EXIT.refused,
-  };
-  if (ending === 'aborted') return EXIT.interrupted;
-  if (ending === 'turns') return EXIT.turns;
-  if (ending === 'time') return EXIT.unreachable;
-  if (ending === 'error') return ofErrors[error] ?? EXIT.failed;
-  return refusals > 0 ? EXIT.refused : EXIT.done;
+const ERROR_CODES: Record<string, number> = {
+  unreachable: EXIT.unreachable,
+  unexpected: EXIT.unexpected,
+  config: EXIT.refused,
+};
+
+/** What happened, as an exit code. */
+class Seen {
+  private refusals = 0;
+  private error = '';
+  private ending: Ending = 'done';
+
+  event(event: AgentEvent): void {
+    if (event.type === 'error') this.error = event.kind;
+    if (event.type === 'tool_end' && event.outcome === 'denied') this.refusals++;
+    if (event.type === 'done') this.ending = event.ending;
+  }
+
+  exitCode(): number {
+    if (this.ending === 'aborted') return EXIT.interrupted;
+    if (this.ending === 'turns') return EXIT.turns;
+    if (this.ending === 'time') return EXIT.unreachable;
+    if (this.ending === 'error') return ERROR_CODES[this.error] ?? EXIT.failed;
+    return this.refusals > 0 ? EXIT.refused : EXIT.done;
+  }
 }
 
 /** The chat. Ctrl-C stops what is going on; at the prompt it empties the line, and twice it quits. */
 async function converse(program: Program): Promise<number> {
   const { agent, screen, options } = program;
   const show = new Show(program);
-  let turn: AbortController | undefined;
+  const seen = new Seen();
+  let running: AbortController | undefined;
   let wantsOut = false;
   screen.onInterrupt = () => {
-    if (turn && !turn.signal.aborted) return turn.abort(), screen.dismiss(); // the open questions, if any
-    if (wantsOut || turn || !screen.isInteractive) process.exit(EXIT.interrupted);
-    wantsOut = !screen.clearInput();
-    if (wantsOut) screen.say('(Ctrl-C again, or /exit, to quit)', 'dim');
+    if (running && !running.signal.aborted) {
+      running.abort();
+      return screen.dismiss(); // the open questions, if any
+    }
+    if (screen.clearInput()) return void (wantsOut = false);
+    if (wantsOut || running || !screen.isInteractive) {
+      screen.stop(); // leaves the shell a line of its own
+      process.exit(EXIT.interrupted);
+    }
+    wantsOut = true;
+    screen.say('(Ctrl-C again, or /exit, to quit)', 'dim');
   };
-  program.onEvent = (event) => show.event(event);
+  program.onEvent = (event) => {
+    seen.event(event);
+    show.event(event);
+  };
   if (screen.isInteractive) greet(program);
+  // The first line may come from the command line; if it does not, it is empty.
   for (let line: string | undefined = options.prompt; line !== undefined; line = await screen.prompt('› ')) {
     wantsOut = false;
-    if (/^\/(exit|quit)\s*$/.test(line)) break;
+    if (/^\s*\/(exit|quit)\b/.test(line)) break;
     if (line.trim() === '') continue;
-    turn = new AbortController();
-    if (isCommand(line)) await slash(line, program, turn.signal);
-    else show.begin(), await agent.chat(line, turn.signal);
-    turn = undefined;
+    running = new AbortController();
+    if (isCommand(line)) await slash(line, program, running.signal);
+    else {
+      show.begin();
+      await agent.chat(line, running.signal);
+    }
+    running = undefined;
   }
-  return EXIT.done;
+  return screen.isInteractive ? EXIT.done : seen.exitCode();
 }
 
 function greet({ agent, gate, screen }: Program): void {
   screen.say(`mcp-by-hand ${VERSION} · model ${agent.model.name} · mode ${gate.mode} · /help`, 'dim');
   if (agent.model.name === 'rehearsal') screen.say(REHEARSAL_BANNER, 'dim');
-  if (agent.turns.length > 0) screen.say(`going on with a conversation of ${agent.turns.length} turns`, 'dim');
+  const last = agent.turns.findLast((turn) => turn.role === 'user');
+  if (last) screen.say(cut(`going on, ${agent.turns.length} turns; the last prompt was: ${last.text}`, screen.width - 1), 'dim');
 }

@@ -1,7 +1,7 @@
 // `probe`: does this server work? Handshake, lists, one call if wanted; the exit code tells which of them failed.
 
 import {
-  fillIn, isObject, McpConnection, McpError, RpcError, type Json, type Tool, type ToolResult,
+  fillIn, isObject, McpConnection, McpError, RpcError, show, type Json, type Tool, type ToolResult,
 } from '../../mcp.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
@@ -148,11 +148,11 @@ function lines(report: Report): string[] {
   const facts = [
     `${ok ? '✓' : '✗'} ${server}`,
     protocolVersion && `protocol ${protocolVersion}`,
-    serverInfo && cut(`${serverInfo.name} ${serverInfo.version ?? ''}`, 80),
+    serverInfo && cut([serverInfo.name, serverInfo.version].map((part) => show(part ?? '')).join(' '), 80),
     startMs !== undefined && `${startMs} ms`,
   ];
   const block = (title: string, rows?: string[]) => (rows ? [`  ${title}`, ...rows.map((row) => `    ${row}`)] : []);
-  const names = (rows?: Json[]) => rows?.map((row) => cut(`${row.name ?? row.uri}`, 200));
+  const names = (rows?: Json[]) => rows?.map((row) => cut(show(row.name ?? row.uri), 200));
   return [
     facts.filter(Boolean).join(' · '),
     ...(capabilities ? [`  can: ${Object.keys(capabilities).join(', ') || 'nothing'}`] : []),
@@ -166,12 +166,12 @@ function lines(report: Report): string[] {
 }
 
 /** A tool as TypeScript would write it, `add(a: number, b?: "x" | "y")`, and what it says of itself. */
-function signature({ name, description = '', inputSchema }: Tool): string {
+function signature({ name, description, inputSchema }: Tool): string {
   const { required } = inputSchema;
   const isNeeded = (key: string) => Array.isArray(required) && required.includes(key);
   const fields = Object.entries(isObject(inputSchema.properties) ? inputSchema.properties : {});
   const parts = fields.map(([key, schema]) => `${key}${isNeeded(key) ? '' : '?'}: ${typeName(schema)}`);
-  const [words = ''] = description.split('\n');
+  const [words = ''] = (description ?? '').split('\n'); // some servers write null
   return cut(`${name}(${parts.join(', ')})${words && `  ${words}`}`, 1000);
 }
 

@@ -43,10 +43,10 @@ export class Program {
     });
     this.agent = new Agent({
       model: model(options.model, options.baseUrl),
-      tools: hands({ roots, resultsFolder, hides: this.gate.hides }),
+      tools: hands({ roots, resultsFolder, isHidden: this.gate.isHidden }),
       gate: this.gate.check,
       mcp: this.manager,
-      hides: (server, tool) => this.trust.isDisabled(server, tool),
+      isSwitchedOff: (server, tool) => this.trust.isDisabled(server, tool),
       resultsFolder,
       turns: options.continue ? this.session.resume() : [],
       maxTurns: options.maxTurns,
@@ -83,13 +83,13 @@ export class Program {
   }
 
   setTrace(file?: string): void {
-    this.trace = file === undefined ? undefined : resolve(file);
-    if (this.trace === undefined) return;
+    const path = file && resolve(file);
     try {
-      appendPrivately(this.trace, JSON.stringify({ t: new Date().toISOString(), type: 'trace' }));
+      if (path) appendPrivately(path, JSON.stringify({ t: new Date().toISOString(), type: 'trace' }));
     } catch (error) {
       throw refused(`cannot write the trace: ${(error as Error).message}`);
     }
+    this.trace = path;
   }
 
   async close(): Promise<void> { await this.manager.disconnectAll(); }

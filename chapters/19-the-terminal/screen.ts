@@ -11,6 +11,7 @@ import { printable } from '../17-the-gate/safe-text.ts';
 type Style = Parameters<typeof styleText>[0] & string;
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const ERASE_LINE = '\r\x1b[2K';
+const [MARK_PASTES, MARK_NO_PASTES] = ['\x1b[?2004h', '\x1b[?2004l'];
 const MAX_HELD = 10_000;
 
 export class Screen {
@@ -22,6 +23,8 @@ export class Screen {
   private isMuted = true; // what is typed is not shown
   private isOver = false; // no more input will come
   private lines: string[] = []; // typed while nobody waited for them
+  private isPasting = false;
+  private pasted: string[] = []; // lines of what is being entered, but for its last
   private waiter?: (line: string | undefined) => void;
   private queue: Promise<unknown> = Promise.resolve(); // the prompt and the questions: one at a time
   private isAsking = false;
@@ -36,8 +39,8 @@ export class Screen {
     this.isColored = color && process.env.TERM !== 'dumb';
     for (const stream of [process.stdout, process.stderr])
       stream.on('error', (error: NodeJS.ErrnoException) => {
-        if (error.code === 'EPIPE') process.exit(0); // whoever read us, such as `head`, has seen enough
-        throw error;
+        if (error.code !== 'EPIPE') throw error;
+        if (stream === process.stdout) process.exit(0); // whoever read us, such as `head`, has seen enough
       });
   }
 
@@ -142,13 +145,31 @@ export class Screen {
     process.stderr.on('resize', measure);
     this.rl = createInterface({ input: process.stdin, output: echo, terminal: this.isInteractive, historySize: 200 });
     this.rl.on('history', (history) => this.isAsking && history.shift()); // an answer is no prompt to come back to
-    this.rl.on('line', (line) => (this.waiter ? this.settle(line) : this.lines.push(line)));
+    this.rl.on('line', (line) => this.hear(line));
+    if (this.isInteractive) this.markPastes();
     this.rl.on('close', () => {
       this.isOver = true;
       this.settle(undefined);
     });
     // On a terminal readline takes the key before it can become a signal.
     this.rl.on('SIGINT', () => this.onInterrupt());
+  }
+
+  /** A terminal can mark what is pasted. Its lines are one prompt then, or one answer, and not many. */
+  private markPastes(): void {
+    process.stderr.write(MARK_PASTES);
+    process.on('exit', () => process.stderr.write(MARK_NO_PASTES));
+    process.stdin.on('keypress', (_, key?: { name?: string }) => {
+      if (key?.name === 'paste-start' || key?.name === 'paste-end') this.isPasting = key.name === 'paste-start';
+    });
+  }
+
+  private hear(line: string): void {
+    this.pasted.push(line);
+    if (this.isPasting) return;
+    const whole = this.pasted.splice(0).join('\n');
+    if (this.waiter) this.settle(whole);
+    else this.lines.push(whole);
   }
 
   private get hasPrompt(): boolean { return this.waiter !== undefined && this.isInteractive && !this.isAsking; }
@@ -186,7 +207,8 @@ export class Screen {
 
   /** Empties the line that is being typed. Was there anything? */
   clearInput(): boolean {
-    const hadText = !this.isOver && (this.rl?.line ?? '') !== '';
+    const hadText = !this.isOver && ((this.rl?.line ?? '') !== '' || this.pasted.length > 0);
+    this.pasted = [];
     for (const name of hadText ? ['e', 'u'] : []) this.rl!.write(null, { ctrl: true, name }); // to the end, then back
     return hadText;
   }

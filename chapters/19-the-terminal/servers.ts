@@ -4,7 +4,8 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, renameSyn
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import {
-  isObject, loadEntries, McpManager, problemWithConfig, readJsonFile, type Json, type ServerEntry, type ServerStatus,
+  isObject, loadEntries, McpManager, problemWithConfig, readJsonFile, show, type Json, type ServerEntry,
+  type ServerStatus,
 } from '../../mcp.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { Masker, quoted } from '../17-the-gate/safe-text.ts';
@@ -15,22 +16,28 @@ import { cut, type Screen } from './screen.ts';
 type Scope = ServerEntry['scope'];
 
 /** The state of each server, with the reason and its last words if it failed. */
-export function statusLines(servers: ServerStatus[], masker = new Masker()): string[] {
-  if (servers.length === 0) return [`no MCP servers are configured; add one: ${PROGRAM} mcp add NAME -- COMMAND ARGS`];
-  return servers.flatMap((status) => {
-    const { name, state, file, shadows, protocolVersion, serverInfo, tools, startMs, reason, warnings } = status;
-    const facts = [
-      protocolVersion && `protocol ${protocolVersion}`,
-      state === 'connected' && `${tools} ${tools === 1 ? 'tool' : 'tools'}`,
-      startMs !== undefined && `started in ${startMs} ms`,
-      isObject(serverInfo) && cut(`${serverInfo.name ?? ''} ${serverInfo.version ?? ''}`.trim(), 80),
-    ];
-    const more = [from(file, shadows), ...(reason ? [reason] : []), ...warnings];
-    return [
-      `${shown(name)}: ${[state, ...facts].filter(Boolean).join(' · ')}`,
-      ...more.map((line) => `  ${masker.text(line).replaceAll('\n', '\n  ')}`), // so that none looks like a server's
-    ];
-  });
+export function statusLines(manager: McpManager, masker = new Masker()): string[] {
+  const none = `no MCP servers are configured; add one: ${PROGRAM} mcp add NAME -- COMMAND ARGS`;
+  const servers = manager.status().flatMap((status) => statusOf(status, masker));
+  const broken = manager.warnings.map((warning) => `! ${masker.text(warning)}`);
+  return servers.length + broken.length > 0 ? [...servers, ...broken] : [none];
+}
+
+function statusOf(status: ServerStatus, masker: Masker): string[] {
+  const { name, state, file, shadows, protocolVersion, serverInfo, tools, startMs, reason, warnings } = status;
+  const facts = [
+    protocolVersion && `protocol ${protocolVersion}`,
+    state === 'connected' && `${tools} ${tools === 1 ? 'tool' : 'tools'}`,
+    startMs !== undefined && `started in ${startMs} ms`,
+    isObject(serverInfo) && cut([serverInfo.name, serverInfo.version].map((part) => show(part ?? '')).join(' '), 80),
+  ];
+  const again = `/mcp reconnect ${shown(name)}, in a chat`;
+  const next = state === 'pending' ? [`to be asked about it: ${again}`] : state === 'failed' ? [`to try again: ${again}`] : [];
+  const more = [from(file, shadows), ...(reason ? [reason] : []), ...next, ...warnings];
+  return [
+    `${shown(name)}: ${[state, ...facts].filter(Boolean).join(' · ')}`,
+    ...more.map((line) => `  ${masker.text(line).replaceAll('\n', '\n  ')}`), // so that none looks like a server's
+  ];
 }
 
 const shown = (name: string) => (/^[\w.-]+$/.test(name) ? name : quoted(name));
@@ -68,10 +75,10 @@ async function list(screen: Screen, trust: Trust, isJson: boolean): Promise<numb
   const manager = new McpManager({ approve: (entry) => trust.approve(entry), onWarning: () => {} });
   try {
     await manager.loadAndConnect();
-    for (const warning of manager.warnings) screen.warn(warning);
     const masker = new Masker();
+    if (isJson) for (const warning of manager.warnings) screen.warn(warning);
     if (isJson) screen.printJson(masker.json(manager.status()));
-    else for (const line of statusLines(manager.status(), masker)) screen.print(line);
+    else for (const line of statusLines(manager, masker)) screen.print(line);
   } finally {
     await manager.disconnectAll();
   }
@@ -156,12 +163,14 @@ function add(screen: Screen, trust: Trust, name: string, config: Json, scope: Sc
     throw usage(`a name is a letter or digit, then letters, digits, - and _, up to 64; not ${quoted(name)}`);
   const problem = problemWithConfig(config);
   if (problem) throw usage(problem);
+  if ((config.type ?? 'stdio') !== 'stdio') throw usage(`this version starts commands only, and no "${config.type}"`);
   const file = fileOf(scope);
   edit(file, (servers) => {
     if (Object.hasOwn(servers, name))
       throw refused(`${file} has a server ${name} already; first: ${PROGRAM} mcp remove -s ${scope} ${name}`);
     servers[name] = config;
   });
+  trust.setDisabled(false, name);
   // Whoever typed this has seen what it starts.
   if (scope === 'project') trust.allow({ name, config, file, scope });
   screen.print(`added ${name} to ${file}${scope === 'project' ? ', and approved it here' : ''}`);
@@ -179,7 +188,7 @@ function remove(screen: Screen, trust: Trust, name: string, scope?: Scope): numb
     edit(file, (servers) => delete servers[name]);
     screen.print(`removed ${name} from ${file}`);
   }
-  if (places.some((place) => place.scope === 'project')) trust.revoke(name);
+  trust.revoke(name);
   return EXIT.done;
 }
 
@@ -231,7 +240,7 @@ export async function trustCommand(args: string[], screen: Screen): Promise<numb
   if (!known.includes(action)) throw usage(`there is no "trust ${action}"; write trust ${oneOf(action, known)}`);
   const trust = new Trust({ warn: (text) => screen.warn(text) });
   if (action === 'list') return listTrust(screen, trust);
-  if (action !== 'reset' && !name) throw usage(`"trust ${action}" needs the name of a server`);
+  if (action !== 'reset' && !name) throw usage(`"trust ${action}" needs a name, as "trust list" shows them`);
   if (action !== 'allow') return revoke(screen, trust, action === 'reset' ? undefined : name);
   const entry = findEntry(name!, screen);
   trust.allow(entry);

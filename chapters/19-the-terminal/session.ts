@@ -1,12 +1,14 @@
 // A conversation as a file: one JSON line per turn, so that a crash loses nothing but the line it was writing.
 
+import { randomUUID } from 'node:crypto';
 import {
-  appendFileSync, closeSync, existsSync, fchmodSync, fstatSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync,
+  appendFileSync, closeSync, existsSync, fchmodSync, fstatSync, mkdirSync, openSync, readdirSync, readFileSync,
+  statSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Turn } from '../../agent.ts';
-import { isObject, VERSION } from '../../mcp.ts';
+import { isObject, VERSION, type Json } from '../../mcp.ts';
 import type { Masker } from '../17-the-gate/safe-text.ts';
 import { sha256, type Trust } from '../17-the-gate/trust.ts';
 
@@ -30,16 +32,18 @@ export class Session {
 
   constructor({ folder, project }: Trust, masker: Masker) {
     this.folder = folder && join(folder, 'sessions', sha256(project).slice(7, 23));
-    this.resultsFolder = this.folder ? join(this.folder, 'results') : mkdtempSync(join(tmpdir(), 'mcp-by-hand-'));
+    this.resultsFolder = this.folder ? join(this.folder, 'results') : join(tmpdir(), `mcp-by-hand-${randomUUID()}`);
     this.masker = masker;
   }
 
   /** The turns of the last conversation in this folder; what is said from now on is appended to it. */
   resume(): Turn[] {
     const names = existsSync(this.folder) ? readdirSync(this.folder) : [];
-    const last = names.filter((name) => name.endsWith('.jsonl')).sort().at(-1); // by their dates
+    const files = names.filter((name) => name.endsWith('.jsonl')).sort().map((name) => join(this.folder, name));
+    const used = files.map((file) => ({ file, at: statSync(file).mtimeMs })).sort((a, b) => a.at - b.at);
+    const last = used.at(-1); // the one that was used last, which need not be the one that was begun last
     if (!last) return [];
-    this.file = join(this.folder, last);
+    this.file = last.file;
     const text = readFileSync(this.file, 'utf8');
     if (!text.endsWith('\n')) appendPrivately(this.file, ''); // its last line was cut off: the next must not join it
     return text.split('\n').flatMap(readTurn);
@@ -53,12 +57,18 @@ export class Session {
     if (this.file === '') {
       mkdirSync(this.folder, { recursive: true, mode: 0o700 });
       const now = new Date().toISOString().replaceAll(':', '-');
-      this.file = join(this.folder, `${now}-${process.pid}-${this.count++}.jsonl`); // by name, the last is the newest
+      this.file = join(this.folder, `${now}-${process.pid}-${this.count++}.jsonl`);
       appendPrivately(this.file, JSON.stringify({ session: VERSION, startedAt: new Date().toISOString() }));
     }
     appendPrivately(this.file, this.masker.json(turn));
   }
 }
+
+const isList = (list: unknown, isOne: (each: Json) => boolean) =>
+  Array.isArray(list) && list.every((each) => isObject(each) && isOne(each));
+const isCall = ({ id, name }: Json) => typeof id === 'string' && typeof name === 'string';
+const isBlock = ({ type, text, data }: Json) => typeof (type === 'text' ? text : data) === 'string';
+const isResult = (result: Json) => isCall(result) && isList(result.blocks, isBlock);
 
 /** A line that is no turn, such as one that was never finished, is passed over. */
 function readTurn(line: string): Turn[] {
@@ -67,8 +77,8 @@ function readTurn(line: string): Turn[] {
     if (!isObject(turn)) return [];
     const isSound =
       (turn.role === 'user' && typeof turn.text === 'string') ||
-      (turn.role === 'assistant' && typeof turn.text === 'string' && Array.isArray(turn.calls)) ||
-      (turn.role === 'tools' && Array.isArray(turn.results));
+      (turn.role === 'assistant' && typeof turn.text === 'string' && isList(turn.calls, isCall)) ||
+      (turn.role === 'tools' && isList(turn.results, isResult));
     return isSound ? [turn as Turn] : [];
   } catch {
     return [];

@@ -41,13 +41,13 @@ export class Show {
     const { screen, masker } = this.program;
     if (event.type === 'text') screen.stream(event.text);
     if (event.type === 'note') screen.warn(masker.text(event.text));
-    if (event.type === 'error') screen.say(`${event.kind}: ${masker.text(event.message)}`, 'red');
+    if (event.type === 'error') screen.say(masker.text(event.message), 'red');
     if (event.type === 'tool_start') this.running.set(event.id, { ...event, startedAt: screen.clock() });
     if (event.type === 'tool_progress') Object.assign(this.running.get(event.id) ?? {}, { progress: event.progress });
     if (event.type === 'tool_end') this.toolEnded(event);
     if (event.type === 'usage')
       for (const key of ['input', 'output', 'cached'] as const) this.used[key] += event.usage[key];
-    if (event.type === 'done') this.done(event.ending);
+    if (event.type === 'done') this.done(event);
   }
 
   /** What the spinner says: the tool that runs, with a bar if its server reports progress; or who else is at work. */
@@ -65,14 +65,16 @@ export class Show {
     const args = this.running.get(id)?.args;
     this.running.delete(id);
     const time = ms > 0 || outcome === 'worked' ? ` ${seconds(ms)}` : '';
-    const detail = outcome === 'worked' ? '' : ` ${outcome}: ${text}`;
-    const line = `${MARKS[outcome]} ${name}${inline(args)}${time}${detail}`;
-    screen.say(cut(line, screen.width - 1), outcome === 'worked' ? 'green' : 'red');
+    const end = `${time}${outcome === 'worked' ? '' : ` ${outcome}`}`;
+    const call = cut(`${MARKS[outcome]} ${name}${inline(args)}`, screen.width - 1 - end.length);
+    screen.say(call + end, outcome === 'worked' ? 'green' : 'red');
+    if (outcome !== 'worked' && outcome !== 'aborted') screen.say(`  ${cut(text, screen.width - 3)}`, 'red');
   }
 
-  private done(ending: Ending): void {
+  private done({ ending, text }: Extract<AgentEvent, { type: 'done' }>): void {
     const { screen } = this.program;
     screen.stopSpinning();
+    if (ending === 'done' && text.trim() === '') screen.say('(the model said nothing)', 'dim');
     if (ENDINGS[ending]) screen.say(ENDINGS[ending], 'yellow');
     screen.say(`${tokens(this.used)} · ${seconds(screen.clock() - this.startedAt)}`, 'dim');
   }

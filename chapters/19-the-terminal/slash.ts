@@ -8,7 +8,7 @@ import { tokens } from './show.ts';
 
 const HELP = `/mcp                      the servers: state, file, version, tools, and what went wrong
 /mcp reconnect NAME       start a server again
-/mcp disable NAME         switch a server off in this folder, /mcp enable NAME on again
+/mcp disable NAME[/TOOL]  switch a server or a tool off in this folder, /mcp enable on again
 /mcp reload               read the configuration again
 /tools                    what the model can call
 /model [NAME]             which model answers; another one
@@ -34,19 +34,20 @@ const COMMANDS: Record<string, Command> = {
     screen.print('a new conversation');
   },
   cost: (_, { agent, screen }) => screen.print(`${agent.model.name}: ${tokens(agent.usage)} in this session`),
-  trace: ([file], program) => {
+  trace: (words, program) => {
+    const file = words.join(' ');
     if (file) program.setTrace(file === 'off' ? undefined : file);
     program.screen.print(program.trace ? `tracing to ${program.trace}` : 'no trace');
   },
 };
 
 /** One slash and a word: a path has more slashes, and is part of a prompt. */
-export const isCommand = (line: string) => /^\/[\w-]*(\s|$)/.test(line);
+export const isCommand = (line: string) => /^\s*\/[\w-]*(\s|$)/.test(line);
 
 /** Runs until it is done, or until Ctrl-C: a server that starts slowly then goes on starting behind the prompt. */
 export async function slash(line: string, program: Program, signal: AbortSignal): Promise<void> {
   const { screen, masker } = program;
-  const [name = '', ...words] = line.slice(1).trim().split(/\s+/);
+  const [name = '', ...words] = line.trim().slice(1).split(/\s+/);
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   const stopped = new Promise((resolve) => signal.addEventListener('abort', resolve));
   try {
@@ -62,7 +63,8 @@ export async function slash(line: string, program: Program, signal: AbortSignal)
 
 function hint(word: string, known: string[], prefix = ''): string {
   const [close] = nearest(word, known, 1);
-  return close === undefined ? '; /help lists what there is' : `; did you mean ${prefix}${close}?`;
+  const list = prefix === '/' ? '/help' : '/mcp';
+  return close === undefined ? `; ${list} lists what there is` : `; did you mean ${prefix}${close}?`;
 }
 
 async function showTools(_: string[], { agent, screen }: Program): Promise<void> {
@@ -76,19 +78,21 @@ async function showServers([action, name]: string[], program: Program): Promise<
   const { agent, manager, screen, masker } = program;
   if (action === 'reload') {
     await manager.disconnectAll();
-    agent.disconnected();
+    agent.forgetConnection();
   }
   await agent.connect();
   if (action !== undefined && action !== 'reload') await change(action, name, program);
   agent.refreshTable();
-  for (const text of statusLines(manager.status(), masker)) screen.print(text);
+  for (const text of statusLines(manager, masker)) screen.print(text);
 }
 
 async function change(action: string, name: string | undefined, { manager, trust }: Program): Promise<void> {
   if (!name || !['reconnect', 'disable', 'enable'].includes(action))
     throw new Error('write /mcp, /mcp reload, or /mcp reconnect NAME, disable NAME, enable NAME');
+  const [server = '', tool] = name.split('/');
   const names = manager.status().map((status) => status.name);
-  if (!names.includes(name)) throw new Error(`no server is called ${name}${hint(name, names)}`);
-  if (action !== 'reconnect') trust.setDisabled(action === 'disable', name);
-  await (action === 'disable' ? manager.disable(name) : manager.reconnect(name));
+  if (!names.includes(server)) throw new Error(`no server is called ${server}${hint(server, names)}`);
+  if (action !== 'reconnect') trust.setDisabled(action === 'disable', server, tool);
+  if (tool !== undefined && action !== 'reconnect') return; // the next look at the table leaves it out
+  await (action === 'disable' ? manager.disable(server) : manager.reconnect(server));
 }
