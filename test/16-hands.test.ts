@@ -180,7 +180,7 @@ test('write makes folders, and tells how much it wrote', async () => {
   assert.equal(await works('write', { path: 'a/b/c.txt', content: 'ä\nb\n' }), 'created a/b/c.txt: 5 bytes, 2 lines');
   assert.equal(file('a/b/c.txt'), 'ä\nb\n');
   assert.match(await works('write', { path: 'empty', content: '' }), /0 bytes, 0 lines/);
-  assert.match(await works('write', { path: 'open', content: 'no end' }), /6 bytes, 1 lines/);
+  assert.match(await works('write', { path: 'open', content: 'no end' }), /6 bytes, 1 line$/);
 });
 
 test('write does not overwrite what was not read, or has changed since', async () => {

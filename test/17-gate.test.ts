@@ -326,10 +326,10 @@ test('where nobody can be asked the answer is no, and says how to allow it, if a
   };
   assert.match(await reason('bash', { command: 'npm test' }), /--allow 'bash\(npm test\)'\.$/);
   assert.match(await reason('mcp__theirs__x'), /--allow 'mcp__theirs__x'\.$/);
-  assert.match(await reason('write', { path: 'a' }), /--allow 'write'\.$/);
+  assert.match(await reason('write', { path: 'a' }), /--allow 'write\(a\)'\.$/);
   for (const command of ["echo 'x'", 'a\nb', 'rm *']) assert.ok(!(await reason('bash', { command })).includes('--allow'), command);
   assert.ok(!(await reason('read', { path: '.env' })).includes('--allow'), 'no rule helps here');
-  for (const [name, args] of [['bash', { command: 'npm test' }], ['mcp__theirs__x', {}], ['write', { path: 'a' }]] as const) {
+  for (const [name, args] of [['bash', { command: 'npm test' }], ['mcp__theirs__x', {}], ['write', { path: 'a' }], ['edit', { path: './b/../c' }]] as const) {
     const rule = /--allow '(.*)'/.exec(await reason(name, args))![1]!;
     assert.equal((await prepare({ here: { allow: [rule] } })).effect(name, args), 'allow', 'what it says is true');
   }

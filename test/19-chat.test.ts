@@ -1,7 +1,7 @@
 // The chat, at a real terminal: what a person sees, types and interrupts.
 
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { allGone, cleanUp, folder, goodServer, habit, pidsIn, root, until } from './helpers.ts';
@@ -200,4 +200,46 @@ test('without a terminal: lines from a pipe, the last without an end; no prompt,
   await until(() => open.seen.out.includes('no tokens'));
   open.child.stdin.end('/model');
   assert.match((await open.ended).out, /^model rehearsal$/m);
+});
+
+test('what is pasted is one prompt; Ctrl-C, then some words, then Ctrl-C empties the line and does not quit', async () => {
+  const model = await startModelServer([say('I got it.')]);
+  const terminal = new Terminal(place(), [], anthropic(model));
+  await terminal.ready();
+  terminal.paste('one\ntwo\nthree');
+  await terminal.see(/^three *$/);
+  terminal.press(KEYS.enter);
+  await terminal.see('I got it.');
+  await terminal.ready();
+  assert.deepEqual(model.requests.map(({ body }) => body.messages.at(-1).content[0].text), ['one\ntwo\nthree']);
+  terminal.press(KEYS.ctrlC);
+  await terminal.see('Ctrl-C again');
+  terminal.type('a long prompt');
+  await terminal.see('a long prompt');
+  terminal.press(KEYS.ctrlC);
+  await until(() => !terminal.window.some((line) => line.includes('a long prompt')));
+  terminal.press(KEYS.ctrlC);
+  await terminal.see('Ctrl-C again', 2);
+  terminal.press(KEYS.ctrlC);
+  assert.equal(await terminal.ended(), 130);
+  assert.ok(terminal.bytes.endsWith('\x1b[?2004l'), 'the terminal is given back as it was');
+});
+
+test('/mcp reload with a broken file goes on naming it; /trace that cannot be written changes nothing', async () => {
+  const where = place({ '.mcp.json': '{}' });
+  const terminal = new Terminal(where, ['--trace', 'good trace.jsonl']);
+  await terminal.ready();
+  writeFileSync(join(where.cwd, '.mcp.json'), '{ oops');
+  terminal.enter('/mcp reload');
+  await terminal.see(/^! .*\.mcp\.json is ignored/);
+  await terminal.ready();
+  terminal.enter('/mcp');
+  await terminal.see(/^! .*\.mcp\.json is ignored/, 3); // as it happened, in the answer to reload, and in this one
+  terminal.enter('/trace /no/such folder/x');
+  await terminal.see('cannot write the trace');
+  terminal.enter('/trace');
+  await terminal.see(/^tracing to .*good trace\.jsonl/);
+  assert.doesNotMatch(terminal.text, /no MCP servers/);
+  terminal.enter(' /exit now');
+  assert.equal(await terminal.ended(), 0);
 });

@@ -211,3 +211,25 @@ test('--help and --version go to stdout; a reader that leaves early, such as hea
   assert.match(piped.stdout, /^\{"type":.{12} 0\n$/); // 20 characters, and the exit code
   assert.equal(piped.stderr, '');
 });
+
+test('what is piped to a prompt belongs to it, with and without -p; a broken stderr costs no answer', async () => {
+  const model = await startModelServer([say('One.'), say('Two.')]);
+  const where = place();
+  for (const flags of [['-p'], []]) await run(where, [...flags, 'a message for'], { env: anthropic(model), input: 'line 1\nline 2\n' });
+  const prompts = model.requests.map(({ body }) => body.messages[0].content[0].text);
+  assert.deepEqual(prompts, ['a message for\n\nline 1\nline 2', 'a message for\n\nline 1\nline 2']);
+  writeFileSync(join(where.cwd, 'a.txt'), 'the content');
+  const config = JSON.stringify({ demo });
+  const { child, seen, ended } = start(where, ['-p', 'read a.txt', '--wire', '--mcp-config', config], { input: null });
+  child.stderr.destroy();
+  child.stdin.end();
+  const { code } = await ended;
+  assert.deepEqual([code, /the content/.test(seen.out)], [0, true]);
+});
+
+test('a home that cannot be written to is a warning, and the answer comes', async () => {
+  const where = place({ 'a.txt': 'the content' }, { '.mcp-by-hand': 'a file where a folder should be' });
+  const { code, out, err } = await run(where, ['-p', 'read a.txt']);
+  assert.deepEqual([code, /the content/.test(out)], [0, true]);
+  assert.match(err, /this conversation is not kept/);
+});

@@ -194,3 +194,15 @@ test('probe: every way to fail has its exit code', async () => {
   assert.deepEqual([code, kind], [4, 'timeout']);
   assert.match(message, /did not answer initialize within/);
 });
+
+test('a server that is removed leaves nothing behind: added again, it is neither disabled nor refused', async () => {
+  const where = place();
+  const add = ['mcp', 'add', 'w', '--', node, goodServer];
+  for (const args of [add, ['mcp', 'disable', 'w'], ['mcp', 'disable', 'w/add'], ['mcp', 'remove', 'w'], add])
+    assert.equal((await run(where, args)).code, 0, `${args}`);
+  assert.match((await run(where, ['mcp', 'list'])).out, /^w: connected .* 2 tools/m);
+  assert.doesNotMatch((await run(where, ['trust', 'list'])).out, /disabled/);
+  const remote = await run(where, ['mcp', 'add-json', 'far', '{"type":"http","url":"http://127.0.0.1:1"}']);
+  assert.deepEqual([remote.code, /starts commands only/.test(remote.err)], [2, true]);
+  assert.match((await run(where, ['mcp', 'add', '--help'])).out, /^mcp-by-hand: a coding agent/);
+});

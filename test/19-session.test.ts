@@ -1,7 +1,7 @@
 // Chapter 19: conversations as files.
 
 import assert from 'node:assert/strict';
-import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import type { Turn } from '../agent.ts';
@@ -77,4 +77,18 @@ test('I6: a conversation is readable by its owner alone, and secrets in it are m
   const file = join(session.folder, readdirSync(session.folder).find((name) => name.endsWith('.jsonl'))!);
   assert.deepEqual([statSync(session.folder).mode & 0o777, statSync(file).mode & 0o777], [0o700, 0o600]);
   assert.match(readFileSync(file, 'utf8'), /it is \*\*\*/);
+});
+
+test('the last conversation is the one that was used last, not the one that was begun last', () => {
+  const open = sessions();
+  const [long, short] = [open(), open()];
+  long.record(user('a long one begins'));
+  short.record(user('a short one'));
+  const file = (words: string) => {
+    const names = readdirSync(long.folder).map((name) => join(long.folder, name));
+    return names.find((name) => readFileSync(name, 'utf8').includes(words))!;
+  };
+  utimesSync(file('a short one'), 1e9, 1e9); // some time ago
+  long.record(user('and goes on'));
+  assert.equal(open().resume().length, 2);
 });

@@ -147,6 +147,11 @@ export class Terminal {
   get title(): string { return this.tmux(['display-message', '-p', '#{pane_title}']); }
 
   type(text: string): void { this.tmux(['send-keys', '-l', '--', text]); }
+  /** As from a clipboard, marked as such if the program has asked for it. */
+  paste(text: string): void {
+    this.tmux(['set-buffer', '--', text]);
+    this.tmux(['paste-buffer', '-p']);
+  }
   press(...keys: string[]): void { this.tmux(['send-keys', ...keys]); }
   enter(line: string): void {
     this.type(line);

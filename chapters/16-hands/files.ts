@@ -155,7 +155,8 @@ export async function write(location: Location, { content }: WriteArguments, { s
   remember(seen, location, await replaceFile(location, content, before && before.mode & 0o777));
   const lines = content.split('\n').length - (content.endsWith('\n') || content === '' ? 1 : 0);
   const what = before ? 'replaced' : 'created';
-  return say(`${what} ${location.shown}: ${Buffer.byteLength(content)} bytes, ${lines} lines`);
+  const bytes = Buffer.byteLength(content);
+  return say(`${what} ${location.shown}: ${bytes} byte${bytes === 1 ? '' : 's'}, ${lines} line${lines === 1 ? '' : 's'}`);
 }
 
 /** Opened for writing, because a new file could be put in place of one that we may not change. */

@@ -45,7 +45,8 @@ export async function glob(
   const shown = found.slice(0, Math.min(limit, MAX_LIMIT)).map(({ path }) => roots.show(path));
   const left = found.length - shown.length;
   if (left > 0) notes.push(`[${left} older files are left out; narrow the pattern]`);
-  return say([...(shown.length > 0 ? shown : [`no file matches ${pattern} ${NOT_WALKED}`]), ...notes]);
+  const hint = pattern.includes('/') ? '' : `; **/${pattern} looks in all folders`;
+  return say([...(shown.length > 0 ? shown : [`no file matches ${pattern}${hint} ${NOT_WALKED}`]), ...notes]);
 }
 
 function slashed(path: string): string {

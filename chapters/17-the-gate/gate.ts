@@ -46,7 +46,7 @@ export class Gate {
     if (effect === 'allow') return { allowed: true };
     if (effect === 'deny') return { allowed: false, reason: `Not allowed: ${why}.` };
     const what = isOpen || !location ? '' : `${tool.definition.name} ${quoted(location.shown)}: `;
-    const how = isOpen ? howToAllow(tool, args) : '';
+    const how = isOpen ? howToAllow(tool, args, location) : '';
     if (!this.ask) return { allowed: false, reason: `Not allowed: ${what}${why}, and there is nobody to ask.${how}` };
     return this.question(tool, args, judgement, signal);
   };
@@ -176,8 +176,10 @@ function scopeOf(grant: Grant): string {
   return grant.kind === 'write' ? 'this file' : 'this tool, as it is now, in this folder';
 }
 
-function howToAllow(tool: Tool, args: Json): string {
+function howToAllow(tool: Tool, args: Json, location?: Location): string {
+  const { name } = tool.definition;
   const touch = tool.touches?.(args);
-  const rule = touch?.kind === 'shell' ? `bash(${touch.command})` : tool.definition.name;
+  const isPlain = location && /^[\w./-]+$/.test(location.shown); // else it would have to be escaped
+  const rule = touch?.kind === 'shell' ? `bash(${touch.command})` : isPlain ? `${name}(${location.shown})` : name;
   return /['\n]|\*\)$/.test(rule) ? '' : ` The user can allow it with --allow '${rule}'.`;
 }

@@ -5,7 +5,7 @@
 //   bash                every command (only in ask and deny)
 //
 // To deny, a rule may be as broad as it likes: one about `read` means grep and glob too, one about `edit` means write,
-// and the other way round. To allow, it must say exactly what.
+// and the other way round. To allow a command or an MCP tool, it must say exactly which.
 
 import { realpathSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
