@@ -12,7 +12,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { fit, fromMcp } from './chapters/16-hands/results.ts';
 import { nearest } from './chapters/16-hands/nearest.ts';
-import { plain } from './chapters/17-the-gate/safe-text.ts';
+import { plain, plainJson, shorten } from './chapters/17-the-gate/safe-text.ts';
 import type { Json, McpManager } from './mcp.ts';
 
 export { hands } from './chapters/16-hands/tools.ts';
@@ -116,7 +116,6 @@ export interface AgentOptions {
 }
 
 const MAX_TOOLS = 500;
-const MAX_WORDS = 2048; // characters of a description, or of a server's instructions
 const MAX_SCHEMA = 50_000; // characters
 const MAX_PAUSES = 5;
 const SYSTEM = `You are a coding agent in a terminal. You work in one folder, with the tools you are given.
@@ -385,19 +384,6 @@ function coerce(args: Json, schema: Json): Json {
     return type === 'boolean' && /^(true|false)$/.test(value) ? value === 'true' : value;
   };
   return Object.fromEntries(Object.entries(args).map(([key, value]) => [key, read(value, properties?.[key]?.type)]));
-}
-
-/** What a server says of itself goes to the model in every request: bounded, and without hidden characters. */
-function shorten(text: string): string {
-  const shown = plain(text.slice(0, MAX_WORDS));
-  return text.length > MAX_WORDS ? `${shown}… [${text.length - MAX_WORDS} characters more]` : shown;
-}
-
-function plainJson(value: unknown): unknown {
-  if (typeof value === 'string') return shorten(value);
-  if (Array.isArray(value)) return value.map(plainJson);
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [plain(key), plainJson(inner)]));
 }
 
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {

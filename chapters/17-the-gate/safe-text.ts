@@ -1,6 +1,6 @@
 // What others wrote, made safe to show. Nothing foreign reaches a terminal, a question or a file but through here.
 
-import type { Json } from '../../mcp.ts';
+import { isObject, type Json } from '../../mcp.ts';
 
 // Characters that do something instead of showing something: they move the cursor, colour, ring, hide, turn round.
 // Node's own util.stripVTControlCharacters leaves many of them (DCS, C1, CR, bidi).
@@ -16,6 +16,22 @@ const escapeOf = (char: string) => {
 /** For a model: hidden characters are left out, line breaks and tabs stay. */
 export function plain(text: string): string {
   return text.replace(HIDDEN, (char) => (char === '\n' || char === '\t' ? char : ''));
+}
+
+const MAX_WORDS = 2048;
+
+/** What a server says of itself goes to a model with every request: bounded, and without hidden characters. */
+export function shorten(text: string): string {
+  const shown = plain(text.slice(0, MAX_WORDS));
+  return text.length > MAX_WORDS ? `${shown}… [${text.length - MAX_WORDS} characters more]` : shown;
+}
+
+/** The same for every text in a schema, names included. */
+export function plainJson(value: unknown): unknown {
+  if (typeof value === 'string') return shorten(value);
+  if (Array.isArray(value)) return value.map(plainJson);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [plain(key), plainJson(inner)]));
 }
 
 /** For a terminal, text that flows: hidden characters become visible, line breaks and tabs stay. */

@@ -226,8 +226,10 @@ export class Trust {
       if (stat.mode & 0o022) throw new Error(`others may write to ${path}`);
       if (stat.mode & 0o077) chmodSync(path, isFolder ? 0o700 : 0o600);
     }
-    if (this.last?.version !== version) this.last = { version, store: checked(JSON.parse(readFileSync(this.file, 'utf8'))) };
-    return this.last.store;
+    if (this.last?.version === version) return this.last.store;
+    const store = checked(JSON.parse(readFileSync(this.file, 'utf8')));
+    this.last = { version, store };
+    return store;
   }
 
   /** Reads, changes and writes under a lock, so that two programs at once lose nothing. A damaged file is left as

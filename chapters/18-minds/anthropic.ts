@@ -97,9 +97,10 @@ function resultBlock({ blocks, isError }: Result, id: string | undefined): Json 
 /** What this wire has said goes back as it was: thoughts are signed, other blocks may matter to those who sent them. */
 function assistantContent({ native, calls, text }: AssistantTurn, ids: Map<ToolCall | Result, string>): Json[] {
   const uses = calls.map((call) => ({ id: ids.get(call), name: fitName(call.name), input: call.args ?? {} }));
-  if (native?.wire === 'anthropic' && Array.isArray(native.content))
-    return native.content.filter(isObject).map((block) => (block.type === 'tool_use' ? { ...block, ...uses.shift() } : block));
-  return [...textBlocks(text), ...uses.map((use) => ({ type: 'tool_use', ...use }))];
+  const own: unknown[] = native?.wire === 'anthropic' && Array.isArray(native.content) ? native.content : [];
+  const withIds = (block: Json) => (block.type === 'tool_use' ? { ...block, ...uses.shift() } : block);
+  const said = own.length > 0 ? own.filter(isObject).map(withIds) : textBlocks(text);
+  return [...said, ...uses.map((use) => ({ type: 'tool_use', ...use }))]; // those that are not in there yet
 }
 
 function textBlocks(text: string): Json[] {
