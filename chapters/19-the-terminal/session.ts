@@ -27,7 +27,6 @@ export class Session {
   readonly folder: string; // of this project's conversations; empty if there is no home to keep them in
   readonly resultsFolder: string;
   private file = '';
-  private count = 0;
   private masker: Masker;
 
   constructor({ folder, project }: Trust, masker: Masker) {
@@ -57,7 +56,7 @@ export class Session {
     if (this.file === '') {
       mkdirSync(this.folder, { recursive: true, mode: 0o700 });
       const now = new Date().toISOString().replaceAll(':', '-');
-      this.file = join(this.folder, `${now}-${process.pid}-${this.count++}.jsonl`);
+      this.file = join(this.folder, `${now}-${randomUUID()}.jsonl`);
       appendPrivately(this.file, JSON.stringify({ session: VERSION, startedAt: new Date().toISOString() }));
     }
     appendPrivately(this.file, this.masker.json(turn));
