@@ -369,9 +369,13 @@ export class McpConnection {
     this.serverName = serverName;
     this.config = config;
     const fromEnv = (name: string) => (Number(process.env[name]) > 0 ? Number(process.env[name]) : undefined);
-    const { handshakeTimeoutMs = fromEnv('MCP_TIMEOUT') ?? 15_000, maxLineBytes = 64 * 2 ** 20 } = options;
-    const { callTimeoutMs = fromEnv('MCP_TOOL_TIMEOUT') ?? 60_000, maxCallMs = 600_000 } = options;
-    this.options = { ...options, handshakeTimeoutMs, callTimeoutMs, maxCallMs, maxLineBytes };
+    this.options = {
+      ...options,
+      maxLineBytes: options.maxLineBytes ?? 64 * 2 ** 20,
+      handshakeTimeoutMs: options.handshakeTimeoutMs ?? fromEnv('MCP_TIMEOUT') ?? 15_000,
+      callTimeoutMs: options.callTimeoutMs ?? fromEnv('MCP_TOOL_TIMEOUT') ?? 60_000,
+      maxCallMs: options.maxCallMs ?? 600_000,
+    };
     const ours = { ping: () => ({}), 'notifications/progress': (params: Json) => this.hearProgress(params) };
     this.handlers = new Map<string, Handler>(Object.entries({ ...ours, ...options.handlers }));
     const inner: Next = (call) => this.exchange(call);
@@ -379,22 +383,25 @@ export class McpConnection {
   }
 
   /** Starts the transport. A connection lives once: after its end make a new one. */
-  connect(): Promise<void> {
-    return (this.connecting ??= this.open().catch((error) => {
-      this.failAll(error instanceof McpError ? error : this.error('start', `could not be started: ${textOf(error)}`));
-      throw this.ended; // the transport's own account, if it gave one, is better than the error
-    }));
-  }
+  connect(): Promise<void> { return (this.connecting ??= this.open()); }
 
   private async open(): Promise<void> {
     if (this.ended) throw this.ended;
     const { maxLineBytes, transports } = this.options;
     const stdio = (name: string, config: Json) => new StdioTransport(name, config, maxLineBytes);
     const known = new Map(Object.entries({ stdio, ...transports }));
-    const problem = problemWithType(this.config, transports);
-    if (problem) throw this.error('config', problem);
-    this.transport = known.get(`${this.config.type ?? 'stdio'}`)!(this.serverName, this.config);
-    await this.transport.start({ message: (message) => this.receive(message), closed: (why) => this.failAll(why) });
+    try {
+      const problem = problemWithType(this.config, transports);
+      if (problem) throw this.error('config', problem);
+      this.transport = known.get(`${this.config.type ?? 'stdio'}`)!(this.serverName, this.config);
+      await this.transport.start({
+        message: (message) => this.receive(message),
+        closed: (why) => this.failAll(why),
+      });
+    } catch (error) {
+      this.failAll(error instanceof McpError ? error : this.error('start', `could not be started: ${textOf(error)}`));
+      throw this.ended; // the transport's own account, if it gave one, is better than the error
+    }
   }
 
   async close(): Promise<void> {
@@ -421,11 +428,17 @@ export class McpConnection {
 
   private exchange(call: Call): Promise<Json> {
     return new Promise((resolve, reject) => {
-      const { timeoutMs = this.options.callTimeoutMs, signal, onProgress } = call.options;
+      const { timeoutMs = this.options.callTimeoutMs, signal } = call.options;
       if (signal?.aborted) return reject(this.error('aborted', `was not asked: ${call.method} was cancelled before`));
       const id = this.nextId++;
       const startedAt = now();
-      const waiter: Waiter = { call, resolve, reject, startedAt, endsAt: startedAt + timeoutMs };
+      const waiter: Waiter = {
+        call,
+        resolve,
+        reject,
+        startedAt,
+        endsAt: startedAt + timeoutMs,
+      };
       if (signal) {
         setMaxListeners(0, signal); // one signal may end any number of calls
         waiter.onAbort = () => this.cancel(id, this.error('aborted', `was told to stop: ${call.method} was cancelled`));
@@ -434,6 +447,7 @@ export class McpConnection {
       this.pending.set(id, waiter);
       this.setAlarm(waiter.endsAt);
       let { params } = call;
+      const { onProgress } = call.options;
       if (onProgress) params = { ...params, _meta: { ...(params?._meta as Json), progressToken: id } };
       this.send({ jsonrpc: '2.0', id, method: call.method, params }).catch((error) => this.fail(id, error));
     });
@@ -504,17 +518,17 @@ export class McpConnection {
     this.options.onWire?.('in', message, this.serverName);
     // One revision has batches, and until the handshake is done it may be that one.
     const mayBatch = !this.server || this.server.protocolVersion === '2025-03-26';
-    if (mayBatch && Array.isArray(message)) message.forEach((each) => this.receiveOne(each));
-    else this.receiveOne(message);
+    if (mayBatch && Array.isArray(message)) return message.forEach((each) => this.receiveOne(each));
+    this.receiveOne(message);
   }
 
   private receiveOne(message: unknown): void {
     const { jsonrpc, id, method, params } = asObject(message);
     // `method` tells a request from an answer. The id does not: servers count from 1 too.
-    if (jsonrpc === '2.0' && typeof method === 'string') void this.serve(method, asObject(params), id as Id);
-    else if (method === undefined && this.pending.has(id)) this.settle(this.take(id)!, message as Json);
-    else if (method === undefined && this.cancelled.delete(id)) return;
-    else if (jsonrpc === '2.0') this.warn('stray', `sent an answer that nobody waits for: ${excerpt(message)}`);
+    if (jsonrpc === '2.0' && typeof method === 'string') return void this.serve(method, asObject(params), id as Id);
+    if (method === undefined && this.pending.has(id)) return this.settle(this.take(id)!, message as Json);
+    if (method === undefined && this.cancelled.delete(id)) return;
+    if (jsonrpc === '2.0') this.warn('stray', `sent an answer that nobody waits for: ${excerpt(message)}`);
     else this.warn('noise', `writes other things than messages to stdout: ${excerpt(message)}`);
   }
 
