@@ -291,16 +291,17 @@ export class Agent {
     return this.end(call, outcome, [{ type: 'text', text }], 0);
   }
 
-  private end({ id, name }: ToolCall, outcome: Outcome, given: Block[], ms: number): Result {
+  private end({ id, name }: ToolCall, outcome: Outcome, blocks: Block[], ms: number): Result {
     const isError = outcome !== 'worked';
-    const { blocks } = fit({ blocks: given, isError }, this.options.resultsFolder, name); // errors can be long, too
+    blocks = fit({ blocks, isError }, this.options.resultsFolder, name).blocks; // errors can be long, too
     this.emit({ type: 'tool_end', id, name, outcome, ms: Math.round(ms), text: textOf(blocks) });
     return { id, name, blocks, isError };
   }
 
   private unknown(name: string): string {
     const close = nearest(name, this.table.keys()).join(' or ');
-    return `There is no tool called ${JSON.stringify(name)}.${close && ` Did you mean ${close}?`}`;
+    if (close) return `There is no tool called ${JSON.stringify(name)}. Did you mean ${close}?`;
+    return `There is no tool called ${JSON.stringify(name)}.`;
   }
 
   // ── The table: built-in tools, and whatever the servers have at this moment ──
@@ -336,7 +337,9 @@ export class Agent {
   }
 
   private row({ name, description, inputSchema, server, tool }: McpDefinition): Tool {
-    const definition = { name, description: shorten(description), inputSchema: plainJson(inputSchema) as Json };
+    const definition = { name, description, inputSchema };
+    definition.description = shorten(description);
+    definition.inputSchema = plainJson(inputSchema) as Json;
     const run: Tool['run'] = async (args, context) =>
       fromMcp(await this.options.mcp!.callTool(name, args, context), this.options.resultsFolder);
     return { definition, readOnly: false, origin: { server, tool }, run };
@@ -345,10 +348,12 @@ export class Agent {
   /** What changes comes last: a model that remembers the beginning of a conversation can then do so. */
   private system(): string {
     const { mcp, cwd = process.cwd() } = this.options;
-    const told = (mcp?.status() ?? []).filter(({ state, instructions }) => state === 'connected' && instructions);
-    const quote = (name: string, text: string) => `The MCP server ${plain(name)} says of itself:\n${shorten(text)}`;
-    const notes = told.map(({ name, instructions }) => quote(name, instructions!));
-    return [SYSTEM, ...notes, `The folder is ${cwd}. Today is ${new Date().toDateString()}.`].join('\n\n');
+    const parts = [SYSTEM];
+    for (const { name, state, instructions } of mcp?.status() ?? [])
+      if (state === 'connected' && instructions)
+        parts.push(`The MCP server ${plain(name)} says of itself:\n${shorten(instructions)}`);
+    parts.push(`The folder is ${cwd}. Today is ${new Date().toDateString()}.`);
+    return parts.join('\n\n');
   }
 }
 
