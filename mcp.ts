@@ -6,7 +6,7 @@
 // A Transport knows bytes, a McpConnection knows ids, the McpManager knows names.
 // Read it from top to bottom: messages, the pipe, one connection, configuration, names, many connections.
 
-import { spawn, spawnSync, type ChildProcessWithoutNullStreams as Child } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess, type ChildProcessWithoutNullStreams as Child } from 'node:child_process';
 import { once, setMaxListeners } from 'node:events';
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -21,9 +21,9 @@ export type Message = { jsonrpc: '2.0'; id?: Id; method?: string; params?: Json;
 
 export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-const asObject = (value: unknown): Json => (isObject(value) ? value : {});
+export const asObject = (value: unknown): Json => (isObject(value) ? value : {});
 const now = () => process.uptime() * 1000; // unlike Date.now() it never jumps
-const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+export const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 export type ErrorKind = 'config' | 'start' | 'closed' | 'timeout' | 'aborted' | 'protocol' | 'limit' | 'unknown-tool';
 
@@ -260,18 +260,20 @@ function exitsWithin(ms: number, child: Child): Promise<boolean> {
   });
 }
 
-function signalGroup(child: Child, signal: 'SIGTERM' | 'SIGKILL'): void {
+/** Signals a child and everything it started. Tells whether there was anybody. */
+export function signalGroup(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): boolean {
   try {
-    if (process.platform === 'win32') spawnSync('taskkill', ['/pid', `${child.pid}`, '/t', '/f']);
-    else process.kill(-child.pid!, signal);
+    if (process.platform !== 'win32') return process.kill(-child.pid!, signal);
+    if (child.exitCode === null) spawnSync('taskkill', ['/pid', `${child.pid}`, '/t', '/f']);
   } catch {} // nobody is left in the group
+  return false;
 }
 
-const living = new Set<Child>();
+export const living = new Set<ChildProcess>(); // whoever sees a child end takes it out
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
-/** However our program ends, its servers end too. (After SIGKILL they only see their stdin end.) */
-function leaveNoOrphan(child: Child): void {
+/** However our program ends, its children end too. (After SIGKILL servers only see their stdin end.) */
+export function leaveNoOrphan(child: ChildProcess): void {
   living.add(child);
   if (process.listeners('exit').includes(endAllNow)) return;
   process.on('exit', endAllNow);

@@ -252,7 +252,7 @@ const CONTEXT = 2;
 const MAX_DIFF_LINES = 40;
 
 /** What stands between the beginning and the end that both have in common. */
-export function smallDiff(before: string, after: string): string {
+function smallDiff(before: string, after: string): string {
   const [a, b] = [before.split(/\r?\n/), after.split(/\r?\n/)];
   let start = 0;
   while (start < Math.min(a.length, b.length) && a[start] === b[start]) start++;

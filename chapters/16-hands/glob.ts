@@ -102,7 +102,7 @@ function expandBraces(pattern: string): string[] {
 
 export const SKIPPED_FOLDERS = ['.git', 'node_modules'];
 
-export type WalkOptions = { signal?: AbortSignal; maxEntries?: number; onCut?: () => void };
+type WalkOptions = { signal?: AbortSignal; maxEntries?: number; onCut?: () => void };
 
 /** The files below a folder, by name. It follows no link, so it neither leaves the folder nor runs in a circle: a
  *  link is named like a file. What cannot be read is left out. After `maxEntries` it ends, and calls `onCut`. */

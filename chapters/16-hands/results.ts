@@ -5,7 +5,7 @@
 import { mkdirSync, openSync, writeFileSync, closeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Block, ToolOutput } from '../../agent.ts';
-import { blocksToText, show, type Json, type ToolResult } from '../../mcp.ts';
+import { asObject, blocksToText, show, textOf, type Json, type ToolResult } from '../../mcp.ts';
 
 const MAX_TEXT = 100_000; // characters, about 25,000 tokens
 const HEAD = 2048;
@@ -63,7 +63,7 @@ function shorten(text: string, folder: string, name: string): Block {
   try {
     whole = `the whole is in ${save(folder, name, 'txt', text)}, which you can read or grep`;
   } catch (error) {
-    whole = `the rest is lost, because it could not be saved: ${error instanceof Error ? error.message : error}`;
+    whole = `the rest is lost, because it could not be saved: ${textOf(error)}`;
   }
   const marker = `\n\n[… ${text.length} characters, of which this shows the beginning and the end; ${whole} …]\n\n`;
   // Half of a character that takes two units is no text, and some models refuse it.
@@ -99,8 +99,6 @@ export function fromMcp(result: ToolResult, folder: string): ToolOutput {
   return { blocks, isError };
 }
 
-const asObject = (value: unknown): Json => (typeof value === 'object' && value !== null ? (value as Json) : {});
-
 function hasText(item: unknown): boolean {
   const { type, text, resource } = asObject(item);
   const said = type === 'resource' ? asObject(resource).text : type === 'text' && text;
@@ -112,7 +110,7 @@ function saveBlob(words: string, data: string, block: Json, folder: string): str
     const extension = EXTENSIONS.get(block.mimeType ?? asObject(block.resource).mimeType) ?? 'bin';
     return `${words} saved in ${save(folder, show(block.type), extension, Buffer.from(data, 'base64'))}`;
   } catch (error) {
-    return `${words} could not be saved: ${error instanceof Error ? error.message : error}`;
+    return `${words} could not be saved: ${textOf(error)}`;
   }
 }
 

@@ -5,6 +5,7 @@ import { lstat } from 'node:fs/promises';
 import { relative, sep } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { ToolOutput } from '../../agent.ts';
+import { textOf } from '../../mcp.ts';
 import { globMatcher, SKIPPED_FOLDERS, walk } from './glob.ts';
 import { isSecret, openFile, type Location, type Roots } from './paths.ts';
 
@@ -116,8 +117,7 @@ function compile({ pattern, literal, ignoreCase }: GrepArguments): { source: str
   try {
     return new RegExp(source, ignoreCase ? 'i' : '');
   } catch (error) {
-    const why = error instanceof Error ? error.message : error;
-    throw new Error(`${why}. Correct the pattern, or set literal to search for exactly this text.`);
+    throw new Error(`${textOf(error)}. Correct the pattern, or set literal to search for exactly this text.`);
   }
 }
 

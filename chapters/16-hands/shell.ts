@@ -1,10 +1,10 @@
 // shell.ts: one command in a shell of its own, which ends when we say so, with everything that it started.
 
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, existsSync, writeSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 import type { ToolOutput } from '../../agent.ts';
-import { safeEnv } from '../../mcp.ts';
+import { leaveNoOrphan, living, safeEnv, signalGroup, textOf } from '../../mcp.ts';
 import { newFile } from './results.ts';
 
 const MAX_TAIL_BYTES = 30 * 1024;
@@ -18,7 +18,7 @@ const TERM_GRACE_MS = 1000;
 const IS_WINDOWS = process.platform === 'win32';
 
 /** `env` names variables of ours that commands get besides the safe ones. */
-export type ShellOptions = { cwd: string; resultsFolder: string; env?: string[] };
+type ShellOptions = { cwd: string; resultsFolder: string; env?: string[] };
 type Arguments = { command: string; timeout?: number };
 
 export async function bash(args: Arguments, options: ShellOptions, signal: AbortSignal): Promise<ToolOutput> {
@@ -26,7 +26,8 @@ export async function bash(args: Arguments, options: ShellOptions, signal: Abort
   const output = new Output(options.resultsFolder);
   const child = start(args.command, options);
   const end = ended(child); // listens from now on, for a child that cannot be started says so very soon
-  const forget = leaveNoOrphan(child);
+  leaveNoOrphan(child);
+  const dismiss = watch(child);
   child.stdin?.on('error', () => {}).end('\n'); // now it begins
   child.stdout?.on('data', (chunk: Buffer) => output.add(chunk));
 
@@ -47,7 +48,8 @@ export async function bash(args: Arguments, options: ShellOptions, signal: Abort
     signal.removeEventListener('abort', onAbort);
     const wereLeft = signalGroup(child, 'SIGKILL');
     if (wereLeft && !why) output.note('[background processes of the command were ended with it]');
-    forget();
+    living.delete(child);
+    dismiss();
     child.stdout?.destroy(); // a process that left the group may still hold it
     output.close();
   }
@@ -126,7 +128,7 @@ class Output {
       for (const chunk of this.tail) this.write(chunk);
     } catch (error) {
       this.file = { path: '', fd: -1 };
-      this.note(`[the whole output could not be saved: ${error instanceof Error ? error.message : error}]`);
+      this.note(`[the whole output could not be saved: ${textOf(error)}]`);
     }
   }
 
@@ -140,7 +142,7 @@ class Output {
       if (this.fileBytes < MAX_FILE_BYTES) return;
       this.note(`[the file ends after ${MAX_FILE_BYTES} bytes, the command wrote more]`);
     } catch (error) {
-      this.note(`[the file is not complete: ${error instanceof Error ? error.message : error}]`);
+      this.note(`[the file is not complete: ${textOf(error)}]`);
     }
     this.close();
   }
@@ -166,38 +168,15 @@ class Output {
 
 // ─── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Tells whether there was anybody in the group. */
-function signalGroup(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): boolean {
-  if (child.pid === undefined) return false;
-  try {
-    if (!IS_WINDOWS) return process.kill(-child.pid, signal);
-    if (child.exitCode === null) spawnSync('taskkill', ['/pid', `${child.pid}`, '/t', '/f']);
-  } catch {} // nobody is left
-  return false;
-}
-
-const running = new Set<ChildProcess>();
-
-/** Our own end is the end of every command, until what is returned here is called. */
-function leaveNoOrphan(child: ChildProcess): () => void {
-  running.add(child);
-  if (!process.listeners('exit').includes(endAll)) process.on('exit', endAll);
-  const dismiss = IS_WINDOWS || child.pid === undefined ? () => {} : watch(child.pid);
-  return () => (running.delete(child), dismiss());
-}
-
 /** After kill -9 we can do nothing any more. So a little shell waits for a line from us, and ends the group when
  *  our side of the pipe closes without one: that happens however we end. */
-function watch(group: number): () => void {
+function watch({ pid }: ChildProcess): () => void {
+  if (IS_WINDOWS || pid === undefined) return () => {};
   const script = 'read -r _ || kill -s KILL -- "-$0"';
-  const watcher = spawn(findShell(), ['-c', script, `${group}`], { // detached: a Ctrl-C is not meant for it
+  const watcher = spawn(findShell(), ['-c', script, `${pid}`], { // detached: a Ctrl-C is not meant for it
     cwd: '/', env: {}, stdio: ['pipe', 'ignore', 'ignore'], detached: true,
   });
   for (const each of [watcher, watcher.stdin]) each.on('error', () => {}); // it is a help, and no condition
   watcher.unref();
   return () => watcher.stdin.end('\n');
-}
-
-function endAll(): void {
-  for (const child of running) signalGroup(child, 'SIGKILL');
 }

@@ -1,7 +1,7 @@
 // tools.ts: the six built-in tools, as rows of the agent's table.
 
 import type { Tool, ToolContext, ToolOutput } from '../../agent.ts';
-import type { Json } from '../../mcp.ts';
+import { textOf, type Json } from '../../mcp.ts';
 import { edit, read, write, type Desk } from './files.ts';
 import type { Location, Roots } from './paths.ts';
 import { glob, grep } from './search.ts';
@@ -128,7 +128,7 @@ function careful(
       context.signal.throwIfAborted();
       return await run(checkArguments(args, inputSchema), context, args);
     } catch (error) {
-      const why = context.signal.aborted ? 'stopped' : error instanceof Error ? error.message : String(error);
+      const why = context.signal.aborted ? 'stopped' : textOf(error);
       return { blocks: [{ type: 'text', text: why }], isError: true };
     }
   };

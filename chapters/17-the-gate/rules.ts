@@ -11,7 +11,7 @@ import { realpathSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { isObject, readJsonFile, type Json } from '../../mcp.ts';
 
-export type Warn = (text: string) => void;
+type Warn = (text: string) => void;
 export type Effect = 'allow' | 'ask' | 'deny';
 /** `isHere`: given on the command line, for this run in this folder, and so by somebody who sees this project. */
 export type Rule = { effect: Effect; tool: string; pattern?: string; text: string; isHere: boolean };

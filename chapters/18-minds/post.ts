@@ -131,7 +131,7 @@ function redirected(to: Address, { status, headers }: Response): ModelError {
 
 // ─── What a refusal means ─────────────────────────────────────────────────────────────────────────────────────
 
-export type Problem = { message: string; type?: string | undefined; more?: string; requestId?: string | undefined };
+type Problem = { message: string; type?: string | undefined; more?: string; requestId?: string | undefined };
 
 // By vendor: Anthropic, Anthropic, OpenAI, OpenAI and vLLM, llama.cpp.
 const TOO_LONG = /prompt is too long|exceed context limit|context_length_exceeded|maximum context|exceed_context/i;

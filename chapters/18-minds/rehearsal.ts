@@ -6,7 +6,7 @@
 // user or is a default of the tool's schema. It keeps no state: the conversation tells which step comes next.
 
 import type { Model, ModelEvent, ModelRequest, Result, ToolCall, ToolDefinition, Turn } from '../../agent.ts';
-import { isObject, type Json } from '../../mcp.ts';
+import { asObject, isObject, type Json } from '../../mcp.ts';
 
 export const REHEARSAL_BANNER =
   'rehearsal: a built-in stand-in that matches words and does not understand. ' +
@@ -133,7 +133,6 @@ function introduction(tools: Known[]): string {
 
 type Token = { kind: 'word' | 'quoted' | 'json'; text: string; raw: string; start: number; after: string };
 
-const asObject = (value: unknown): Json => (isObject(value) ? value : {});
 const isNumber = ({ kind, text }: Token) => kind === 'word' && /\d/.test(text) && Number.isFinite(Number(text));
 const isStop = ({ text }: Token) => STOP.has(text.toLowerCase());
 const isNoise = ({ text }: Token) => NOISE.has(text.toLowerCase());

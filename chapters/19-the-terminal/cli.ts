@@ -171,5 +171,6 @@ function greet({ agent, gate, screen }: Program): void {
   screen.say(`mcp-by-hand ${VERSION} · model ${agent.model.name} · mode ${gate.mode} · /help`, 'dim');
   if (agent.model.name === 'rehearsal') screen.say(REHEARSAL_BANNER, 'dim');
   const last = agent.turns.findLast((turn) => turn.role === 'user');
-  if (last) screen.say(cut(`going on, ${agent.turns.length} turns; the last prompt was: ${last.text}`, screen.width - 1), 'dim');
+  const words = `going on, ${agent.turns.length} turns; the last prompt was: ${last?.text}`;
+  if (last) screen.say(cut(words, screen.width - 1), 'dim');
 }

@@ -8,7 +8,7 @@ import { Masker } from '../17-the-gate/safe-text.ts';
 import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
 import { EXIT, parse, refused, Stop, usage } from './options.ts';
 import { cut, type Screen } from './screen.ts';
-import { findEntry } from './servers.ts';
+import { findEntry, nameAndVersion } from './servers.ts';
 
 type Report = {
   server: string;
@@ -148,7 +148,7 @@ function lines(report: Report): string[] {
   const facts = [
     `${ok ? '✓' : '✗'} ${server}`,
     protocolVersion && `protocol ${protocolVersion}`,
-    serverInfo && cut([serverInfo.name, serverInfo.version].map((part) => show(part ?? '')).join(' '), 80),
+    serverInfo && nameAndVersion(serverInfo),
     startMs !== undefined && `${startMs} ms`,
   ];
   const block = (title: string, rows?: string[]) => (rows ? [`  ${title}`, ...rows.map((row) => `    ${row}`)] : []);

@@ -29,17 +29,20 @@ function statusOf(status: ServerStatus, masker: Masker): string[] {
     protocolVersion && `protocol ${protocolVersion}`,
     state === 'connected' && `${tools} ${tools === 1 ? 'tool' : 'tools'}`,
     startMs !== undefined && `started in ${startMs} ms`,
-    isObject(serverInfo) && cut([serverInfo.name, serverInfo.version].map((part) => show(part ?? '')).join(' '), 80),
+    serverInfo && nameAndVersion(serverInfo),
   ];
   const again = `/mcp reconnect ${shown(name)}, in a chat`;
-  const next = state === 'pending' ? [`to be asked about it: ${again}`] : state === 'failed' ? [`to try again: ${again}`] : [];
-  const more = [from(file, shadows), ...(reason ? [reason] : []), ...next, ...warnings];
+  const more = [from(file, shadows), ...(reason ? [reason] : []), ...warnings];
+  if (state === 'pending') more.push(`to be asked about it: ${again}`);
+  if (state === 'failed') more.push(`to try again: ${again}`);
   return [
     `${shown(name)}: ${[state, ...facts].filter(Boolean).join(' · ')}`,
     ...more.map((line) => `  ${masker.text(line).replaceAll('\n', '\n  ')}`), // so that none looks like a server's
   ];
 }
 
+export const nameAndVersion = ({ name, version }: Json) =>
+  cut([name, version].map((part) => show(part ?? '')).join(' '), 80);
 const shown = (name: string) => (/^[\w.-]+$/.test(name) ? name : quoted(name));
 const from = (file: string, shadows?: string) => `from ${file}${shadows ? `, in place of the one in ${shadows}` : ''}`;
 
