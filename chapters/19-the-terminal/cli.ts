@@ -31,7 +31,13 @@ export async function main(argv: string[]): Promise<void> {
   // With a listener of ours these end the program by its exit, where servers and commands are ended too.
   for (const [signal, code] of Object.entries(SIGNALS)) process.on(signal, () => process.exit(code));
   process.on('SIGINT', () => screen.onInterrupt());
-  process.on('uncaughtException', (error) => process.exit(fail(error)));
+  process.on('uncaughtException', (error) => {
+    try {
+      process.exitCode = fail(error);
+    } finally {
+      process.exit(); // whatever else goes wrong: only so are servers and commands ended
+    }
+  });
   const command = Object.hasOwn(COMMANDS, argv[0] ?? '') ? COMMANDS[argv[0]!] : undefined;
   const isHelp = flags.some((flag) => flag === '--help' || flag === '-h');
   const code = await (command && !isHelp ? command(argv.slice(1), screen) : chat(argv, screen)).catch(fail);
@@ -151,6 +157,7 @@ async function converse(program: Program): Promise<number> {
     show.event(event);
   };
   if (screen.isInteractive) greet(program);
+  screen.open();
   // The first line may come from the command line; if it does not, it is empty.
   for (let line: string | undefined = options.prompt; line !== undefined; line = await screen.prompt('› ')) {
     wantsOut = false;

@@ -3,6 +3,7 @@
 // Answers go to stdout; prompts, questions, tool lines, warnings and the spinner to stderr, so that `> file` and
 // `| jq` get the answer alone. Whatever comes from elsewhere passes `printable` here, once, on its way out.
 
+import { writeSync } from 'node:fs';
 import { createInterface, type Interface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { styleText } from 'node:util';
@@ -39,7 +40,7 @@ export class Screen {
     this.isColored = color && process.env.TERM !== 'dumb';
     for (const stream of [process.stdout, process.stderr])
       stream.on('error', (error: NodeJS.ErrnoException) => {
-        if (error.code !== 'EPIPE') throw error;
+        if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error; // EIO: the terminal is closed
         if (stream === process.stdout) process.exit(0); // whoever read us, such as `head`, has seen enough
       });
   }
@@ -137,7 +138,8 @@ export class Screen {
 
   // ── Reading: one readline for the whole program. Its own question() loses lines that come through a pipe ──
 
-  private open(): void {
+  /** Reads from now on: what nobody has read yet, when a question comes, would look like an answer to it. */
+  open(): void {
     if (this.rl) return;
     const echo = new Writable({ write: (chunk, _, done) => (this.isMuted || process.stderr.write(chunk), done()) });
     const measure = () => Object.assign(echo, { columns: process.stderr.columns }).emit('resize');
@@ -146,6 +148,7 @@ export class Screen {
     this.rl = createInterface({ input: process.stdin, output: echo, terminal: this.isInteractive, historySize: 200 });
     this.rl.on('history', (history) => this.isAsking && history.shift()); // an answer is no prompt to come back to
     this.rl.on('line', (line) => this.hear(line));
+    process.stdin.on('error', () => this.settle(undefined)); // the terminal is closed: no more input will come
     if (this.isInteractive) this.markPastes();
     this.rl.on('close', () => {
       this.isOver = true;
@@ -158,7 +161,11 @@ export class Screen {
   /** A terminal can mark what is pasted. Its lines are one prompt then, or one answer, and not many. */
   private markPastes(): void {
     process.stderr.write(MARK_PASTES);
-    process.on('exit', () => process.stderr.write(MARK_NO_PASTES));
+    process.on('exit', () => {
+      try {
+        writeSync(2, MARK_NO_PASTES);
+      } catch {} // the terminal is closed; an error here would keep the other listeners from ending our children
+    });
     process.stdin.on('keypress', (_, key?: { name?: string }) => {
       if (key?.name === 'paste-start' || key?.name === 'paste-end') this.isPasting = key.name === 'paste-start';
     });
@@ -224,6 +231,7 @@ export class Screen {
     const startedAt = performance.now();
     this.open();
     await new Promise((done) => setTimeout(done, 50)); // let in what was typed already,
+    for (let looks = 0; looks < 2; looks++) await new Promise(setImmediate); // even if we were too busy to look,
     if (isDismissed()) return undefined;
     const typed = this.lines.splice(0).length > 0; // and forget it: it was no answer to this question
     if (this.clearInput() || typed) this.say('(what you typed before this question is dropped)', 'dim');
@@ -249,7 +257,9 @@ export class Screen {
   stop(): void {
     this.stopSpinning();
     this.isAsking = false;
-    this.rl?.close();
+    try {
+      this.rl?.close();
+    } catch {} // the terminal is closed, and cannot be set back to what it was
     this.release();
   }
 
