@@ -22,10 +22,12 @@ export type Message = { jsonrpc: '2.0'; id?: Id; method?: string; params?: Json;
 export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 export const asObject = (value: unknown): Json => (isObject(value) ? value : {});
-const now = () => process.uptime() * 1000; // unlike Date.now() it never jumps
+export const now = () => process.uptime() * 1000; // unlike Date.now() it never jumps
 export const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
-export type ErrorKind = 'config' | 'start' | 'closed' | 'timeout' | 'aborted' | 'protocol' | 'limit' | 'unknown-tool';
+export type ErrorKind =
+  | 'config' | 'start' | 'closed' | 'timeout' | 'aborted' | 'protocol' | 'limit' | 'unknown-tool'
+  | 'unreachable' | 'lost' | 'expired' | 'auth';
 
 /** Something failed on our side of the wire. `kind` is for programs, the message is for people. */
 export class McpError extends Error {
@@ -45,10 +47,13 @@ export class RpcError extends Error {
 /** Moves whole messages and does not know what they mean. */
 export interface Transport {
   start(events: TransportEvents): Promise<void>; // resolves when messages can be sent, rejects if that will never be
-  send(message: Message): Promise<void>; // resolves when it has left us: to await it is to respect a slow reader
+  // Resolves when it has left us: to await it is to respect a slow reader. Rejects if it, or its answer, is lost.
+  // `headers` are for transports that have some.
+  send(message: Message, headers?: Record<string, string>): Promise<void>;
   close(): Promise<void>; // says goodbye and resolves when nothing is left behind; may be called twice
   lastWords?(): string; // what may explain a silence, such as the last lines of stderr
 }
+export type TransportFactory = (serverName: string, config: Json, maxMessageBytes: number) => Transport;
 export interface TransportEvents {
   message(message: unknown): void;
   closed(why: Error): void; // comes once, and no message after it
@@ -124,20 +129,24 @@ export class StdioTransport implements Transport {
     while (lines.length > 0) await new Promise((done) => this.child.stdin.write(takeText(lines), done));
   }
 
-  /** Only LF ends a message. No character of UTF-8 contains that byte, so whole lines can be decoded at once. */
   private read(chunk: Buffer): void {
-    const end = chunk.lastIndexOf(LF);
-    if (end !== -1) {
-      const head = chunk.subarray(0, end);
-      const whole = this.unread.length > 0 ? Buffer.concat([...this.unread.splice(0), head]) : head;
-      this.unreadBytes = 0;
-      for (const line of whole.toString().split('\n')) this.readLine(line.trim()); // without CR or byte order mark
-    }
-    const rest = chunk.subarray(end + 1);
+    chunk = this.takeWholeLines(chunk);
+    for (const line of chunk.toString().split('\n')) this.readLine(line.trim()); // without CR or byte order mark
+    if (this.unreadBytes > this.maxLineBytes) this.endTooLong();
+  }
+
+  /** Only LF ends a message, and what comes after the last one is kept until its own LF has come. No character of
+   *  UTF-8 contains that byte, so whole lines can be decoded at once. */
+  private takeWholeLines(chunk: Buffer): Buffer {
+    const end = chunk.lastIndexOf(LF) + 1;
+    const rest = chunk.subarray(end);
+    let whole = chunk.subarray(0, end);
+    if (end > 0 && this.unread.length > 0) whole = Buffer.concat([...this.unread.splice(0), whole]);
+    if (end > 0) this.unreadBytes = 0;
     if (rest.length > 0) this.unread.push(rest);
     if (this.unread.length > 4096) this.unread = [Buffer.concat(this.unread)]; // drips: their wrapping weighs more
     this.unreadBytes += rest.length;
-    if (this.unreadBytes > this.maxLineBytes) this.endTooLong();
+    return whole;
   }
 
   private readLine(line: string): void {
@@ -158,19 +167,20 @@ export class StdioTransport implements Transport {
     if (!this.child?.pid || !living.has(this.child)) return; // it never ran, or is gone
     this.child.stdin.end(takeText(this.outbox));
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-      if (await exitsWithin(GOODBYE_STEP_MS, this.child)) break;
+      if (await leavesWithin(GOODBYE_STEP_MS, this.child)) break;
       signalGroup(this.child, signal);
     }
-    await exitsWithin(GOODBYE_STEP_MS, this.child);
+    await leavesWithin(GOODBYE_STEP_MS, this.child);
     this.end();
   }
 
   /** One sign of the end. The rest of what was said may still be in the pipes: wait for it a moment, but no
    *  longer, because a grandchild can hold the pipes open for ever, and a server can live on without stdout. */
   private endSoon(): void {
-    setTimeout(() => {
+    const end = () => {
       if (!this.closing) this.end();
-    }, 250).unref();
+    };
+    setTimeout(() => setImmediate(end), 250).unref(); // after what has come meanwhile was read
   }
 
   private end(kind: ErrorKind = 'closed', how?: string): void {
@@ -231,7 +241,7 @@ function takeText(lines: string[]): string {
 }
 
 /** JSON.parse needs ten seconds and gigabytes for a line of 64 million brackets, so count before parsing. */
-function isTooDeep(json: string): boolean {
+export function isTooDeep(json: string): boolean {
   if (json.length < MAX_DEPTH || !/^[[{]/.test(json)) return false; // a colourful line of noise has brackets too
   for (let i = 0, depth = 0; i < json.length; i++) {
     const char = json[i];
@@ -252,11 +262,12 @@ function endOfString(json: string, start: number): number {
   return json.length;
 }
 
-function exitsWithin(ms: number, child: Child): Promise<boolean> {
-  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(true);
+/** Not when it exits: it may be a shell, and the server its child. When the last one has let go of the pipes. */
+function leavesWithin(ms: number, child: Child): Promise<boolean> {
+  if (!living.has(child)) return Promise.resolve(true);
   return new Promise((done) => {
     const timer = setTimeout(() => done(false), ms);
-    child.once('exit', () => (clearTimeout(timer), done(true)));
+    child.once('close', () => (clearTimeout(timer), done(true)));
   });
 }
 
@@ -300,11 +311,16 @@ function endAllAndDie(signal: NodeJS.Signals): void {
 // ─── One server (seam 2: layers; seam 3: handlers) ────────────────────────────────────────────────────────────
 
 /** `onProgress` asks the server for progress; each sign of it starts the wait anew. */
-export type CallOptions = { timeoutMs?: number; signal?: AbortSignal; onProgress?: (progress: Json) => void };
+export type CallOptions = {
+  timeoutMs?: number;
+  signal?: AbortSignal;
+  onProgress?: (progress: Json) => void;
+  headers?: Record<string, string>;
+};
 export type Call = { method: string; params?: Json; options: CallOptions };
 export type Next = (call: Call) => Promise<Json>;
 /** Goes around everything we ask. It may change the call, repeat it, or answer it itself. */
-export type Layer = (call: Call, next: Next) => Promise<Json>;
+export type Layer = (call: Call, next: Next, connection: McpConnection) => Promise<Json>;
 /** Takes what the server asks or tells us. What it returns for a request is the answer. */
 export type Handler = (params: Json, connection: McpConnection) => unknown;
 
@@ -313,7 +329,7 @@ export interface ConnectionOptions {
   callTimeoutMs?: number; // for a call without a sign of progress
   maxCallMs?: number; // for a call that makes progress
   maxLineBytes?: number;
-  transports?: Record<string, (serverName: string, config: Json) => Transport>; // by the `type` of the configuration
+  transports?: Record<string, TransportFactory>; // by the `type` of the configuration
   layers?: Layer[]; // the first is the outermost
   handlers?: Record<string, Handler>; // by method
   handshake?: (connection: McpConnection) => Promise<ServerDescription>;
@@ -322,12 +338,14 @@ export interface ConnectionOptions {
   onWarning?: (warning: string) => void;
   onClosed?: (why: Error) => void;
 }
-/** What a server says of itself in the handshake. Without `capabilities` it has not said what it can do. */
+/** What a server says of itself in the handshake. Without `capabilities` it has not said what it can do.
+ *  `because` tells how we know which revision it speaks. */
 export type ServerDescription = {
   protocolVersion: string;
   capabilities?: Json;
   serverInfo?: Json;
   instructions?: string;
+  because?: string;
 };
 export type Tool = Json & { name: string; description?: string; inputSchema: Json };
 export type ToolResult = { text: string; content: unknown[]; isError: boolean; structuredContent?: unknown };
@@ -343,7 +361,7 @@ type Waiter = {
 
 export const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 export const VERSION = '0.1.0';
-const CLIENT_INFO = { name: 'mcp-by-hand', version: VERSION };
+export const CLIENT_INFO = { name: 'mcp-by-hand', version: VERSION };
 const MAX_REFUSAL = 10_000; // characters of a server's error that are passed on
 const MAX_PAGES = 1000;
 const MAX_UNANSWERED = 1000;
@@ -357,7 +375,8 @@ export class McpConnection {
   server?: ServerDescription;
   private transport?: Transport;
   private connecting?: Promise<void>;
-  private ended?: Error;
+  ended?: Error; // why nothing can be asked any more
+  isClosed = false; // by us, and not by chance
   private nextId = 1;
   private pending = new Map<unknown, Waiter>();
   private cancelled = new Set<unknown>();
@@ -381,24 +400,38 @@ export class McpConnection {
     const ours = { ping: () => ({}), 'notifications/progress': (params: Json) => this.hearProgress(params) };
     this.handlers = new Map<string, Handler>(Object.entries({ ...ours, ...options.handlers }));
     const inner: Next = (call) => this.exchange(call);
-    this.ask = (options.layers ?? []).reduceRight<Next>((next, layer) => async (call) => layer(call, next), inner);
+    this.ask = (options.layers ?? []).reduceRight<Next>((next, layer) => async (call) => layer(call, next, this), inner);
   }
 
-  /** Starts the transport. A connection lives once: after its end make a new one. */
-  connect(): Promise<void> { return (this.connecting ??= this.open()); }
+  /** Starts the transport, once, however often it is called. */
+  async connect(): Promise<void> {
+    if (this.ended) throw this.ended;
+    await (this.connecting ??= this.open());
+  }
+
+  /** After its end, or instead of it, a connection can begin anew: a new transport, and a handshake to come. */
+  async reopen(): Promise<void> {
+    const old = this.transport;
+    this.transport = undefined; // what it still says is of no interest
+    this.failPending(this.error('closed', 'was started anew'));
+    await old?.close();
+    this.server = this.ended = undefined;
+    this.isClosed = false;
+    await (this.connecting = this.open());
+  }
 
   private async open(): Promise<void> {
-    if (this.ended) throw this.ended;
     const { maxLineBytes, transports } = this.options;
-    const stdio = (name: string, config: Json) => new StdioTransport(name, config, maxLineBytes);
+    const stdio: TransportFactory = (...given) => new StdioTransport(...given);
     const known = new Map(Object.entries({ stdio, ...transports }));
     try {
       const problem = problemWithType(this.config, transports);
       if (problem) throw this.error('config', problem);
-      this.transport = known.get(`${this.config.type ?? 'stdio'}`)!(this.serverName, this.config);
-      await this.transport.start({
-        message: (message) => this.receive(message),
-        closed: (why) => this.failAll(why),
+      const transport = known.get(`${this.config.type ?? 'stdio'}`)!(this.serverName, this.config, maxLineBytes);
+      this.transport = transport;
+      await transport.start({
+        message: (message) => this.transport === transport && this.receive(message),
+        closed: (why) => this.transport === transport && this.failAll(why),
       });
     } catch (error) {
       this.failAll(error instanceof McpError ? error : this.error('start', `could not be started: ${textOf(error)}`));
@@ -407,6 +440,7 @@ export class McpConnection {
   }
 
   async close(): Promise<void> {
+    this.isClosed = true;
     try {
       this.failAll(this.error('closed', 'was closed by us'));
     } finally {
@@ -421,11 +455,11 @@ export class McpConnection {
 
   notify(method: string, params?: Json): Promise<void> { return this.send({ jsonrpc: '2.0', method, params }); }
 
-  private async send(message: Message): Promise<void> {
+  private async send(message: Message, headers?: Record<string, string>): Promise<void> {
     if (this.ended) throw this.ended;
     if (!this.transport) throw this.error('closed', 'is not connected; call connect() first');
     this.options.onWire?.('out', message, this.serverName);
-    await this.transport.send(message);
+    await this.transport.send(message, headers);
   }
 
   private exchange(call: Call): Promise<Json> {
@@ -449,9 +483,9 @@ export class McpConnection {
       this.pending.set(id, waiter);
       this.setAlarm(waiter.endsAt);
       let { params } = call;
-      const { onProgress } = call.options;
+      const { headers, onProgress } = call.options;
       if (onProgress) params = { ...params, _meta: { ...(params?._meta as Json), progressToken: id } };
-      this.send({ jsonrpc: '2.0', id, method: call.method, params }).catch((error) => this.fail(id, error));
+      this.send({ jsonrpc: '2.0', id, method: call.method, params }, headers).catch((error) => this.fail(id, error));
     });
   }
 
@@ -459,7 +493,7 @@ export class McpConnection {
   private take(id: unknown): Waiter | undefined {
     const waiter = this.pending.get(id);
     this.pending.delete(id);
-    if (this.pending.size === 0) this.setAlarm(Infinity);
+    if (this.pending.size === 0) this.stopAlarm();
     if (waiter?.onAbort) waiter.call.options.signal?.removeEventListener('abort', waiter.onAbort);
     return waiter;
   }
@@ -470,16 +504,25 @@ export class McpConnection {
   private failAll(why: Error): void {
     if (this.ended) return;
     this.ended = why;
-    for (const id of this.pending.keys()) this.fail(id, why);
+    this.failPending(why);
     this.options.onClosed?.(why);
+  }
+
+  private failPending(why: Error): void {
+    for (const id of this.pending.keys()) this.fail(id, why);
   }
 
   /** One timer for all calls: it rings for the one that ends first, and is then set for the next. */
   private setAlarm(endsAt: number): void {
-    if (endsAt !== Infinity && this.alarmAt <= endsAt) return;
-    clearTimeout(this.alarm);
+    if (this.alarmAt <= endsAt) return;
+    this.stopAlarm();
     this.alarmAt = endsAt;
-    if (endsAt !== Infinity) this.alarm = setTimeout(() => this.ring(), Math.min(endsAt - now(), MAX_TIMER_MS));
+    this.alarm = setTimeout(() => this.ring(), Math.min(endsAt - now(), MAX_TIMER_MS));
+  }
+
+  private stopAlarm(): void {
+    clearTimeout(this.alarm);
+    this.alarmAt = Infinity;
   }
 
   private ring(): void {
@@ -495,13 +538,13 @@ export class McpConnection {
     }
   }
 
-  /** We stop waiting, and say so: the server may then stop working. Only `initialize` must not be cancelled. */
+  /** We stop waiting, and say so: the server may then stop working. Only what opens a talk must not be cancelled. */
   private cancel(id: number, why: McpError): void {
-    const isHandshake = this.pending.get(id)?.call.method === 'initialize';
+    const isOpening = /^(initialize|server\/discover)$/.test(this.pending.get(id)?.call.method ?? '');
     this.fail(id, why);
     this.cancelled.add(id); // its answer may be on its way, and is no mistake of the server
     if (this.cancelled.size > MAX_UNANSWERED) this.cancelled.delete(this.cancelled.values().next().value!);
-    if (!isHandshake) this.notify('notifications/cancelled', { requestId: id, reason: why.kind }).catch(() => {});
+    if (!isOpening) this.notify('notifications/cancelled', { requestId: id, reason: why.kind }).catch(() => {});
   }
 
   private hearProgress(params: Json): unknown {
@@ -547,16 +590,25 @@ export class McpConnection {
     reject(new RpcError(number, `MCP server "${this.serverName}" refused ${call.method}: ${words} (${number})`, data));
   }
 
+  /** What our handler for this method says. */
+  async handle(method: string, params: Json): Promise<unknown> {
+    const handler = this.handlers.get(method);
+    if (!handler) throw new RpcError(-32601, `Method not found: ${method}`);
+    return (await handler(params, this)) ?? {};
+  }
+
   /** Calls the handler. A request (it has an id) gets exactly one answer; to a notification there is none. */
   private async serve(method: string, params: Json, id: Id | null = null): Promise<void> {
     const handler = this.handlers.get(method);
     const isRequest = id !== null;
+    // Since 2026 servers ask inside their results, and must not send requests; we must not answer any.
+    const mayAsk = !this.server || REVISIONS.includes(this.server.protocolVersion);
+    if (isRequest && !mayAsk) return this.warn('asks', `sent a request, which its revision does not allow: ${method}`);
     const isFlood = isRequest && this.unanswered >= MAX_UNANSWERED;
     if (isFlood) return this.warn('flood', 'asks faster than it reads our answers');
     if (isRequest) this.unanswered++;
     try {
-      if (isRequest && !handler) throw new RpcError(-32601, `Method not found: ${method}`);
-      const result = (await handler?.(params, this)) ?? {};
+      const result = isRequest || handler ? await this.handle(method, params) : {};
       if (isRequest) await this.send({ jsonrpc: '2.0', id, result });
     } catch (error) {
       const { code, data } = error instanceof RpcError ? error : { code: -32603, data: undefined };
@@ -571,7 +623,8 @@ export class McpConnection {
     try {
       return (this.server = await (this.options.handshake ?? shakeHands)(this));
     } catch (error) {
-      void this.close(); // without a handshake there is nothing to talk about
+      this.failAll(error as Error); // without a handshake there is nothing to talk about
+      void this.transport?.close();
       throw error;
     }
   }
@@ -584,7 +637,10 @@ export class McpConnection {
     const leftOut: string[] = [];
     let params: Json | undefined;
     while (cursors.size < MAX_PAGES) {
-      const page = await this.request('tools/list', params, { timeoutMs: deadline - now() });
+      const page = await this.request('tools/list', params, { timeoutMs: deadline - now() }).catch((error) => {
+        const isCutShort = error instanceof McpError && error.kind === 'timeout' && cursors.size > 0;
+        throw isCutShort ? this.error('timeout', `was too slow with its list of tools: ${cursors.size} pages came`) : error;
+      });
       if (!Array.isArray(page.tools)) throw this.error('protocol', `answered tools/list with ${excerpt(page)}`);
       for (const tool of page.tools) {
         const problem = tools.has(tool?.name) ? 'its name is taken' : problemWithTool(tool);
@@ -627,10 +683,10 @@ export class McpConnection {
 }
 
 /** How revisions up to 2025-11-25 begin. A later one replaces this by the option `handshake`. */
-async function shakeHands(connection: McpConnection): Promise<ServerDescription> {
+export async function shakeHands(connection: McpConnection, timeoutMs?: number): Promise<ServerDescription> {
   const { capabilities: ours = {}, handshakeTimeoutMs } = connection.options;
   const hello = { protocolVersion: REVISIONS[0], capabilities: ours, clientInfo: CLIENT_INFO };
-  const answer = await connection.request('initialize', hello, { timeoutMs: handshakeTimeoutMs });
+  const answer = await connection.request('initialize', hello, { timeoutMs: timeoutMs ?? handshakeTimeoutMs });
   const { protocolVersion: theirs, capabilities, serverInfo, instructions } = answer;
   if (typeof theirs !== 'string' || !REVISIONS.includes(theirs))
     throw connection.error('protocol', `speaks revision ${excerpt(theirs)}, and we speak ${REVISIONS.join(', ')}`);
@@ -657,7 +713,7 @@ function problemWithTool(tool: unknown): string | undefined {
 
 /** A foreign value that should be text. Not `${value}`: it may be an object whose toString is no function. */
 export const show = (value: unknown) => (typeof value === 'string' ? value : excerpt(value));
-const bytes = (base64: unknown) => `${Math.floor((show(base64 ?? '').length * 3) / 4)} bytes`;
+const bytes = (base64: unknown) => `${Buffer.byteLength(show(base64 ?? ''), 'base64')} bytes`;
 
 /** What a tool's blocks say in words: text as it is, everything else by name and size. */
 export function blocksToText(content: unknown[]): string {
@@ -674,7 +730,7 @@ export function blocksToText(content: unknown[]): string {
   return texts.join('\n');
 }
 
-function excerpt(value: unknown): string {
+export function excerpt(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing';
   // Through a buffer, because a slice would keep the whole text in memory.
   return text.length > 200 ? `${Buffer.from(text.slice(0, 200))}…` : text;
@@ -780,7 +836,8 @@ export function fillIn(entry: ServerEntry, env = process.env): Json {
 // ─── Names ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** The name under which a model sees a tool: 64 of A–Z a–z 0–9 _ - at most. A label: nothing is read out of it.
- *  No two tools share one: the server's part has no "__" inside and no "_" at its end (a + b__c, a__b + c). */
+ *  The server's part has no "__" inside and no "_" at its end, so a + b__c and a__b + c differ. Where a hash happens
+ *  to meet a name, the manager leaves out the second. */
 export function toolLabel(serverName: string, toolName: string): string {
   const prefix = serverPrefix(serverName);
   return prefix + fit(toolName, /^[A-Za-z0-9_-]+$/, 64 - prefix.length);
@@ -804,14 +861,17 @@ export type Approval = boolean | 'disabled';
 export interface ManagerOptions extends ConnectionOptions {
   approve?: (entry: ServerEntry) => Approval | Promise<Approval>; // may it start? By default the user's own may
   load?: (report: (problem: string) => void) => Map<string, ServerEntry>; // instead of the three files
+  onState?: (name: string, state: ServerState, reason?: string) => void;
   concurrency?: number; // how many servers start side by side
   home?: string;
   cwd?: string;
 }
 
+/** `pending`: nobody has approved it. `needs-auth`: it wants a login. */
+export type ServerState = 'connecting' | 'connected' | 'pending' | 'disabled' | 'needs-auth' | 'failed' | 'closed';
 type Server = {
   entry: ServerEntry;
-  state: 'connecting' | 'connected' | 'pending' | 'disabled' | 'failed' | 'closed'; // pending: nobody has approved it
+  state: ServerState;
   reason?: string;
   startMs?: number;
   connection?: McpConnection;
@@ -854,9 +914,6 @@ export class McpManager {
   private async connectOne(server: Server): Promise<void> {
     const { entry } = server;
     const { approve = (asked) => asked.scope === 'user', handlers = {} } = this.options;
-    const set = (state: Server['state'], reason?: string) => {
-      if (server.state !== 'closed') Object.assign(server, { state, reason });
-    };
     try {
       if (server.state === 'closed') return; // disconnectAll came while it was in the queue
       const { name, config } = entry;
@@ -864,15 +921,16 @@ export class McpManager {
       const problem = this.problemWithName(name) ?? problemWithConfig(config) ?? problemWithType(config, transports);
       if (problem) throw configError(entry, problem);
       const approval = await approve(structuredClone(entry)); // a copy: what was shown is what starts
-      if (approval === 'disabled') return set('disabled');
-      if (approval !== true) return set('pending', `${entry.file} asks to start it, and nobody has approved that`);
+      if (approval === 'disabled') return this.set(server, 'disabled');
+      const question = `${entry.file} asks to start it, and nobody has approved that`;
+      if (approval !== true) return this.set(server, 'pending', question);
       if (server.state !== 'connecting') return; // or while somebody was asked
       const startedAt = now();
       const changed = 'notifications/tools/list_changed';
       const connection = new McpConnection(entry.name, fillIn(entry), {
         ...this.options,
         handlers: { ...handlers, [changed]: (...told) => (this.refreshSoon(server), handlers[changed]?.(...told)) },
-        onClosed: (why) => (set('failed', why.message), this.options.onClosed?.(why)),
+        onClosed: (why) => (this.set(server, 'failed', why.message), this.options.onClosed?.(why)),
       });
       server.connection = connection;
       await connection.connect();
@@ -881,11 +939,18 @@ export class McpManager {
       server.listing = first.catch(() => {});
       await first;
       server.startMs = Math.round(now() - startedAt);
-      if (server.state === 'connecting') set('connected'); // else it died with its last word
+      if (server.state === 'connecting') this.set(server, 'connected'); // else it died with its last word
     } catch (error) {
       void server.connection?.close();
-      set('failed', textOf(error));
+      const isLogin = error instanceof McpError && error.kind === 'auth';
+      this.set(server, isLogin ? 'needs-auth' : 'failed', textOf(error));
     }
+  }
+
+  private set(server: Server, state: ServerState, reason?: string): void {
+    if (server.state === 'closed' || (server.state === state && server.reason === reason)) return;
+    Object.assign(server, { state, reason });
+    this.options.onState?.(server.entry.name, state, reason);
   }
 
   /** Starts a server once more, whatever became of it. */
@@ -893,12 +958,13 @@ export class McpManager {
 
   async disable(name: string): Promise<void> { await this.replace(name, 'disabled'); }
 
-  private async replace(name: string, state: Server['state']): Promise<Server> {
+  private async replace(name: string, state: ServerState): Promise<Server> {
     const old = this.servers.get(name);
     if (!old) throw new McpError('config', `no MCP server is called ${excerpt(name)}`);
     const server: Server = { entry: old.entry, state, tools: [] };
     old.state = 'closed'; // whatever is still under way with it is of no interest now
     this.servers.set(name, server);
+    this.options.onState?.(name, state);
     this.index();
     await old.connection?.close();
     return server;
@@ -914,6 +980,7 @@ export class McpManager {
   private async list(server: Server): Promise<void> {
     server.tools = await server.connection!.listTools();
     this.index();
+    if (server.state === 'failed' && !server.connection!.ended) this.set(server, 'connected'); // it was started again
   }
 
   /** Servers may announce many changes at once, or one in answer to every look. So look a little later, and only

@@ -2,42 +2,44 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { cleanUp, connect, habit, until } from './helpers.ts';
+import { cleanUp, connect, habit, rejection, until } from './helpers.ts';
+import { McpConnection } from './subject.ts';
 
 afterEach(cleanUp);
 
-test('a notification has no id, and nobody answers it', async () => {
-  const { connection, wire } = await connect(habit());
+/** A server that says these lines and then waits. */
+const saying = (...lines: string[]) => ({
+  command: process.execPath,
+  args: ['-e', `console.log(${JSON.stringify(lines.join('\n'))}); process.stdin.resume()`],
+});
+
+test('what we tell a server has a method and no id', async () => {
+  const { connection, wire, warnings } = await connect(habit('bounces')); // so we hear it ourselves
   await connection.notify('notifications/hello', { to: 'you' });
-  await connection.request('ping');
-  assert.deepEqual(wire.map(([direction, message]) => [direction, message.id, message.method]), [
-    ['out', undefined, 'notifications/hello'],
-    ['out', 1, 'ping'],
-    ['in', 1, undefined],
-  ]);
+  await until(() => wire.length === 2);
+  const hello = { jsonrpc: '2.0', method: 'notifications/hello', params: { to: 'you' } };
+  assert.deepEqual(wire, [['out', hello], ['in', hello]]);
+  assert.deepEqual(warnings, []);
 });
 
-test('every message says jsonrpc 2.0, and a request has its own id', async () => {
-  const { connection, wire } = await connect(habit());
-  await Promise.all([connection.request('ping'), connection.request('ping'), connection.request('ping')]);
-  const sent = wire.filter(([direction]) => direction === 'out').map(([, message]) => message);
-  assert.ok(sent.every((message) => message.jsonrpc === '2.0'));
-  assert.deepEqual(sent.map((message) => message.id), [1, 2, 3]);
+test('`method` tells a request and a notification from an answer, whatever the id is', async () => {
+  const { warnings } = await connect(saying(
+    '{"jsonrpc":"2.0","id":1,"method":"roots/list"}',
+    '{"jsonrpc":"2.0","method":"notifications/x"}',
+    '{"jsonrpc":"2.0","id":null,"method":"notifications/x"}',
+    '{"jsonrpc":"2.0","id":1,"result":{"late":true}}',
+  ));
+  await until(() => warnings.length > 0);
+  assert.deepEqual(warnings, ['MCP server "demo" sent an answer that nobody waits for: {"jsonrpc":"2.0","id":1,"result":{"late":true}}']);
 });
 
-test('fault 6: a request of the server is no answer of ours, though it has the same id', async () => {
-  const { connection, wire } = await connect(habit());
-  const lines = ['{"jsonrpc":"2.0","id":$ID,"method":"roots/list"}', '{"jsonrpc":"2.0","id":$ID,"result":{"real":true}}'];
-  const result = await connection.request('tools/call', { name: 'raw', arguments: { lines } });
-  assert.deepEqual(result, { real: true });
-  await until(() => wire.filter(([direction, message]) => direction === 'out' && message.error).length === 1);
+test('what is no message at all is reported once, and shown in part', async () => {
+  const { wire, warnings } = await connect(saying('x'.repeat(1000), '42', 'null', '[]', '{"id":1,"result":{}}', '{"jsonrpc":"1.0","method":"x"}'));
+  await until(() => wire.length === 6);
+  assert.deepEqual(warnings, [`MCP server "demo" writes other things than messages to stdout: "${'x'.repeat(199)}…`]);
 });
 
-test('a notification whose id is null is still a notification', async () => {
-  const seen: unknown[] = [];
-  const { connection, wire } = await connect(habit(), { handlers: { 'notifications/x': (params) => seen.push(params) } });
-  const lines = ['{"jsonrpc":"2.0","id":null,"method":"notifications/x","params":{"n":1}}', '{"jsonrpc":"2.0","id":$ID,"result":{}}'];
-  await connection.request('tools/call', { name: 'raw', arguments: { lines } });
-  assert.deepEqual(seen, [{ n: 1 }]);
-  assert.equal(wire.filter(([direction]) => direction === 'out').length, 1);
+test('before connect() there is nobody to tell', async () => {
+  const error = await rejection(new McpConnection('demo', habit()).notify('notifications/hello'));
+  assert.equal(`${error.kind}: ${error.message}`, 'closed: MCP server "demo" is not connected; call connect() first');
 });

@@ -2,12 +2,31 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { cleanUp, connect, habit, rejection, until } from './helpers.ts';
+import { call, cleanUp, connect, habit, rejection } from './helpers.ts';
 import { McpError, RpcError } from './subject.ts';
 
 afterEach(cleanUp);
 
 const raw = (...lines: string[]) => ['tools/call', { name: 'raw', arguments: { lines } }] as const;
+
+test('every message says jsonrpc 2.0, and a request has its own id', async () => {
+  const { connection, wire } = await connect(habit());
+  await Promise.all([connection.request('ping'), connection.request('ping'), connection.request('ping')]);
+  const sent = wire.filter(([direction]) => direction === 'out').map(([, message]) => message);
+  assert.ok(sent.every((message) => message.jsonrpc === '2.0'));
+  assert.deepEqual(sent.map((message) => message.id), [1, 2, 3]);
+});
+
+test('a notification has no id, and nobody answers it', async () => {
+  const { connection, wire } = await connect(habit());
+  await connection.notify('notifications/hello', { to: 'you' });
+  await connection.request('ping');
+  assert.deepEqual(wire.map(([direction, message]) => [direction, message.id, message.method]), [
+    ['out', undefined, 'notifications/hello'],
+    ['out', 1, 'ping'],
+    ['in', 1, undefined],
+  ]);
+});
 
 test('answers that come backwards find their callers', async () => {
   const { connection } = await connect(habit('backwards', '100'));
@@ -49,6 +68,12 @@ test('B3: an answer settles no call on another server', async () => {
   assert.equal(settled, false);
 });
 
+test('fault 6: a request of the server is no answer of ours, though it has the same id', async () => {
+  const { connection } = await connect(habit());
+  const [question, answer] = ['{"jsonrpc":"2.0","id":$ID,"method":"roots/list"}', '{"jsonrpc":"2.0","id":$ID,"result":{"real":true}}'];
+  assert.deepEqual(await connection.request(...raw(question, answer)), { real: true });
+});
+
 test('fault 7, B4: an answer of an odd shape is an error for its call, at once, and for no other', async () => {
   const { connection } = await connect(habit());
   const odd: [string, RegExp][] = [
@@ -87,14 +112,11 @@ test('fault 7: a malformed error is still an error, and says what came', async (
   }
 });
 
-test('B4: a batch counts in revision 2025-03-26 and in no other; elsewhere it is noise and the call ends by its limit', async () => {
-  const spoken = await connect(habit('batches', '2025-03-26'));
-  await spoken.connection.initialize();
-  assert.equal((await spoken.connection.callTool('echo', { n: 1 })).text, '{"n":1}');
-  const unspoken = await connect(habit('batches', '2025-11-25'), { callTimeoutMs: 300 });
-  await unspoken.connection.initialize();
-  assert.equal((await rejection(unspoken.connection.callTool('echo', { n: 1 }))).kind, 'timeout');
-  assert.match(unspoken.warnings.join(), /other things than messages/);
+test('a refusal of any length is passed on in part', async () => {
+  const { connection } = await connect(habit());
+  const refusal = `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"${'E'.repeat(100_000)}"}}`;
+  const { message } = await rejection(connection.request(...raw(refusal)));
+  assert.ok(message.length > 9_000 && message.length < 11_000, `${message.length}`);
 });
 
 test('what cannot be written as JSON fails its own call only', async () => {
@@ -108,30 +130,18 @@ test('what cannot be written as JSON fails its own call only', async () => {
   assert.deepEqual(await connection.request('ping'), {});
 });
 
-test('`cat` as a server: our own messages come back under our own ids, and the handshake fails', async () => {
-  const { connection } = await connect(habit('bounces'));
-  assert.ok((await rejection(connection.initialize())) instanceof RpcError);
+test('B2: banners, blank lines, JSON that is no message, a byte order mark: reported once, and the call works', async () => {
+  const { connection, warnings, wire } = await connect(habit('chatty'));
+  assert.equal(await call(connection, 'echo', { a: 1 }), '{"a":1}');
+  assert.equal(warnings.length, 1);
+  assert.match(warnings[0]!, /"demo" writes other things than messages to stdout: "Welcome to Chatty 2.0!"/);
+  // The message behind the byte order mark was read; the line that is JSON but not JSON-RPC was not answered.
+  assert.ok(wire.some(([, message]) => message.method === 'notifications/hello'));
+  assert.deepEqual(wire.filter(([direction]) => direction === 'out').length, 1);
 });
 
-test('B4: a batch that comes in one breath with the answer to `initialize` is read', async () => {
-  const server = `
-    const say = (message) => process.stdout.write(JSON.stringify(message) + '\\n');
-    process.stdin.setEncoding('utf8').on('data', (text) => {
-      for (const { id, method, result } of text.trim().split('\\n').map((line) => JSON.parse(line))) {
-        if (method === 'initialize') process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result: { protocolVersion: '2025-03-26' } })
-          + '\\n' + JSON.stringify([{ jsonrpc: '2.0', id: 'p', method: 'ping' }]) + '\\n');
-        if (id === 'p') say({ jsonrpc: '2.0', method: 'notifications/ponged' });
-      }
-    });`;
-  let ponged = 0;
-  const { connection } = await connect({ command: process.execPath, args: ['-e', server] }, { handlers: { 'notifications/ponged': () => void ponged++ } });
-  await connection.initialize();
-  await until(() => ponged === 1);
-});
-
-test('a refusal of any length is passed on in part', async () => {
-  const { connection } = await connect(habit());
-  const refusal = `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"${'E'.repeat(100_000)}"}}`;
-  const { message } = await rejection(connection.request(...raw(refusal)));
-  assert.ok(message.length > 9_000 && message.length < 11_000, `${message.length}`);
+test('ten thousand noisy lines are one warning', async () => {
+  const { connection, warnings } = await connect(habit('endless-noise'));
+  assert.equal(await call(connection, 'echo'), 'done');
+  assert.equal(warnings.length, 1);
 });

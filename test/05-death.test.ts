@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { promisify } from 'node:util';
-import { allGone, cleanUp, connect, folder, habit, isRunning, later, open, pidOf, rejection, root, until } from './helpers.ts';
+import { call, cleanUp, connect, folder, habit, isRunning, later, pause, pidOf, rejection, root, run, start, until } from './helpers.ts';
 import { McpConnection, McpError } from './subject.ts';
 
 afterEach(cleanUp);
@@ -16,111 +16,24 @@ const patient = { handshakeTimeoutMs: 1e8, callTimeoutMs: 1e8 };
 
 test('fault 1: a command that is not there fails at once and is named', async () => {
   const connection = new McpConnection('demo', { command: 'no-such-command-here' }, patient);
+  later(() => connection.close?.());
   const error = await rejection(connection.connect());
   assert.ok(error instanceof McpError);
   assert.equal(error.kind, 'start');
   assert.match(error.message, /"demo" \(no-such-command-here\) could not be started: command not found/);
-  assert.equal(await rejection(connection.initialize()), await rejection(connection.request('ping')), 'later calls learn the same');
-  await connection.close();
+  assert.equal(await rejection(connection.request('initialize')), await rejection(connection.request('ping')), 'later calls learn the same');
 });
 
-test('fault 2: a server that exits at once never takes us with it, thirty times', async () => {
-  const errors = await Promise.all(
-    Array.from({ length: 30 }, async () => {
-      const { connection } = await connect({ command: process.execPath, args: ['-e', ''] }, patient);
-      const calls = Array.from({ length: 20 }, () => rejection(connection.request('ping')));
-      return (await Promise.all(calls))[0];
-    }),
-  );
-  assert.ok(errors.every((error) => error.kind === 'closed' && /exited with code 0/.test(error.message)), `${errors[0]}`);
-});
-
-test('writing to a server that has died under us is an error of that call, no crash', async () => {
-  const { connection } = await open(habit(), patient);
-  const pid = await pidOf(connection);
-  process.kill(pid, 'SIGKILL');
-  const errors = await Promise.all(Array.from({ length: 100 }, () => rejection(connection.request('ping'))));
-  assert.ok(errors.every((error) => error.message.includes('was ended by SIGKILL')), `${errors[0]}`);
-});
-
-test('death in a call: everyone who waits learns the exit code and the last words', async () => {
-  const { connection } = await open(habit(), patient);
-  const waiting = [connection.callTool('sleep', { ms: 1e8 }), connection.callTool('sleep', { ms: 1e8 }), connection.callTool('exit', { code: 7 })];
-  for (const error of await Promise.all(waiting.map(rejection))) {
-    assert.equal(error.kind, 'closed');
-    assert.match(error.message, /MCP server "demo" \(.*\) exited with code 7\. Its last words:\n {2}I was told to leave\./);
-  }
-  assert.match((await rejection(connection.callTool('echo'))).message, /exited with code 7/, 'and so does who comes later');
-});
-
-test('the answers that a server gave before it died still count', async () => {
-  const { connection } = await connect({
-    command: process.execPath,
-    args: ['-e', `process.stdin.once('data', () => process.stdout.write('{"jsonrpc":"2.0","id":1,"result":{"n":1}}\\n', () => process.exit(1)))`],
-  });
-  assert.deepEqual(await connection.request('ping'), { n: 1 });
-});
-
-test('a server that writes its usage to stdout and leaves is a failure, though its code is 0', async () => {
-  const { connection, warnings } = await connect(habit('usage-on-stdout'), patient);
-  assert.match((await rejection(connection.initialize())).message, /exited with code 0/);
-  assert.match(warnings.join(), /Usage: habits/);
-});
-
-test('death right after the handshake', async () => {
-  const { connection } = await connect(habit('dies-after-handshake'), patient);
-  const error = await rejection(connection.initialize().then(() => connection.listTools()));
-  assert.match(error.message, /exited with code 4/);
-});
-
-test('fault 4: a server that closes its stdout can never answer: its calls fail, and it is ended', async () => {
-  const { connection } = await open(habit('closes-stdout'), patient);
-  const pid = await pidOf(connection);
-  assert.match((await rejection(connection.callTool('echo'))).message, /closed its pipes but did not exit/);
-  await until(() => !isRunning(pid));
-});
-
-test('a server that closes its stdin can never hear us: calls fail, and it is ended', async () => {
-  const { connection } = await open(habit('closes-stdin'), patient);
-  const pid = await pidOf(connection);
-  assert.equal((await connection.callTool('echo')).text, 'deaf now');
-  const sending = setInterval(() => connection.notify('notifications/hello').catch(() => {}), 10); // finds out by EPIPE
-  later(() => clearInterval(sending));
-  assert.match((await rejection(connection.callTool('log'))).message, /closed its pipes but did not exit/);
-  await until(() => !isRunning(pid));
-});
-
-test('a grandchild that holds the pipes open does not hide the death, and dies too', async () => {
-  const file = join(folder(), 'pids');
-  const { connection } = await open(habit('leaves-a-child', file), patient);
-  assert.match((await rejection(connection.callTool('echo'))).message, /exited with code 5/);
-  await allGone(file);
-});
-
-test('B12: a flood on stderr blocks nobody; only its last lines are kept', async () => {
-  const { connection } = await open(habit('floods-stderr', '64'), patient);
-  const error = await rejection(connection.callTool('exit', { code: 1 }));
-  assert.match(error.message, /last line of the flood\n {2}I was told to leave\.$/);
-  assert.ok(error.message.length < 8192);
-});
-
-test('a dying server that asks for a variable we hold back gets us to say so, by name only', async () => {
-  process.env.SHELF_TOKEN = 'a-secret-value';
-  later(() => delete process.env.SHELF_TOKEN);
-  const { connection } = await connect(habit('dies-at-once', 'SHELF_TOKEN'), patient);
-  const { message } = await rejection(connection.initialize());
-  assert.match(message, /SHELF_TOKEN was not passed on\. To do so: "env": \{"SHELF_TOKEN": "\$\{SHELF_TOKEN\}"\}/);
-  assert.ok(!message.includes('a-secret-value'));
-});
-
-test('the end is told once', async () => {
-  const ends: string[] = [];
-  const { connection } = await open(habit(), { ...patient, onClosed: (why) => ends.push(why.message) });
-  await rejection(connection.callTool('exit', { code: 1 }));
-  await connection.close();
-  await connection.close();
-  assert.equal(ends.length, 1);
-  assert.match(ends[0]!, /exited with code 1/);
+test('a file that is not executable, and a folder that is not there, are named; a line for a shell is no command', async () => {
+  const file = join(folder(), 'not-executable');
+  writeFileSync(file, 'echo');
+  chmodSync(file, 0o644);
+  assert.match((await rejection(start({ command: file }))).message, /not-executable.*is not executable, or not open to us/);
+  assert.match((await rejection(start({ ...habit(), cwd: '/no/such/folder' }))).message, /"cwd" \/no\/such\/folder/);
+  const script = join(folder(), 'script');
+  writeFileSync(script, '#!/no/such/interpreter\n', { mode: 0o755 });
+  assert.match((await rejection(start({ command: script }))).message, /the interpreter that its first line names is missing/);
+  assert.equal((await rejection(start({ command: 'echo hi; touch x' }))).kind, 'start');
 });
 
 test('what spawn refuses by throwing is named too', async () => {
@@ -143,13 +56,149 @@ test('without free file descriptors a server cannot start, and that is all', { s
   assert.match(failed[0], /^start: MCP server "s\d+" \(.*\) could not be started: spawn .* EMFILE/);
 });
 
+test('fault 2: a server that exits at once never takes us with it, thirty times', async () => {
+  const errors = await Promise.all(
+    Array.from({ length: 30 }, async () => {
+      const { connection } = await connect({ command: process.execPath, args: ['-e', ''] }, patient);
+      const calls = Array.from({ length: 20 }, () => rejection(connection.request('ping')));
+      return (await Promise.all(calls))[0];
+    }),
+  );
+  assert.ok(errors.every((error) => error.kind === 'closed' && /exited with code 0/.test(error.message)), `${errors[0]}`);
+});
+
+test('fault 17: stderr is no message; its last lines explain the end', async () => {
+  const { messages, ends } = await start(habit('dies-at-once'));
+  await until(() => ends.length > 0);
+  assert.deepEqual(messages, []);
+  assert.match(ends[0]!.message, /"demo".*exited with code 3.*\n {2}cannot find my configuration/);
+});
+
 test('a stack does not hide why a server died, nor which variable it missed', async () => {
   process.env.SHELF_SECRET = 'x';
   later(() => delete process.env.SHELF_SECRET);
   const server = "throw new Error('no key: set SHELF_SECRET')";
   const { connection } = await connect({ command: process.execPath, args: ['-e', server] });
-  const { message } = await rejection(connection.initialize());
+  const { message } = await rejection(connection.request('initialize'));
   assert.match(message, /exited with code 1\. Its last words:\n[^]*Error: no key: set SHELF_SECRET/);
   assert.match(message, /SHELF_SECRET was not passed on/);
   assert.doesNotMatch(message, /\n\s+at |Node\.js v/);
+});
+
+test('a dying server that asks for a variable we hold back gets us to say so, by name only', async () => {
+  process.env.SHELF_TOKEN = 'a-secret-value';
+  later(() => delete process.env.SHELF_TOKEN);
+  const { connection } = await connect(habit('dies-at-once', 'SHELF_TOKEN'), patient);
+  const { message } = await rejection(connection.request('initialize'));
+  assert.match(message, /SHELF_TOKEN was not passed on\. To do so: "env": \{"SHELF_TOKEN": "\$\{SHELF_TOKEN\}"\}/);
+  assert.ok(!message.includes('a-secret-value'));
+});
+
+test('writing to a server that has died under us is an error of that call, no crash', async () => {
+  const { connection } = await connect(habit(), patient);
+  const pid = await pidOf(connection);
+  process.kill(pid, 'SIGKILL');
+  const errors = await Promise.all(Array.from({ length: 100 }, () => rejection(connection.request('ping'))));
+  assert.ok(errors.every((error) => error.message.includes('was ended by SIGKILL')), `${errors[0]}`);
+});
+
+test('death in a call: everyone who waits learns the exit code and the last words', async () => {
+  const { connection } = await connect(habit(), patient);
+  const waiting = [call(connection, 'sleep', { ms: 1e8 }), call(connection, 'sleep', { ms: 1e8 }), call(connection, 'exit', { code: 7 })];
+  for (const error of await Promise.all(waiting.map(rejection))) {
+    assert.equal(error.kind, 'closed');
+    assert.match(error.message, /MCP server "demo" \(.*\) exited with code 7\. Its last words:\n {2}I was told to leave\./);
+  }
+  assert.match((await rejection(call(connection, 'echo'))).message, /exited with code 7/, 'and so does who comes later');
+});
+
+test('the answers that a server gave before it died still count', async () => {
+  const { connection } = await connect({
+    command: process.execPath,
+    args: ['-e', `process.stdin.once('data', () => process.stdout.write('{"jsonrpc":"2.0","id":1,"result":{"n":1}}\\n', () => process.exit(1)))`],
+  });
+  assert.deepEqual(await connection.request('ping'), { n: 1 });
+});
+
+test('a server that writes its usage to stdout and leaves is a failure, though its code is 0', async () => {
+  const { connection, warnings } = await connect(habit('usage-on-stdout'), patient);
+  assert.match((await rejection(connection.request('initialize'))).message, /exited with code 0/);
+  assert.match(warnings.join(), /Usage: habits/);
+});
+
+test('fault 4: a server that closes its stdout can never answer: its calls fail, and it is ended', async () => {
+  const { connection } = await connect(habit('closes-stdout'), patient);
+  const pid = await pidOf(connection);
+  assert.match((await rejection(call(connection, 'echo'))).message, /closed its pipes but did not exit/);
+  await until(() => !isRunning(pid));
+});
+
+test('a grandchild that holds the pipes open does not hide the death', async () => {
+  const server = `
+    require('child_process').spawn(process.execPath, ['-e', 'setTimeout(() => {}, 20_000)'], { stdio: 'inherit' });
+    process.stdin.once('data', () => process.exit(5));`;
+  const { connection } = await connect({ command: process.execPath, args: ['-e', server] }, patient);
+  assert.match((await rejection(connection.request('ping'))).message, /exited with code 5/);
+});
+
+test('B12: a flood on stderr blocks nobody; only its last lines are kept', async () => {
+  const { connection } = await connect(habit('floods-stderr', '64'), patient);
+  const error = await rejection(call(connection, 'exit', { code: 1 }));
+  assert.match(error.message, /last line of the flood\n {2}I was told to leave\.$/);
+  assert.ok(error.message.length < 8192);
+});
+
+test('the end is told once', async () => {
+  const ends: string[] = [];
+  const { connection } = await connect(habit(), { ...patient, onClosed: (why) => ends.push(why.message) });
+  await rejection(call(connection, 'exit', { code: 1 }));
+  await pause(500); // exit, the ends of the pipes and close are all signs of it
+  assert.equal(ends.length, 1);
+  assert.match(ends[0]!, /exited with code 1/);
+});
+
+// A server that breaks a limit is as good as dead.
+
+test('fault 9, B1: a line without end is refused, and the memory it took is bounded', async () => {
+  const { ended } = run('endless-line.ts');
+  const { code, output } = await ended;
+  assert.equal(code, 0, output);
+  const { error, grownMiB } = JSON.parse(output);
+  assert.match(error, /limit: MCP server "demo" \(.*\) sent a line of more than 10485760 bytes/);
+  assert.ok(grownMiB < 64, `it grew by ${grownMiB} MiB`);
+});
+
+test('a line as long as the limit passes, a longer one does not', async () => {
+  const { connection } = await connect(habit(), { maxLineBytes: 300_000 });
+  assert.equal((await call(connection, 'big', { bytes: 200_000 })).length, 200_000);
+  assert.equal((await rejection(call(connection, 'big', { bytes: 600_000 }))).kind, 'limit');
+  const strict = await connect(habit(), { maxLineBytes: 1000 });
+  assert.equal((await rejection(call(strict.connection, 'big', { bytes: 2000 }))).kind, 'limit');
+});
+
+test('B5: a message nested 100,000 levels deep is refused; brackets inside strings do not count', async () => {
+  const { connection } = await connect(habit());
+  const brackets = '[{\\"'.repeat(10_000);
+  assert.deepEqual(JSON.parse(await call(connection, 'echo', { brackets })), { brackets });
+  const fine = await connection.request('tools/call', { name: 'deep', arguments: { levels: 400 } });
+  assert.ok(Array.isArray(fine.content));
+  const error = await rejection(call(connection, 'deep', { levels: 100_000 }));
+  assert.match(`${error.kind}: ${error.message}`, /limit: .*more than 500 levels/);
+});
+
+test('B5: 64 MiB of opening brackets are refused before they are parsed', async () => {
+  const { connection } = await connect({
+    command: process.execPath,
+    args: ['-e', `process.stdin.once('data', () => { process.stdout.write('['.repeat(60 * 2 ** 20)); process.stdout.write('\\n') })`],
+  });
+  const error = await rejection(call(connection, 'echo'));
+  assert.match(`${error.kind}: ${error.message}`, /limit: .*more than 500 levels/);
+});
+
+test('a line of coloured noise with a thousand open brackets is noise, not too deep', async () => {
+  const { connection, warnings } = await connect(habit());
+  const spinner = '\u001b[2K\u001b[1G\u001b[36m|\u001b[0m'.repeat(300);
+  const lines = [spinner, '{"jsonrpc":"2.0","id":$ID,"result":{"ok":true}}'];
+  assert.deepEqual(await connection.request('tools/call', { name: 'raw', arguments: { lines } }), { ok: true });
+  assert.match(warnings.join(), /other things than messages/);
 });

@@ -3,21 +3,21 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import type { Json } from '../mcp.ts';
-import { cleanUp, connect, habit, later, open, pause, rejection, run, until } from './helpers.ts';
+import { call, cleanUp, connect, habit, later, pause, rejection, run, until } from './helpers.ts';
 import { McpConnection } from './subject.ts';
 
 afterEach(cleanUp);
 
 test('fault 4, B8: a call that gets no answer ends by its limit and is cancelled on the wire; its late answer is ignored', async () => {
-  const { connection, wire, warnings } = await open(habit());
-  const error = await rejection(connection.callTool('sleep', { ms: 400 }, { timeoutMs: 100 }));
+  const { connection, wire, warnings } = await connect(habit());
+  const error = await rejection(call(connection, 'sleep', { ms: 400 }, { timeoutMs: 100 }));
   assert.equal(error.kind, 'timeout');
   assert.match(error.message, /"demo" did not answer tools\/call within \d+\.\d s/);
-  await until(() => wire.some(([direction, message]) => direction === 'in' && message.id === 2));
+  await until(() => wire.some(([direction, message]) => direction === 'in' && message.id === 1));
   assert.deepEqual(warnings, []); // we asked for it once, so it is no mistake
-  const received = JSON.parse((await connection.callTool('log')).text);
+  const received = JSON.parse(await call(connection, 'log'));
   assert.deepEqual(received.find((message: Json) => message.method === 'notifications/cancelled').params, {
-    requestId: 2,
+    requestId: 1,
     reason: 'timeout',
   });
 });
@@ -26,13 +26,6 @@ test('fault 4: an answer under the string "1" or in a shape nobody can match lea
   const { connection } = await connect(habit(), { callTimeoutMs: 100 });
   for (const line of ['{"jsonrpc":"2.0","id":"$ID","result":{}}', '{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}'])
     assert.equal((await rejection(connection.request('tools/call', { name: 'raw', arguments: { lines: [line] } }))).kind, 'timeout');
-});
-
-test('the handshake has its own limit, and `initialize` is never cancelled', async () => {
-  const { connection, wire } = await connect(habit('mute'), { handshakeTimeoutMs: 100 });
-  const error = await rejection(connection.initialize());
-  assert.match(error.message, /did not answer initialize within \d+\.\d s/);
-  assert.deepEqual(wire.map(([, message]) => message.method), ['initialize']);
 });
 
 test('a time-out quotes what the server last wrote to stderr', async () => {
@@ -45,68 +38,31 @@ test('a time-out quotes what the server last wrote to stderr', async () => {
 });
 
 test('an AbortSignal ends the call, and the server is told', async () => {
-  const { connection } = await open(habit());
+  const { connection } = await connect(habit());
   const controller = new AbortController();
-  const call = rejection(connection.callTool('sleep', { ms: 1e8 }, { signal: controller.signal }));
+  const sleep = rejection(call(connection, 'sleep', { ms: 1e8 }, { signal: controller.signal }));
   await connection.request('ping');
   controller.abort();
-  assert.equal((await call).kind, 'aborted');
-  const received = JSON.parse((await connection.callTool('log')).text);
-  assert.deepEqual(received.find((message: Json) => message.method === 'notifications/cancelled').params.requestId, 2);
+  assert.equal((await sleep).kind, 'aborted');
+  const received = JSON.parse(await call(connection, 'log'));
+  assert.deepEqual(received.find((message: Json) => message.method === 'notifications/cancelled').params.requestId, 1);
 });
 
 test('a call whose signal was aborted before is never sent; a signal that fires afterwards changes nothing', async () => {
-  const { connection, wire } = await open(habit());
+  const { connection, wire } = await connect(habit());
   const before = wire.length;
-  assert.equal((await rejection(connection.callTool('echo', {}, { signal: AbortSignal.abort() }))).kind, 'aborted');
+  assert.equal((await rejection(call(connection, 'echo', {}, { signal: AbortSignal.abort() }))).kind, 'aborted');
   assert.equal(wire.length, before);
   const controller = new AbortController();
-  await connection.callTool('echo', {}, { signal: controller.signal });
+  await call(connection, 'echo', {}, { signal: controller.signal });
   controller.abort();
   await connection.request('ping');
   assert.ok(!wire.some(([, message]) => message.method === 'notifications/cancelled'));
 });
 
-test('progress reaches the caller and starts the wait anew', async () => {
-  const { connection, wire } = await open(habit());
-  const seen: unknown[] = [];
-  // Twelve steps of 100 ms are more than the limit of 600 ms, but no silence is.
-  const options = { timeoutMs: 600, onProgress: (progress: Json) => seen.push(progress.progress) };
-  const result = await connection.callTool('work', { everyMs: 100, times: 12 }, options);
-  assert.equal(result.text, 'worked');
-  assert.deepEqual(seen, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
-  const sent = wire.find(([direction, message]) => direction === 'out' && message.method === 'tools/call')![1];
-  assert.equal(sent.params._meta.progressToken, sent.id);
-});
-
-test('fault 4, B8: progress without end does not keep a call for ever', async () => {
-  const { connection } = await open(habit(), { maxCallMs: 700 });
-  let steps = 0;
-  const options = { timeoutMs: 300, onProgress: () => steps++ };
-  const error = await rejection(connection.callTool('work', { everyMs: 20, times: 1e6 }, options));
-  assert.equal(error.kind, 'timeout');
-  assert.ok(steps > 1, 'there was progress');
-});
-
-test('progress that nobody asked for, or for somebody else, does nothing', async () => {
-  const { connection } = await open(habit());
-  for (const progressToken of [1, 2, '2', null, '__proto__', undefined])
-    await connection.callTool('tell', { method: 'notifications/progress', params: { progressToken, progress: 1 } });
-  assert.equal((await connection.callTool('echo')).text, '{}');
-});
-
-test('an onProgress that throws does not harm the call', async () => {
-  const { connection, warnings } = await open(habit());
-  const onProgress = () => {
-    throw new Error('my mistake');
-  };
-  assert.equal((await connection.callTool('work', { everyMs: 1, times: 3 }, { onProgress })).text, 'worked');
-  assert.match(warnings.join(), /our handler failed: my mistake/);
-});
-
 test('a limit longer than setTimeout can hold does not fire at once', async () => {
-  const { connection } = await open(habit());
-  for (const timeoutMs of [Infinity, 1e12]) assert.equal((await connection.callTool('sleep', { ms: 50 }, { timeoutMs })).text, 'slept 50');
+  const { connection } = await connect(habit());
+  for (const timeoutMs of [Infinity, 1e12]) assert.equal(await call(connection, 'sleep', { ms: 50 }, { timeoutMs }), 'slept 50');
 });
 
 test('MCP_TIMEOUT and MCP_TOOL_TIMEOUT set the limits; an option beats them, and nonsense counts for nothing', () => {
@@ -166,21 +122,14 @@ test('every request settles exactly once, whatever the server does', async () =>
   assert.deepEqual(settled, new Array(500).fill(1));
 });
 
-test('an async onProgress that fails does not harm the call either', async () => {
-  const { connection, warnings } = await open(habit());
-  const onProgress = (() => Promise.reject(new Error('my mistake'))) as () => void;
-  assert.equal((await connection.callTool('work', { everyMs: 1, times: 3 }, { onProgress })).text, 'worked');
-  await until(() => /our handler failed: my mistake/.test(warnings.join()));
-});
-
 test('one signal may end any number of calls', async () => {
   const told: string[] = [];
   const hear = (warning: Error) => told.push(warning.message);
   process.on('warning', hear);
   later(() => process.off('warning', hear));
-  const { connection } = await open(habit());
+  const { connection } = await connect(habit());
   const controller = new AbortController();
-  const calls = Array.from({ length: 50 }, () => rejection(connection.callTool('sleep', { ms: 1e8 }, { signal: controller.signal })));
+  const calls = Array.from({ length: 50 }, () => rejection(call(connection, 'sleep', { ms: 1e8 }, { signal: controller.signal })));
   controller.abort();
   assert.ok((await Promise.all(calls)).every(({ kind }) => kind === 'aborted'));
   await pause(20);
@@ -188,11 +137,21 @@ test('one signal may end any number of calls', async () => {
 });
 
 test('many limits at once: each call ends by its own, the earliest first, and those without one stay', async () => {
-  const { connection } = await open(habit());
+  const { connection } = await connect(habit());
   const ended: number[] = [];
   const limits = [1200, 300, 750];
-  const stays = connection.callTool('sleep', { ms: 1500 }, { timeoutMs: Infinity });
-  await Promise.all(limits.map((timeoutMs) => rejection(connection.callTool('sleep', { ms: 1e8 }, { timeoutMs })).then(() => ended.push(timeoutMs))));
+  const stays = call(connection, 'sleep', { ms: 1500 }, { timeoutMs: Infinity });
+  await Promise.all(limits.map((timeoutMs) => rejection(call(connection, 'sleep', { ms: 1e8 }, { timeoutMs })).then(() => ended.push(timeoutMs))));
   assert.deepEqual(ended, [300, 750, 1200]);
-  assert.equal((await stays).text, 'slept 1500');
+  assert.equal(await stays, 'slept 1500');
+});
+
+test('a call without a limit does not switch off the limits of the others', async () => {
+  const { connection } = await connect(habit());
+  const limited = rejection(call(connection, 'sleep', { ms: 1e8 }, { timeoutMs: 300 }));
+  const endless = call(connection, 'sleep', { ms: 1000 }, { timeoutMs: Infinity });
+  assert.equal((await limited).kind, 'timeout');
+  const again = rejection(call(connection, 'sleep', { ms: 1e8 }, { timeoutMs: 200 })); // and after it has rung
+  assert.equal((await again).kind, 'timeout');
+  assert.equal(await endless, 'slept 1000');
 });

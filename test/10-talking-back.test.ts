@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import type { Json } from '../mcp.ts';
-import { cleanUp, connect, habit, open, until } from './helpers.ts';
+import { cleanUp, connect, habit, open, rejection, until } from './helpers.ts';
 import { RpcError } from './subject.ts';
 
 afterEach(cleanUp);
@@ -18,6 +18,44 @@ test('fault 5: fifteen questions about roots that we never offered: −32601 eac
   assert.ok((await connection.listTools()).length > 0);
   const refusals = wire.filter(([direction, message]) => direction === 'out' && message.error?.code === -32601);
   assert.deepEqual(refusals.map(([, message]) => message.id), Array.from({ length: 15 }, (_, n) => n + 1));
+});
+
+test('fault 6: a request of the server is no answer of ours, though it has the same id, and is refused', async () => {
+  const { connection, wire } = await connect(habit());
+  const lines = ['{"jsonrpc":"2.0","id":$ID,"method":"roots/list"}', '{"jsonrpc":"2.0","id":$ID,"result":{"real":true}}'];
+  const result = await connection.request('tools/call', { name: 'raw', arguments: { lines } });
+  assert.deepEqual(result, { real: true });
+  await until(() => wire.filter(([direction, message]) => direction === 'out' && message.error).length === 1);
+});
+
+test('a notification whose id is null is still a notification', async () => {
+  const seen: unknown[] = [];
+  const { connection, wire } = await connect(habit(), { handlers: { 'notifications/x': (params) => seen.push(params) } });
+  const lines = ['{"jsonrpc":"2.0","id":null,"method":"notifications/x","params":{"n":1}}', '{"jsonrpc":"2.0","id":$ID,"result":{}}'];
+  await connection.request('tools/call', { name: 'raw', arguments: { lines } });
+  assert.deepEqual(seen, [{ n: 1 }]);
+  assert.equal(wire.filter(([direction]) => direction === 'out').length, 1);
+});
+
+test('`cat` as a server: our own messages come back under our own ids, and the handshake fails', async () => {
+  const { connection } = await connect(habit('bounces'));
+  assert.ok((await rejection(connection.initialize())) instanceof RpcError);
+});
+
+test('B4: a batch that comes in one breath with the answer to `initialize` is read', async () => {
+  const server = `
+    const say = (message) => process.stdout.write(JSON.stringify(message) + '\\n');
+    process.stdin.setEncoding('utf8').on('data', (text) => {
+      for (const { id, method, result } of text.trim().split('\\n').map((line) => JSON.parse(line))) {
+        if (method === 'initialize') process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result: { protocolVersion: '2025-03-26' } })
+          + '\\n' + JSON.stringify([{ jsonrpc: '2.0', id: 'p', method: 'ping' }]) + '\\n');
+        if (id === 'p') say({ jsonrpc: '2.0', method: 'notifications/ponged' });
+      }
+    });`;
+  let ponged = 0;
+  const { connection } = await connect({ command: process.execPath, args: ['-e', server] }, { handlers: { 'notifications/ponged': () => void ponged++ } });
+  await connection.initialize();
+  await until(() => ponged === 1);
 });
 
 test('B6: every uninvited request is refused once', async () => {
@@ -54,7 +92,7 @@ test('B6: requests of a server that never reads are dropped past a cap, and our 
         process.stdout.write('{"jsonrpc":"2.0","id":1,"result":{}}\\n');
       };
       more();
-      setInterval(() => {}, 1e9);
+      setTimeout(() => {}, 20_000);
     });`;
   const { connection, wire, warnings } = await connect({ command: process.execPath, args: ['-e', server] });
   await connection.request('begin');
@@ -114,4 +152,61 @@ test('three thousand notifications in one breath all arrive', async () => {
   const lines = [Array.from({ length: 3000 }, () => '{"jsonrpc":"2.0","method":"notifications/x"}').join('\n'), '{"jsonrpc":"2.0","id":$ID,"result":{}}'];
   await connection.request('tools/call', { name: 'raw', arguments: { lines } });
   assert.equal(heard, 3000);
+});
+
+test('a server that asks much and never reads does not keep the handshake waiting', async () => {
+  const server = `
+    process.stdin.once('data', () => {
+      process.stdin.pause();
+      const question = JSON.stringify({ jsonrpc: '2.0', id: 'q', method: 'x'.repeat(1000) }) + '\\n';
+      for (let i = 0; i < 900; i++) process.stdout.write(question);
+      process.stdout.write('{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}\\n');
+      setTimeout(() => {}, 20_000);
+    });`;
+  const { connection } = await connect({ command: process.execPath, args: ['-e', server] });
+  assert.equal((await connection.initialize()).protocolVersion, '2025-11-25');
+});
+
+test('progress reaches the caller and starts the wait anew', async () => {
+  const { connection, wire } = await open(habit());
+  const seen: unknown[] = [];
+  // Twelve steps of 100 ms are more than the limit of 600 ms, but no silence is.
+  const options = { timeoutMs: 600, onProgress: (progress: Json) => seen.push(progress.progress) };
+  const result = await connection.callTool('work', { everyMs: 100, times: 12 }, options);
+  assert.equal(result.text, 'worked');
+  assert.deepEqual(seen, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+  const sent = wire.find(([direction, message]) => direction === 'out' && message.method === 'tools/call')![1];
+  assert.equal(sent.params._meta.progressToken, sent.id);
+});
+
+test('fault 4, B8: progress without end does not keep a call for ever', async () => {
+  const { connection } = await open(habit(), { maxCallMs: 700 });
+  let steps = 0;
+  const options = { timeoutMs: 300, onProgress: () => steps++ };
+  const error = await rejection(connection.callTool('work', { everyMs: 20, times: 1e6 }, options));
+  assert.equal(error.kind, 'timeout');
+  assert.ok(steps > 1, 'there was progress');
+});
+
+test('progress that nobody asked for, or for somebody else, does nothing', async () => {
+  const { connection } = await open(habit());
+  for (const progressToken of [1, 2, '2', null, '__proto__', undefined])
+    await connection.callTool('tell', { method: 'notifications/progress', params: { progressToken, progress: 1 } });
+  assert.equal((await connection.callTool('echo')).text, '{}');
+});
+
+test('an onProgress that throws does not harm the call', async () => {
+  const { connection, warnings } = await open(habit());
+  const onProgress = () => {
+    throw new Error('my mistake');
+  };
+  assert.equal((await connection.callTool('work', { everyMs: 1, times: 3 }, { onProgress })).text, 'worked');
+  assert.match(warnings.join(), /our handler failed: my mistake/);
+});
+
+test('an async onProgress that fails does not harm the call either', async () => {
+  const { connection, warnings } = await open(habit());
+  const onProgress = (() => Promise.reject(new Error('my mistake'))) as () => void;
+  assert.equal((await connection.callTool('work', { everyMs: 1, times: 3 }, { onProgress })).text, 'worked');
+  await until(() => /our handler failed: my mistake/.test(warnings.join()));
 });

@@ -4,9 +4,13 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { allGone, cleanUp, folder, habit, isRunning, open, pidOf, pidsIn, run, until } from './helpers.ts';
+import { allGone, cleanUp, connect, folder, habit, isRunning, later, open, pidOf, pidsIn, rejection, run, until } from './helpers.ts';
+import { McpConnection } from './subject.ts';
 
 afterEach(cleanUp);
+
+// A long limit everywhere: whatever ends these calls, it is not a time-out.
+const patient = { handshakeTimeoutMs: 1e8, callTimeoutMs: 1e8 };
 
 test('a polite server leaves when its stdin ends, and close() waits for that', async () => {
   const file = join(folder(), 'left');
@@ -41,6 +45,76 @@ test('what was sent just before the goodbye arrives', async () => {
   void connection.notify('notifications/last-words');
   await connection.close();
   assert.equal(readFileSync(file, 'utf8'), '{"jsonrpc":"2.0","method":"notifications/last-words"}\n');
+});
+
+test('fault 15: closing twice, closing before connecting, calling before and after: each has a clear answer', async () => {
+  const { connection } = await open(habit());
+  await Promise.all([connection.close(), connection.close()]);
+  await connection.close();
+  assert.match((await rejection(connection.callTool('echo'))).message, /"demo" was closed by us/);
+  assert.match((await rejection(connection.listTools())).message, /was closed by us/);
+  assert.match((await rejection(connection.notify('x'))).message, /was closed by us/);
+
+  const unused = new McpConnection('unused', habit());
+  assert.match((await rejection(unused.request('ping'))).message, /"unused" is not connected; call connect\(\) first/);
+  await unused.close();
+  assert.match((await rejection(unused.connect())).message, /was closed by us/);
+});
+
+test('fault 14: a call that is pending when we close fails at once, it does not hang', async () => {
+  const { connection } = await open(habit('stubborn'), { callTimeoutMs: 1e8 });
+  const call = rejection(connection.callTool('sleep', { ms: 1e8 }));
+  const closed = connection.close();
+  let isClosed = false;
+  void closed.then(() => (isClosed = true));
+  assert.match((await call).message, /was closed by us/);
+  assert.equal(isClosed, false, 'the caller does not wait for the goodbye');
+  await closed;
+});
+
+test('closing while the handshake is under way ends it', async () => {
+  const { connection } = await connect(habit('mute'), { handshakeTimeoutMs: 1e8 });
+  const handshake = rejection(connection.initialize());
+  await connection.close();
+  assert.match((await handshake).message, /was closed by us/);
+});
+
+test('the end is told once, however often we close afterwards', async () => {
+  const ends: string[] = [];
+  const { connection } = await open(habit(), { ...patient, onClosed: (why) => ends.push(why.message) });
+  await rejection(connection.callTool('exit', { code: 1 }));
+  await connection.close();
+  await connection.close();
+  assert.equal(ends.length, 1);
+  assert.match(ends[0]!, /exited with code 1/);
+});
+
+test('B10: the refused server is gone, though it ignores the end of its stdin', async () => {
+  const file = join(folder(), 'pid');
+  const server = `
+    require('fs').writeFileSync(process.argv[1], String(process.pid));
+    setInterval(() => {}, 1e9);
+    process.stdin.once('data', () => console.log('{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"1999-01-01"}}'));`;
+  const { connection } = await connect({ command: process.execPath, args: ['-e', server, file] });
+  await rejection(connection.initialize());
+  await allGone(file);
+});
+
+test('a server that closes its stdin can never hear us: calls fail, and it is ended', async () => {
+  const { connection } = await open(habit('closes-stdin'), patient);
+  const pid = await pidOf(connection);
+  assert.equal((await connection.callTool('echo')).text, 'deaf now');
+  const sending = setInterval(() => connection.notify('notifications/hello').catch(() => {}), 10); // finds out by EPIPE
+  later(() => clearInterval(sending));
+  assert.match((await rejection(connection.callTool('log'))).message, /closed its pipes but did not exit/);
+  await until(() => !isRunning(pid));
+});
+
+test('a grandchild that holds the pipes open does not hide the death, and dies too', async () => {
+  const file = join(folder(), 'pids');
+  const { connection } = await open(habit('leaves-a-child', file), patient);
+  assert.match((await rejection(connection.callTool('echo'))).message, /exited with code 5/);
+  await allGone(file);
 });
 
 for (const ending of ['normal-exit', 'exception', 'rejection', 'while-connecting'])

@@ -5,8 +5,9 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { cleanUp, folder } from './helpers.ts';
-import { fillIn, loadEntries } from './subject.ts';
+import type { Json } from '../mcp.ts';
+import { cleanUp, folder, rejection } from './helpers.ts';
+import { McpConnection, McpError, StdioTransport, fillIn, loadEntries } from './subject.ts';
 
 afterEach(cleanUp);
 
@@ -169,5 +170,38 @@ test('A12: a file made to be hard to read takes no time', () => {
     const { load } = files({ mcp: text, user: server('fine') });
     const { entries, problems } = load();
     assert.deepEqual([[...entries.keys()], problems.length], [['fine'], 1], text.slice(0, 20));
+  }
+});
+
+test('fault 22, A13: wrong types in a configuration are named, and nothing starts', () => {
+  const wrong: [Json, RegExp][] = [
+    [{}, /"command"/],
+    [{ command: '' }, /"command"/],
+    [{ command: ['node', 'x'] }, /"command"/],
+    [{ command: 'no\0de' }, /"command"/],
+    [{ command: 'node', args: {} }, /"args"/],
+    [{ command: 'node', args: '--version' }, /"args"/],
+    [{ command: 'node', args: [1] }, /"args"/],
+    [{ command: 'node', args: ['a\0b'] }, /"args"/],
+    [{ command: 'node', env: { PORT: 8080 } }, /"env"/],
+    [{ command: 'node', env: null }, /"env"/],
+    [{ command: 'node', env: ['A=1'] }, /"env"/],
+    [{ command: 'node', env: { 'A\0B': '1' } }, /"env"/],
+    [{ command: 'node', cwd: 7 }, /"cwd"/],
+    [{ url: 'https://example.org' }, /"type"/],
+  ];
+  for (const [config, named] of wrong) {
+    assert.throws(
+      () => new StdioTransport('demo', config, 2 ** 20),
+      (error: any) => error instanceof McpError && error.kind === 'config' && named.test(error.message),
+      `${JSON.stringify(config)} should be refused by naming ${named}`,
+    );
+  }
+});
+
+test('a type for which there is no transport is named, with those there are', async () => {
+  for (const type of ['http', '__proto__', 'constructor']) {
+    const error = await rejection(new McpConnection('demo', { type, url: 'http://127.0.0.1' }).connect());
+    assert.match(error.message, new RegExp(`"demo" is of type "${type}", but we have transports only for stdio`));
   }
 });

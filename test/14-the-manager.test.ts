@@ -7,10 +7,12 @@ import { afterEach, test } from 'node:test';
 import type { ServerEntry } from '../mcp.ts';
 import { allGone, cleanUp, folder, goodServer, habit, isRunning, pause, pidsIn, rejection, until } from './helpers.ts';
 import { manage, prepare } from './manage.ts';
+import { toolLabel } from './subject.ts';
 
 afterEach(cleanUp);
 
 const good = { command: process.execPath, args: [goodServer] };
+const listing = (...names: string[]) => habit('tools', JSON.stringify(names.map((name) => ({ name }))));
 
 test('it connects, lists, routes and says goodbye', async () => {
   const { manager, home } = await manage({ calc: good });
@@ -314,4 +316,64 @@ test('`load` replaces the three files', async () => {
   const { manager } = await manage({ fromFile: habit() }, undefined, { load });
   assert.deepEqual(manager.status().map(({ name, file, state }) => [name, file, state]), [['mine', '--somewhere', 'connected']]);
   assert.deepEqual(manager.warnings, ['odd']);
+});
+
+test('fault 18: a server called my__srv, one with spaces, tools with dots and unicode: all can be called', async () => {
+  const { manager } = await manage({ my__srv: habit(), 'the other one': listing('echo.x', 'größe', 'x'.repeat(200)) });
+  const definitions = manager.getToolDefinitions();
+  for (const { name } of definitions) assert.match(name, /^[A-Za-z0-9_-]{1,64}$/);
+  const echo = definitions.find(({ server, tool }) => server === 'my__srv' && tool.name === 'echo')!;
+  assert.equal((await manager.callTool(echo.name, { a: 1 })).text, '{"a":1}');
+  for (const name of ['echo.x', 'größe', 'x'.repeat(200)]) {
+    const { name: label } = definitions.find(({ tool }) => tool.name === name)!;
+    const error = await manager.callTool(label).catch((reason) => reason);
+    assert.ok(error.message.includes(`Unknown tool: ${name}`), 'the server is called by its own name for the tool');
+  }
+});
+
+test('C3: a + b__c and a__b + c, x.y and x_y are four tools, and each call reaches its own', async () => {
+  const where = (cwd: string) => ({ ...habit(), cwd });
+  const { manager } = await manage({ 'x.y': where('/tmp'), x_y: where('/') });
+  const reached = async (server: string) => {
+    const { name } = manager.getToolDefinitions().find((each) => each.server === server && each.tool.name === 'where')!;
+    return JSON.parse((await manager.callTool(name)).text).cwd;
+  };
+  assert.deepEqual([await reached('x.y'), await reached('x_y')], ['/tmp', '/']);
+
+  const clash = await manage({ a: listing('b__c'), a__b: listing('c') });
+  const definitions = clash.manager.getToolDefinitions();
+  assert.deepEqual(definitions.map(({ server, tool }) => [server, tool.name]), [['a', 'b__c'], ['a__b', 'c']]);
+  assert.equal(new Set(definitions.map(({ name }) => name)).size, 2);
+});
+
+test('C3: a server named so as to take another\'s labels is refused by name, also while that one is not there', async () => {
+  const thief = toolLabel('my srv', 'echo').slice('mcp__'.length, -'__echo'.length); // my_srv-xxxxxx
+  for (const owner of [habit(), habit('dies-at-once')]) {
+    const { manager, state } = await manage({ 'my srv': owner, [thief]: habit() });
+    assert.equal(state(thief).state, 'failed');
+    assert.match(state(thief).reason!, /its tools would be called like those of "my srv"/);
+    assert.ok(manager.getToolDefinitions().every(({ server }) => server === 'my srv'));
+  }
+});
+
+test('two tools of one server that would share a label: the first has it, the second is named', async () => {
+  const taken = toolLabel('s', 'a b').slice('mcp__s__'.length);
+  const { manager, state } = await manage({ s: listing('a b', taken) });
+  assert.deepEqual(manager.getToolDefinitions().map(({ tool }) => tool.name), ['a b']);
+  assert.match(state('s').warnings.join(), /another is called mcp__s__a_b-/);
+});
+
+test('C4: tools called like built-in ones are still prefixed', async () => {
+  const { manager } = await manage({ s: listing('Bash', 'read', 'write') });
+  assert.deepEqual(manager.getToolDefinitions().map(({ name }) => name), ['mcp__s__Bash', 'mcp__s__read', 'mcp__s__write']);
+  assert.ok(!manager.isMcpTool('read') && manager.isMcpTool('mcp__s__read'));
+});
+
+test('a name that is in no table is an error that says so', async () => {
+  const { manager } = await manage({ s: habit() });
+  for (const name of ['mcp__s__nothing', 'mcp__t__echo', 'echo', '__proto__', 'constructor']) {
+    assert.ok(!manager.isMcpTool(name));
+    const error = await manager.callTool(name).catch((reason) => reason);
+    assert.deepEqual([error.kind, error.message], ['unknown-tool', `no MCP server has a tool called "${name}"`]);
+  }
 });

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type * as mcp from '../mcp.ts';
 import { root } from './on-demand.ts';
-import { McpConnection } from './subject.ts';
+import { McpConnection, StdioTransport } from './subject.ts';
 
 export { root };
 export const goodServer = join(root, 'fixtures', 'server.mjs');
@@ -25,6 +25,29 @@ export async function cleanUp(): Promise<void> {
   for (const clean of cleaners.splice(0).reverse()) await clean();
 }
 
+/** Starts a server with nothing but the pipe, as in chapters 1 and 2. `call` waits for the answer under its id. */
+export async function start(config: mcp.Json) {
+  const transport = new StdioTransport('demo', config, 64 * 2 ** 20);
+  const messages: any[] = [];
+  const ends: Error[] = [];
+  later(() => transport.close?.());
+  const started = transport.start({ message: (message) => messages.push(message), closed: (why) => ends.push(why) });
+  await started.catch((error) => Promise.reject(ends[0] ?? error)); // the event tells more than the rejection
+  let lastId = 0;
+  const call = async (name: string, args?: mcp.Json): Promise<any> => {
+    const id = ++lastId;
+    await transport.send(toolCall(id, name, args));
+    const answer = () => messages.find((message) => message?.id === id && message.result);
+    await until(answer);
+    return answer().result;
+  };
+  return { transport, messages, ends, call };
+}
+
+export function toolCall(id: number, name: string, args: mcp.Json = {}): mcp.Message {
+  return { jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args } };
+}
+
 export type Wire = [direction: 'out' | 'in', message: any][];
 export type Opened = { connection: mcp.McpConnection; wire: Wire; warnings: string[] };
 
@@ -37,9 +60,15 @@ export async function connect(config: mcp.Json, options: mcp.ConnectionOptions =
     onWarning: (warning) => warnings.push(warning),
     ...options,
   });
-  later(() => connection.close());
+  later(() => connection.close?.()); // the programs of the first chapters cannot say goodbye
   await connection.connect();
   return { connection, wire, warnings };
+}
+
+/** Calls a tool with `request` alone, which is all that the chapters before `callTool` have, and returns its text. */
+export async function call(connection: mcp.McpConnection, name: string, args: mcp.Json = {}, options?: mcp.CallOptions): Promise<string> {
+  const { content }: any = await connection.request('tools/call', { name, arguments: args }, options);
+  return content[0].text;
 }
 
 /** Starts a server and shakes hands. */
@@ -100,7 +129,7 @@ export async function allGone(file: string): Promise<void> {
 
 /** The process behind a connection to fixtures/habits.mjs. */
 export async function pidOf(connection: mcp.McpConnection): Promise<number> {
-  return JSON.parse((await connection.callTool('where')).text).pid;
+  return JSON.parse(await call(connection, 'where')).pid;
 }
 
 /** Runs a program of test/programs/ in a process of its own. */

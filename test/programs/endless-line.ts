@@ -11,4 +11,4 @@ const watch = setInterval(() => (highest = Math.max(highest, process.memoryUsage
 const error: any = await connection.request('tools/call', { name: 'echo' }).catch((reason) => reason);
 clearInterval(watch);
 console.log(JSON.stringify({ error: `${error.kind}: ${error.message}`, grownMiB: (highest - before) / 2 ** 20 }));
-await connection.close();
+await connection.close?.();

@@ -1,11 +1,11 @@
 // An agent that does a lot and must print nothing: thirty searches side by side, a server that fails, a listener that
 // throws, a call that is refused.
 
-import { prepareAgent } from '../agents.ts';
 import { cleanUp, habit } from '../helpers.ts';
+import { prepareTable } from '../table.ts';
 
 const searches = Array.from({ length: 30 }, () => ({ name: 'grep', args: { pattern: 'needle' } }));
-const { agent, events } = prepareAgent({
+const { agent, events } = prepareTable({
   script: [{ calls: searches }, { calls: [{ name: 'bash', args: { command: 'echo loud; echo louder >&2' } }] }, 'done'],
   files: { 'a.txt': 'needle\n' },
   servers: { broken: habit('dies-at-once'), good: habit('chatty') },
