@@ -15,12 +15,12 @@ import { nearest } from './chapters/16-hands/nearest.ts';
 import { plain, plainJson, shorten } from './chapters/17-the-gate/safe-text.ts';
 import type { Json, McpManager } from './mcp.ts';
 
+export { Scripted } from './chapters/15-the-loop/scripted.ts';
 export { hands } from './chapters/16-hands/tools.ts';
 export { Roots } from './chapters/16-hands/paths.ts';
 export { Gate } from './chapters/17-the-gate/gate.ts';
 export { Trust } from './chapters/17-the-gate/trust.ts';
 export { chooseModel, ModelError } from './chapters/18-minds/models.ts';
-export { Scripted } from './chapters/18-minds/scripted.ts';
 
 // ─── What is said ─────────────────────────────────────────────────────────────────────────────────────────────
 

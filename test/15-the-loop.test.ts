@@ -1,42 +1,26 @@
 // Chapter 15: the loop. Whatever happens, every call gets exactly one result, in its order, and the chat can go on.
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { Agent, ModelError, repair, Scripted, type Model, type ModelEvent, type Tool, type Turn } from '../agent.ts';
+import { Agent, repair, Scripted, type Model, type ModelEvent, type Turn } from '../agent.ts';
 import type { Json } from '../mcp.ts';
-import { calls, prepareAgent } from './agents.ts';
-import { allGone, cleanUp, folder, goodServer, habit, isRunning, later, pidsIn, run, until } from './helpers.ts';
+import { cleanUp, folder, habit, later, pause, rejection, run } from './helpers.ts';
+import { assertPaired, calls, prepareLoop, row, saying, shelf, yes } from './loop.ts';
+import { prepare } from './manage.ts';
+import { hear } from './model-server.ts';
 
 afterEach(cleanUp);
 
-const good = { command: process.execPath, args: [goodServer] };
-const yes = async () => ({ allowed: true as const });
-
-/** A row of the table that does what the test wants. */
-function row(name: string, run: Tool['run'], more: Partial<Tool> = {}): Tool {
-  return { definition: { name, description: '', inputSchema: { type: 'object' } }, readOnly: false, run, ...more };
-}
-const saying = (text: string) => async () => ({ blocks: [{ type: 'text' as const, text }], isError: false });
 const nothing = () => new Promise<never>(() => {});
-
-/** After each answer with calls comes one turn with a result for each, in the order of the calls. */
-function assertPaired(turns: Turn[]): void {
-  for (const [n, turn] of turns.entries()) {
-    if (turn.role === 'tools') assert.equal(turns[n - 1]?.role, 'assistant');
-    if (turn.role !== 'assistant' || turn.calls.length === 0) continue;
-    const next = turns[n + 1];
-    assert.ok(next?.role === 'tools', 'results follow');
-    assert.deepEqual(next.results.map(({ id, name }) => [id, name]), turn.calls.map(({ id, name }) => [id, name]));
-    assert.ok(next.results.every(({ blocks }) => blocks.length > 0), 'no result is empty');
-  }
-}
+/** An error as models throw it. */
+const failure = (kind: string, message: string) => Object.assign(new Error(message), { kind });
 
 // ─── Tools until text ───
 
 test('an answer without calls ends the chat: text in pieces, and then once more as a whole', async () => {
-  const { agent, events, of, recorded } = prepareAgent({ script: ['A long answer, in several pieces.'] });
+  const { agent, events, of, recorded } = prepareLoop({ script: ['A long answer, in several pieces.'] });
   assert.deepEqual(await agent.chat('hello'), { ending: 'done', text: 'A long answer, in several pieces.' });
   assert.equal(of('text').map(({ text }) => text).join(''), 'A long answer, in several pieces.');
   assert.ok(of('text').length > 1);
@@ -49,8 +33,8 @@ test('an answer without calls ends the chat: text in pieces, and then once more 
 });
 
 test('calls are run and their results go back to the model, until it answers with text alone', async () => {
-  const { agent, model, of, recorded } = prepareAgent({
-    files: { 'a.txt': 'alpha\n', 'b.txt': 'beta\n' },
+  const { agent, model, of, recorded } = prepareLoop({
+    tools: shelf({ 'a.txt': 'alpha', 'b.txt': 'beta' }),
     script: [{ text: 'Looking.', calls: [{ name: 'read', args: { path: 'a.txt' } }] }, ...calls(['read', { path: 'b.txt' }])],
   });
   assert.deepEqual(await agent.chat('read both'), { ending: 'done', text: 'done' });
@@ -64,18 +48,18 @@ test('calls are run and their results go back to the model, until it answers wit
 });
 
 test('the model gets the rows of the table, and a short system prompt with the folder at its end', async () => {
-  const { agent, model, cwd } = prepareAgent({ script: ['hi'], servers: { good } });
+  const [tools, cwd] = [shelf(), folder()];
+  const { agent, model } = prepareLoop({ script: ['hi'], tools, cwd });
   await agent.chat('hello');
-  const { system, tools } = model.requests[0]!;
-  assert.deepEqual(tools.map(({ name }) => name), ['read', 'write', 'edit', 'grep', 'glob', 'bash', 'mcp__good__add', 'mcp__good__greet']);
-  assert.ok(tools.every(({ inputSchema, description }) => inputSchema.type === 'object' && description !== ''));
+  const { system, tools: offered } = model.requests[0]!;
+  assert.deepEqual(offered, tools.map(({ definition }) => definition));
   assert.ok(system.length < 1500, `${system.length}`);
   assert.match(system.split('\n').at(-1)!, new RegExp(`^The folder is ${cwd}\\. Today is`));
 });
 
 test('usage is told and added up', async () => {
   const usage = { input: 10, output: 2, cached: 4 };
-  const { agent, of } = prepareAgent({ script: [{ text: 'a', usage }, { text: 'b', usage }] });
+  const { agent, of } = prepareLoop({ script: [{ text: 'a', usage }, { text: 'b', usage }] });
   await agent.chat('1');
   await agent.chat('2');
   assert.deepEqual(agent.usage, { input: 20, output: 4, cached: 8 });
@@ -86,9 +70,9 @@ test('usage is told and added up', async () => {
 
 test('worked, failed, thrown, denied, unknown, unreadable: each gets one result, in order, and the turn goes on', async () => {
   const all = [
-    ['fine', {}], ['tells', {}], ['throws', {}], ['throws-text', {}], ['secret', {}], ['fnie', {}], ['empty', {}],
+    ['fine', {}], ['tells', {}], ['throws', {}], ['throws-text', {}], ['secret', {}], ['nobody', {}],
   ].map(([name, args], n) => ({ id: `id${n}`, name: name as string, args: args as Json }));
-  const unreadable = { id: 'id7', name: 'fine', unreadable: 'Unexpected end of JSON input' };
+  const unreadable = { id: 'id6', name: 'fine', unreadable: 'Unexpected end of JSON input' };
   const model: Model = {
     name: 'by hand',
     async *ask({ turns }): AsyncGenerator<ModelEvent> {
@@ -96,7 +80,7 @@ test('worked, failed, thrown, denied, unknown, unreadable: each gets one result,
       yield { type: 'end', turn: { role: 'assistant', text: isFirst ? '' : 'done', calls: isFirst ? [...all, unreadable] : [] }, stop: 'tools' };
     },
   };
-  const { agent, results, outcomes, of } = prepareAgent({
+  const { agent, results, outcomes, of } = prepareLoop({
     model,
     gate: async ({ definition: { name } }) => (name === 'secret' ? { allowed: false, reason: 'Not this one.' } : { allowed: true }),
     tools: [
@@ -105,50 +89,51 @@ test('worked, failed, thrown, denied, unknown, unreadable: each gets one result,
       row('throws', () => Promise.reject(new Error('a bug'))),
       row('throws-text', () => { throw 'just words'; }),
       row('secret', saying('never seen')),
-      row('empty', async () => ({ blocks: [], isError: false })),
     ],
   });
   assert.deepEqual(await agent.chat('go'), { ending: 'done', text: 'done' });
-  assert.deepEqual(outcomes(), ['worked', 'failed', 'failed', 'failed', 'denied', 'unknown', 'worked', 'unreadable']);
+  assert.deepEqual(outcomes(), ['worked', 'failed', 'failed', 'failed', 'denied', 'unknown', 'unreadable']);
   assert.deepEqual(results().map(({ id, isError }) => [id, isError]), [
-    ['id0', false], ['id1', true], ['id2', true], ['id3', true], ['id4', true], ['id5', true], ['id6', false], ['id7', true],
+    ['id0', false], ['id1', true], ['id2', true], ['id3', true], ['id4', true], ['id5', true], ['id6', true],
   ]);
   assert.deepEqual(results().slice(0, 5).map(({ text }) => text), ['fine', 'it broke', 'a bug', 'just words', 'Not this one.']);
-  assert.match(results()[5]!.text, /no tool called "fnie"\. Did you mean fine\?/);
-  assert.equal(results()[7]!.text, 'Unexpected end of JSON input\nThey must fit {"type":"object","required":["x"]}');
+  assert.equal(results()[5]!.text, 'There is no tool called "nobody".');
+  assert.equal(results()[6]!.text, 'Unexpected end of JSON input\nThey must fit {"type":"object","required":["x"]}');
   assert.deepEqual(of('tool_start').map(({ id }) => id), of('tool_end').map(({ id }) => id));
   assertPaired(agent.turns);
 });
 
 test('a tool named like something every object has is unknown, not a crash', async () => {
   const names = ['__proto__', 'constructor', 'toString', ''];
-  const { agent, outcomes } = prepareAgent({ script: calls(...names.map((name): [string, Json] => [name, {}])) });
+  const { agent, outcomes } = prepareLoop({ tools: shelf(), script: calls(...names.map((name): [string, Json] => [name, {}])) });
   assert.equal((await agent.chat('go')).ending, 'done');
   assert.deepEqual(outcomes(), names.map(() => 'unknown'));
 });
 
 test('without a gate only what reads is allowed', async () => {
-  const { agent, outcomes, file } = prepareAgent({
-    gate: 'none', files: { 'a.txt': 'a' }, script: calls(['read', { path: 'a.txt' }], ['write', { path: 'b.txt', content: 'b' }]),
+  const texts: Record<string, string> = { 'a.txt': 'a' };
+  const { agent, outcomes } = prepareLoop({
+    tools: shelf(texts), script: calls(['read', { path: 'a.txt' }], ['write', { path: 'b.txt', content: 'b' }]),
   });
   await agent.chat('go');
   assert.deepEqual(outcomes(), ['worked', 'denied']);
-  assert.equal(file('b.txt'), undefined);
+  assert.deepEqual(texts, { 'a.txt': 'a' });
 });
 
 test('an answer that was cut off by its length runs none of its calls', async () => {
-  const { agent, outcomes, file, results } = prepareAgent({
-    mode: 'yolo',
+  const texts = {};
+  const { agent, outcomes, results } = prepareLoop({
+    tools: shelf(texts), gate: yes,
     script: [{ calls: [{ name: 'write', args: { path: 'a', content: 'half' } }, { name: 'read', args: { path: 'a' } }], stop: 'length' }, 'shorter'],
   });
   assert.equal((await agent.chat('go')).ending, 'done');
   assert.deepEqual(outcomes(), ['unreadable', 'unreadable']);
   assert.match(results()[0]!.text, /cut off/);
-  assert.equal(file('a'), undefined);
+  assert.deepEqual(texts, {});
 });
 
 test('a text that was cut off ends the chat as such, and so does a refusal', async () => {
-  const { agent, of } = prepareAgent({ script: [{ text: 'and then', stop: 'length' }, { text: 'No.', stop: 'refusal' }, { text: 'x', stop: 'strange' }] });
+  const { agent, of } = prepareLoop({ script: [{ text: 'and then', stop: 'length' }, { text: 'No.', stop: 'refusal' }, { text: 'x', stop: 'strange' }] });
   assert.deepEqual(await agent.chat('1'), { ending: 'length', text: 'and then' });
   assert.deepEqual(await agent.chat('2'), { ending: 'refusal', text: 'No.' });
   assert.deepEqual(await agent.chat('3'), { ending: 'done', text: 'x' });
@@ -156,8 +141,8 @@ test('a text that was cut off ends the chat as such, and so does a refusal', asy
 });
 
 test('two calls with one id get two results', async () => {
-  const { agent, results } = prepareAgent({
-    files: { a: '1', b: '2' },
+  const { agent, results } = prepareLoop({
+    tools: shelf({ a: '1', b: '2' }),
     script: [{ calls: [{ id: 'same', name: 'read', args: { path: 'a' } }, { id: 'same', name: 'read', args: { path: 'b' } }] }, 'done'],
   });
   await agent.chat('go');
@@ -172,18 +157,12 @@ test('numbers and truths that come as text are read where the schema leaves no d
     definition: { name: 'odd', description: '', inputSchema: { type: 'object', properties } },
   });
   const args = JSON.parse('{"n":"3","x":"-1.5","b":"true","s":"4","u":"5","z":"6","extra":"7","n2":"","__proto__":{"polluted":true}}');
-  const { agent } = prepareAgent({ tools: [odd], gate: yes, script: calls(['odd', args], ['odd', { n: '3 apples', x: '1e3', b: 'yes' }]) });
+  const { agent } = prepareLoop({ tools: [odd], gate: yes, script: calls(['odd', args], ['odd', { n: '3 apples', x: '1e3', b: 'yes' }]) });
   await agent.chat('go');
   assert.deepEqual(JSON.stringify(seen[0]), '{"n":3,"x":-1.5,"b":true,"s":"4","u":"5","z":"6","extra":"7","n2":"","__proto__":{"polluted":true}}');
   assert.deepEqual(seen[1], { n: '3 apples', x: '1e3', b: 'yes' });
   assert.equal((seen[0] as any).polluted, undefined);
   assert.equal(({} as any).polluted, undefined);
-});
-
-test('over the wire too: "2" reaches a server as 2', async () => {
-  const { agent, results } = prepareAgent({ gate: yes, servers: { good }, script: calls(['mcp__good__add', { a: '2', b: '40' }]) });
-  await agent.chat('add');
-  assert.deepEqual(results().map(({ text, isError }) => [text, isError]), [['42', false]]);
 });
 
 // ─── Side by side ───
@@ -194,7 +173,7 @@ test('calls run side by side if all of them only read', async () => {
     waiting.push(() => done({ blocks: [], isError: false }));
     if (waiting.length === 2) waiting.reverse().forEach((go) => go()); // the second ends first
   }), { readOnly: true });
-  const { agent, results } = prepareAgent({
+  const { agent, results } = prepareLoop({
     tools: [meet], gate: yes, script: [{ calls: [{ id: '1', name: 'meet', args: {} }, { id: '2', name: 'meet', args: {} }] }, 'done'],
   });
   await agent.chat('go'); // one after the other, the first would wait for ever
@@ -202,39 +181,26 @@ test('calls run side by side if all of them only read', async () => {
 });
 
 test('one that may write, or one that is unknown, and they run one after the other', async () => {
-  const command = 'echo begin >> log; sleep 0.2; echo end >> log';
-  const { agent, file } = prepareAgent({ mode: 'yolo', files: { a: '' }, script: calls(['bash', { command }], ['bash', { command }], ['read', { path: 'log' }]) });
-  await agent.chat('go');
-  assert.equal(file('log'), 'begin\nend\nbegin\nend\n');
   const order: string[] = [];
-  const slow = row('slow', async () => {
+  const slow = (readOnly: boolean) => row('slow', async () => {
     order.push('begin');
-    await new Promise((done) => setTimeout(done, 50));
+    await pause(50);
     order.push('end');
     return { blocks: [], isError: false };
-  }, { readOnly: true });
-  const mixed = prepareAgent({ tools: [slow], gate: yes, script: calls(['slow', {}], ['nobody', {}], ['slow', {}]) });
+  }, { readOnly });
+  const writing = prepareLoop({ tools: [slow(false), ...shelf({ a: '' })], gate: yes, script: calls(['slow', {}], ['slow', {}], ['read', { path: 'a' }]) });
+  await writing.agent.chat('go');
+  assert.deepEqual(order.splice(0), ['begin', 'end', 'begin', 'end']);
+  const mixed = prepareLoop({ tools: [slow(true)], gate: yes, script: calls(['slow', {}], ['nobody', {}], ['slow', {}]) });
   await mixed.agent.chat('go');
   assert.deepEqual(order, ['begin', 'end', 'begin', 'end']);
-});
-
-test('calls of servers never run side by side, whatever the server says of them', async () => {
-  const tools = [{ name: 'sleep', description: 'x', inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } }];
-  const wire: string[] = [];
-  const { agent, outcomes } = prepareAgent({
-    gate: yes, servers: { s: habit('tools', JSON.stringify(tools)) }, script: calls(['mcp__s__sleep', { ms: 100 }], ['mcp__s__sleep', { ms: 1 }]),
-    manager: { onWire: (direction, message: any) => (message.method ?? message.result?.content) && wire.push(`${direction} ${message.method ?? 'result'}`) },
-  });
-  await agent.chat('go');
-  assert.deepEqual(outcomes(), ['worked', 'worked']);
-  assert.deepEqual(wire.slice(-4), ['out tools/call', 'in result', 'out tools/call', 'in result']);
 });
 
 // ─── Limits ───
 
 test('the turn limit ends a model that never stops, after its last results', async () => {
-  const endless = Array.from({ length: 10 }, () => ({ calls: [{ name: 'glob', args: { pattern: '*' } }] }));
-  const { agent, events } = prepareAgent({ maxTurns: 3, script: endless });
+  const endless = Array.from({ length: 10 }, () => ({ calls: [{ name: 'read', args: { path: 'a' } }] }));
+  const { agent, events } = prepareLoop({ maxTurns: 3, tools: shelf({ a: 'x' }), script: endless });
   assert.equal((await agent.chat('go')).ending, 'turns');
   assert.deepEqual(events.at(-1), { type: 'done', ending: 'turns', text: '', turns: 3 });
   assert.equal(agent.turns.length, 7);
@@ -244,9 +210,10 @@ test('the turn limit ends a model that never stops, after its last results', asy
 test('the time limit ends a model that says nothing more, and a tool that does not end', async () => {
   const alive = setInterval(() => {}, 1000); // as a terminal or a socket would: the limit alone keeps no program running
   later(() => clearInterval(alive));
-  const silent = prepareAgent({ maxMs: 300, script: [({ signal }) => new Promise((_, no) => signal.addEventListener('abort', () => no(signal.reason)))] });
+  const untilStopped = ({ signal }: { signal: AbortSignal }) => new Promise<never>((_, no) => signal.addEventListener('abort', () => no(signal.reason)));
+  const silent = prepareLoop({ maxMs: 300, script: [untilStopped] });
   assert.equal((await silent.agent.chat('go')).ending, 'time');
-  const busy = prepareAgent({ maxMs: 500, mode: 'yolo', script: calls(['bash', { command: 'sleep 600' }]) });
+  const busy = prepareLoop({ maxMs: 500, tools: [row('wait', (_, context) => untilStopped(context))], gate: yes, script: calls(['wait', {}]) });
   assert.equal((await busy.agent.chat('go')).ending, 'time');
   assert.deepEqual(busy.outcomes(), ['aborted']);
   assertPaired(busy.agent.turns);
@@ -254,11 +221,11 @@ test('the time limit ends a model that says nothing more, and a tool that does n
 
 test('C17: of 500 calls in one answer 50 run, and all get a result', async () => {
   let ran = 0;
-  const count = (readOnly: boolean) => row('count', async () => (ran++, { blocks: [], isError: false }), { readOnly });
+  const count = (readOnly: boolean) => row('count', () => (ran++, saying('counted')()), { readOnly });
   for (const readOnly of [true, false]) {
     ran = 0;
     const many = Array.from({ length: 500 }, (): [string, Json] => ['count', {}]);
-    const { agent, results, outcomes } = prepareAgent({ tools: [count(readOnly)], gate: yes, script: calls(...many) });
+    const { agent, results, outcomes } = prepareLoop({ tools: [count(readOnly)], gate: yes, script: calls(...many) });
     assert.equal((await agent.chat('go')).ending, 'done');
     assert.equal(ran, 50);
     assert.equal(results().length, 500);
@@ -270,9 +237,9 @@ test('C17: of 500 calls in one answer 50 run, and all get a result', async () =>
 
 test('a model that pauses is asked again, but not for ever', async () => {
   const paused = { text: 'wait', stop: 'pause' };
-  const twice = prepareAgent({ script: [paused, paused, 'now'] });
+  const twice = prepareLoop({ script: [paused, paused, 'now'] });
   assert.deepEqual(await twice.agent.chat('go'), { ending: 'done', text: 'now' });
-  const forever = prepareAgent({ script: Array.from({ length: 50 }, () => paused) });
+  const forever = prepareLoop({ script: Array.from({ length: 50 }, () => paused) });
   assert.equal((await forever.agent.chat('go')).ending, 'done');
   assert.equal(forever.model.requests.length, 6);
 });
@@ -280,7 +247,7 @@ test('a model that pauses is asked again, but not for ever', async () => {
 test('a conversation that is too long loses its old results, once, and is sent again, once', async () => {
   const big = 'x'.repeat(5000);
   const script = [...calls(['read', { path: 'a' }]), ...calls(['read', { path: 'b' }])];
-  const { agent, model, of } = prepareAgent({ files: { a: big, b: big, c: big }, script: [...script, { stop: 'too-long' }, 'it fits'] });
+  const { agent, model, of } = prepareLoop({ tools: shelf({ a: big, b: big }), script: [...script, { stop: 'too-long' }, 'it fits'] });
   await agent.chat('1');
   await agent.chat('2');
   assert.deepEqual(await agent.chat('3'), { ending: 'done', text: 'it fits' });
@@ -293,47 +260,23 @@ test('a conversation that is too long loses its old results, once, and is sent a
 
 test('a conversation that is still too long is an error that says what to do', async () => {
   const script = [...calls(['read', { path: 'a' }]), ...calls(['read', { path: 'a' }]), { stop: 'too-long' }, { stop: 'too-long' }, 'fine'];
-  const { agent, model, of } = prepareAgent({ files: { a: 'x'.repeat(5000) }, script });
+  const { agent, model, of } = prepareLoop({ tools: shelf({ a: 'x'.repeat(5000) }), script });
   for (const prompt of ['1', '2']) await agent.chat(prompt);
   assert.equal((await agent.chat('3')).ending, 'error');
   assert.equal(model.requests.length, 6);
   assert.deepEqual(of('error').map(({ kind }) => kind), ['too-long']);
   assert.match(of('error')[0]!.message, /\/clear/);
   assert.equal((await agent.chat('4')).ending, 'done');
-  const nothingToForget = prepareAgent({ script: [() => { throw new ModelError('too-long', 'prompt is too long'); }] });
+  const nothingToForget = prepareLoop({ script: [() => { throw failure('too-long', 'prompt is too long'); }] });
   assert.equal((await nothingToForget.agent.chat('1')).ending, 'error');
   assert.equal(nothingToForget.model.requests.length, 1);
-});
-
-test('a result that is too big goes to a file of ours, which the model can read', async () => {
-  const { agent, results, resultsFolder } = prepareAgent({
-    gate: yes, servers: { s: habit() },
-    script: [
-      { calls: [{ name: 'mcp__s__big', args: { bytes: 300_000 } }] },
-      ({ turns }) => {
-        const text = JSON.stringify(turns.at(-1));
-        return { calls: [{ name: 'grep', args: { pattern: '^x', path: /the whole is in ([^,]*),/.exec(text)![1]! } }] };
-      },
-      'done',
-    ],
-  });
-  await agent.chat('go');
-  const first = agent.turns[2] as Extract<Turn, { role: 'tools' }>;
-  const { text } = first.results[0]!.blocks[0] as { text: string };
-  assert.ok(text.length < 5000);
-  const path = /the whole is in ([^,]*),/.exec(text)![1]!;
-  assert.ok(path.startsWith(resultsFolder));
-  assert.equal(readFileSync(path, 'utf8').length, 300_000);
-  assert.equal(statSync(path).mode & 0o777, 0o600);
-  assert.equal(statSync(resultsFolder).mode & 0o777, 0o700);
-  assert.match(results()[0]!.text, /:1:x/);
 });
 
 // ─── Stop ───
 
 test('an abort stops the stream of the model, and what it said stays', async () => {
   const abort = new AbortController();
-  const { agent, events, of } = prepareAgent({
+  const { agent, events, of } = prepareLoop({
     model: new Scripted(['A very long answer that nobody wants to hear to its end, for it never ends.', 'next'], { delayMs: 20 }),
     emit: (event) => {
       events.push(event);
@@ -347,22 +290,25 @@ test('an abort stops the stream of the model, and what it said stays', async () 
 
 test('an abort before a call: it is not run, and has a result that says so', async () => {
   const abort = new AbortController();
-  const { agent, outcomes, file, results } = prepareAgent({
-    mode: 'yolo',
-    tools: [row('stop', async () => (abort.abort(), { blocks: [], isError: false })), row('after', async () => { throw new Error('it ran'); })],
+  const asked: string[] = [];
+  let ran = false;
+  const { agent, outcomes, results } = prepareLoop({
+    gate: ({ definition }) => (asked.push(definition.name), yes()),
+    tools: [row('stop', () => (abort.abort(), saying('stopped')())), row('after', () => (ran = true, saying('it ran')()))],
     script: [...calls(['stop', {}], ['after', {}]), 'next'],
   });
   assert.equal((await agent.chat('go', abort.signal)).ending, 'aborted');
   assert.deepEqual(outcomes(), ['aborted', 'aborted']);
   assert.match(results()[1]!.text, /Stopped/);
-  assert.equal(file('a'), undefined);
+  assert.deepEqual([asked, ran], [['stop'], false]);
   assertPaired(agent.turns);
   assert.equal((await agent.chat('again')).ending, 'done');
 });
 
 test('an abort before the chat starts nothing', async () => {
   const marker = join(folder(), 'marker');
-  const { agent, model, mcp } = prepareAgent({ servers: { s: habit('canary', marker) }, script: ['hi'] });
+  const { manager: mcp } = prepare({ s: habit('canary', marker) });
+  const { agent, model } = prepareLoop({ mcp, script: ['hi'] });
   assert.equal((await agent.chat('go', AbortSignal.abort())).ending, 'aborted');
   assert.deepEqual(mcp.status(), []);
   assert.equal(model.requests.length, 0);
@@ -371,48 +317,20 @@ test('an abort before the chat starts nothing', async () => {
   assert.ok(existsSync(marker));
 });
 
-test('an abort ends a running command with all its children', async () => {
-  const pids = join(folder(), 'pids');
+test('an abort is heard while the gate waits, also if it never says a word', async () => {
   const abort = new AbortController();
-  const { agent, outcomes } = prepareAgent({
-    mode: 'yolo', script: calls(['bash', { command: `sleep 600 & echo $! >> '${pids}'; echo $$ >> '${pids}'; wait` }]),
-  });
-  const chat = agent.chat('go', abort.signal);
-  await until(() => pidsIn(pids).length === 2);
-  assert.ok(pidsIn(pids).every(isRunning));
-  abort.abort();
-  assert.equal((await chat).ending, 'aborted');
-  assert.deepEqual(outcomes(), ['aborted']);
-  await allGone(pids);
-});
-
-test('an abort cancels a running call on the wire, and the server lives on', async () => {
-  const abort = new AbortController();
-  const { agent, mcp, outcomes } = prepareAgent({
-    gate: yes, servers: { s: habit() }, script: calls(['mcp__s__sleep', { ms: 600_000 }]),
-    manager: { onWire: (_, message: any) => message.method === 'tools/call' && message.params.name === 'sleep' && setTimeout(() => abort.abort(), 50) },
+  const texts = {};
+  const { agent, outcomes } = prepareLoop({
+    tools: shelf(texts), gate: () => (setTimeout(() => abort.abort(), 10), nothing()), script: calls(['write', { path: 'a', content: 'x' }]),
   });
   assert.equal((await agent.chat('go', abort.signal)).ending, 'aborted');
   assert.deepEqual(outcomes(), ['aborted']);
-  const log = JSON.parse((await mcp.callTool('mcp__s__log')).text) as any[];
-  const { id } = log.find(({ method, params }) => method === 'tools/call' && params.name === 'sleep');
-  assert.deepEqual(log.find(({ method }) => method === 'notifications/cancelled')?.params.requestId, id);
-  assertPaired(agent.turns);
-});
-
-test('an abort is heard while a person is asked, also if the question stays open', async () => {
-  const abort = new AbortController();
-  const { agent, outcomes, file } = prepareAgent({
-    answers: [() => (setTimeout(() => abort.abort(), 10), nothing())], script: calls(['write', { path: 'a', content: 'x' }]),
-  });
-  assert.equal((await agent.chat('go', abort.signal)).ending, 'aborted');
-  assert.deepEqual(outcomes(), ['aborted']);
-  assert.equal(file('a'), undefined);
+  assert.deepEqual(texts, {});
 });
 
 test('an abort is heard while servers start', async () => {
   const abort = new AbortController();
-  const { agent } = prepareAgent({ servers: { s: habit('mute') }, script: ['never'] });
+  const { agent } = prepareLoop({ mcp: prepare({ s: habit('mute') }).manager, script: ['never'] });
   setTimeout(() => abort.abort(), 100);
   assert.equal((await agent.chat('go', abort.signal)).ending, 'aborted');
 });
@@ -421,92 +339,40 @@ test('an abort is heard while servers start', async () => {
 
 test('servers start with the first chat, and once, though two chats begin at the same time', async () => {
   const marker = join(folder(), 'marker');
-  const { agent } = prepareAgent({ servers: { s: habit('canary', marker) }, script: ['a', 'b', 'c'] });
+  const { agent } = prepareLoop({ mcp: prepare({ s: habit('canary', marker) }).manager, script: ['a', 'b', 'c'] });
   assert.ok(!existsSync(marker));
   await Promise.all([agent.chat('1'), agent.chat('2')]);
   await agent.chat('3');
   assert.equal(readFileSync(marker, 'utf8'), 'started\n');
 });
 
-test('a server that fails is a note, and the chat goes on with the others', async () => {
-  const { agent, of, results } = prepareAgent({
-    gate: yes, servers: { bad: habit('dies-at-once', 'hat'), good }, script: [...calls(['mcp__good__greet', { name: 'Ada' }]), 'hi'],
-  });
-  assert.equal((await agent.chat('greet')).ending, 'done');
-  assert.equal((await agent.chat('again')).ending, 'done');
+test('a server that fails is a note, and the chat goes on', async () => {
+  const { agent, of } = prepareLoop({ mcp: prepare({ bad: habit('dies-at-once', 'hat') }).manager, script: ['one', 'two'] });
+  assert.equal((await agent.chat('1')).ending, 'done');
+  assert.equal((await agent.chat('2')).ending, 'done');
   assert.equal(of('note').length, 1, 'said once');
   assert.match(of('note')[0]!.text, /MCP server "bad" .*cannot find my hat/s);
-  assert.equal(results()[0]!.text, 'Hello, Ada!');
 });
 
 test('a configuration that cannot be loaded at all is a note', async () => {
   const load = () => { throw new Error('no such disk'); };
-  const { agent, of } = prepareAgent({ manager: { load }, script: ['hi'] });
+  const { agent, of } = prepareLoop({ mcp: prepare({}, undefined, { load }).manager, script: ['hi'] });
   assert.equal((await agent.chat('go')).ending, 'done');
   assert.deepEqual(of('note').map(({ text }) => text), ['MCP: no such disk']);
 });
 
-test('a server that dies in a call: the call has failed, with the reason, and the chat goes on', async () => {
-  const { agent, results, outcomes } = prepareAgent({
-    gate: yes, servers: { s: habit() }, script: calls(['mcp__s__exit', { code: 7 }], ['mcp__s__echo', {}]),
-  });
-  assert.equal((await agent.chat('go')).ending, 'done');
-  assert.deepEqual(outcomes(), ['failed', 'failed']);
-  assert.match(results()[0]!.text, /I was told to leave/);
-});
-
-test('a tool that says it failed has failed; an error of the protocol too', async () => {
-  const { agent, results } = prepareAgent({
-    gate: yes, servers: { s: habit(), good }, script: calls(['mcp__good__add', { a: 'x', b: 1 }], ['mcp__s__result', { result: 'no object' }]),
-  });
-  await agent.chat('go');
-  assert.deepEqual(results().map(({ isError }) => isError), [true, true]);
-  assert.equal(results()[0]!.text, 'a and b must be numbers');
-});
-
-test('the table follows tools/list_changed: the next request to the model has the new tool', async () => {
-  const { agent, model, mcp } = prepareAgent({
-    gate: yes, servers: { s: habit('grows-a-tool') },
-    script: [{ calls: [{ name: 'mcp__s__grow', args: {} }] }, async () => {
-      await until(() => mcp.isMcpTool('mcp__s__new'));
-      return { calls: [{ name: 'bash', args: { command: 'true' } }] };
-    }, ...calls(['mcp__s__new', {}])],
-  });
-  await agent.chat('grow');
-  const names = model.requests.map(({ tools }) => tools.some(({ name }) => name === 'mcp__s__new'));
-  assert.deepEqual([names[0], names[2]], [false, true]);
-  const last = agent.turns.findLast((turn) => turn.role === 'tools')!;
-  assert.deepEqual(last.results[0]!.blocks, [{ type: 'text', text: 'I am new' }]);
-});
-
-test('what a server says of itself is in the system prompt, under its name, and bounded', async () => {
-  const { agent, model } = prepareAgent({ servers: { s: habit(), long: habit('instructs-at-length', '100000') }, script: ['hi'] });
-  await agent.chat('go');
-  const { system } = model.requests[0]!;
-  assert.match(system, /The MCP server s says of itself:\nBe careful\./);
-  assert.match(system, /x{2048}… \[97952 characters more\]/);
-  assert.ok(system.length < 4500);
-});
-
-test('progress of a server becomes events of its call', async () => {
-  const { agent, of } = prepareAgent({ gate: yes, servers: { s: habit() }, script: calls(['mcp__s__work', { everyMs: 5, times: 3 }]) });
+test('progress of a tool becomes events of its call', async () => {
+  const work = row('work', (_, { onProgress }) => (onProgress({ progress: 1 }), onProgress({ progress: 2 }), saying('done')()));
+  const { agent, of } = prepareLoop({ tools: [work], gate: yes, script: calls(['work', {}]) });
   await agent.chat('work');
   const [{ id } = { id: '' }] = of('tool_start');
-  assert.deepEqual(of('tool_progress').map((event) => [event.id, event.progress.progress, event.progress.total]), [[id, 1, 3], [id, 2, 3], [id, 3, 3]]);
-});
-
-test('a tool that the user has switched off is not in the table', async () => {
-  const { agent, model, trust, outcomes } = prepareAgent({ servers: { good }, script: calls(['mcp__good__add', { a: 1, b: 2 }]) });
-  trust.setDisabled(true, 'good', 'add');
-  await agent.chat('go');
-  assert.deepEqual(model.requests[0]!.tools.map(({ name }) => name).filter((name) => name.startsWith('mcp')), ['mcp__good__greet']);
-  assert.deepEqual(outcomes(), ['unknown']);
+  assert.deepEqual(of('tool_progress').map((event) => [event.id, event.progress]), [[id, { progress: 1 }], [id, { progress: 2 }]]);
 });
 
 // ─── Trouble ───
 
 test('an error of the model is an event, and the next chat works', async () => {
-  const { agent, of } = prepareAgent({ script: [() => { throw new ModelError('config', 'the key is wrong'); }, 'better'] });
+  const { agent, of } = prepareLoop({ script: [() => { throw failure('config', 'the key is wrong'); }, 'better'] });
   assert.deepEqual(await agent.chat('1'), { ending: 'error', text: '' });
   assert.deepEqual(of('error').map(({ kind, message }) => [kind, message]), [['config', 'the key is wrong']]);
   assert.deepEqual(await agent.chat('2'), { ending: 'done', text: 'better' });
@@ -514,15 +380,15 @@ test('an error of the model is an event, and the next chat works', async () => {
 
 test('a model that stops without an end is an error, and what it said stays', async () => {
   const model: Model = { name: 'broken', async *ask() { yield { type: 'text', text: 'I was about to' }; } };
-  const { agent, of } = prepareAgent({ model });
+  const { agent, of } = prepareLoop({ model });
   assert.equal((await agent.chat('1')).ending, 'error');
   assert.match(of('error')[0]!.message, /broken stopped without an end/);
   assert.deepEqual(agent.turns.at(-1), { role: 'assistant', text: 'I was about to', calls: [] });
 });
 
 test('a transcript that cannot be written is a note, once, and the chat goes on', async () => {
-  const { agent, of, model } = prepareAgent({
-    files: { a: 'x' }, script: [...calls(['read', { path: 'a' }]).slice(0, 1), 'later', 'still here'],
+  const { agent, of, model } = prepareLoop({
+    tools: shelf({ a: 'x' }), script: [...calls(['read', { path: 'a' }]).slice(0, 1), 'later', 'still here'],
     record: (turn) => { if (turn.role === 'assistant') throw new Error('the disk is full'); },
   });
   assert.deepEqual(await agent.chat('1'), { ending: 'done', text: 'later' });
@@ -540,31 +406,20 @@ test('the text of a chat is that of its last answer, as far as it came', async (
       yield { type: 'end', turn: { role: 'assistant', text: 'Let me look.', calls }, stop: 'tools' };
     },
   };
-  const { agent } = prepareAgent({ model: lookThenFail, files: { a: 'x' } });
+  const { agent } = prepareLoop({ model: lookThenFail, tools: shelf({ a: 'x' }) });
   assert.deepEqual(await agent.chat('go'), { ending: 'error', text: '' });
   const half: Model = { name: 'half', async *ask() { yield { type: 'text', text: 'One half' }; throw new Error('gone'); } };
-  assert.deepEqual(await prepareAgent({ model: half }).agent.chat('go'), { ending: 'error', text: 'One half' });
-});
-
-test('the errors of tools keep to the budget of results, too', async () => {
-  const long = 'E'.repeat(300_000);
-  const { agent, results } = prepareAgent({
-    gate: async () => ({ allowed: true }),
-    tools: [{ definition: { name: 'fails', description: '', inputSchema: {} }, readOnly: true, run: async () => { throw new Error(long); } }],
-    script: calls(['fails', {}], [`unknown${long}`, {}]),
-  });
-  await agent.chat('go');
-  for (const { text, isError } of results()) assert.deepEqual([isError, text.length < 10_000], [true, true]);
+  assert.deepEqual(await prepareLoop({ model: half }).agent.chat('go'), { ending: 'error', text: 'One half' });
 });
 
 test('a listener that throws stops nothing', async () => {
-  const { agent, results } = prepareAgent({ files: { a: 'x' }, script: calls(['read', { path: 'a' }]), emit: () => { throw new Error('a bug of the listener'); } });
+  const { agent, results } = prepareLoop({ tools: shelf({ a: 'x' }), script: calls(['read', { path: 'a' }]), emit: () => { throw new Error('a bug of the listener'); } });
   assert.deepEqual(await agent.chat('go'), { ending: 'done', text: 'done' });
   assert.equal(results()[0]!.text, 'x');
 });
 
 test('nothing is printed, whatever happens, not even a warning of Node', async () => {
-  const { code, output } = await run('quiet-agent.ts').ended;
+  const { code, output } = await run('quiet-loop.ts').ended;
   assert.deepEqual([output, code], ['', 0]);
 });
 
@@ -595,7 +450,7 @@ test('a conversation that was cut off is repaired: each call has one result, eac
   assert.deepEqual(repair(repaired), repaired);
   const sound: Turn[] = repaired.slice(0, 3);
   assert.deepEqual(repair(sound), sound);
-  const { agent, model } = prepareAgent({ turns, script: ['yes'] });
+  const { agent, model } = prepareLoop({ turns, script: ['yes'] });
   await agent.chat('go on');
   assertPaired(model.requests[0]!.turns);
 });
@@ -605,11 +460,62 @@ test('an agent needs nothing but a model', async () => {
   assert.deepEqual(await agent.chat('hello'), { ending: 'done', text: 'hi' });
 });
 
-test('images of a tool reach the model as images', async () => {
-  const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
-  const { agent, cwd } = prepareAgent({ script: calls(['read', { path: 'a.png' }]) });
-  writeFileSync(join(cwd, 'a.png'), Buffer.from(png, 'base64'));
-  await agent.chat('look');
-  const turn = agent.turns.findLast((each) => each.role === 'tools')!;
-  assert.deepEqual(turn.results[0]!.blocks, [{ type: 'image', mimeType: 'image/png', data: png }]);
+// ─── The scripted model ───
+
+test('the scripted model says its answers in turn, and remembers the questions', async () => {
+  const usage = { input: 3, output: 2, cached: 1 };
+  const model = new Scripted([
+    'A text that is long enough for several pieces 🦊.',
+    {
+      text: 'adding',
+      calls: [
+        { name: 'add', args: { a: 1 } },
+        { name: 'add', args: {}, id: 'mine' },
+      ],
+      usage,
+    },
+    ({ turns }) => `${turns.length} turn(s)`,
+    async () => ({ text: 'cut', stop: 'length' }),
+  ]);
+  const pieces: string[] = [];
+  const first = await hear(model, 'one', (event) => event.type === 'text' && pieces.push(event.text));
+  assert.ok(pieces.length > 1);
+  assert.equal(first.text, 'A text that is long enough for several pieces 🦊.');
+  assert.deepEqual(first.end, { type: 'end', turn: { role: 'assistant', text: first.text, calls: [] }, stop: 'done' });
+  const { end } = await hear(model, 'two');
+  const made = [
+    { id: 'call_1', name: 'add', args: { a: 1 } },
+    { id: 'mine', name: 'add', args: {} },
+  ];
+  assert.deepEqual(end, {
+    type: 'end',
+    turn: { role: 'assistant', text: 'adding', calls: made },
+    stop: 'tools',
+    usage,
+  });
+  assert.equal((await hear(model, 'three')).text, '1 turn(s)');
+  assert.equal((await hear(model, 'four')).end.stop, 'length');
+  assert.deepEqual(
+    model.requests.map(({ turns }) => turns),
+    ['one', 'two', 'three', 'four'].map((text) => [{ role: 'user', text }]),
+  );
+  const error = await rejection(hear(model, 'five'));
+  assert.equal(error.message, 'the script is over: question 5 came, but it has 4 answer(s); add one');
+});
+
+test('the scripted model can be stopped', async () => {
+  const controller = new AbortController();
+  const reason = new Error('enough');
+  const model = new Scripted(['x'.repeat(100), 'never'], { delayMs: 1 });
+  assert.equal(await rejection(hear(model, { signal: controller.signal }, () => controller.abort(reason))), reason);
+  assert.equal(await rejection(hear(model, { signal: controller.signal })), reason);
+  assert.equal(model.requests.length, 1, 'what is stopped before it begins uses up no answer');
+});
+
+test('the scripted model remembers the questions as they were', async () => {
+  const model = new Scripted(['yes']);
+  const turns: Turn[] = [{ role: 'user', text: 'one' }];
+  await hear(model, { turns });
+  turns.push({ role: 'user', text: 'two' });
+  assert.equal(model.requests[0]!.turns.length, 1);
 });

@@ -7,6 +7,7 @@ import { afterEach, test } from 'node:test';
 import type { Block } from '../agent.ts';
 import { fit, fromMcp } from '../chapters/16-hands/results.ts';
 import { cleanUp, folder, habit, open } from './helpers.ts';
+import { calls, prepareLoop, row, yes } from './loop.ts';
 
 afterEach(cleanUp);
 
@@ -177,7 +178,7 @@ test('C14: what a model cannot see is saved, under a name of ours, in a folder t
   );
   for (const [n, block] of blocks.entries())
     assert.ok(block.type === 'text' && block.text.endsWith(` saved in ${join(results, names[n]!)}`), said([block]));
-  assert.match(said(blocks), /^\[audio: audio\/wav, 6 bytes\] saved/);
+  assert.match(said(blocks), /^\[audio: audio\/wav, 5 bytes\] saved/);
   for (const name of names) assert.equal(statSync(join(results, name)).mode & 0o777, 0o600);
   assert.equal(statSync(results).mode & 0o777, 0o700);
 });
@@ -188,7 +189,7 @@ test('C14: an image is what its bytes say, for a model refuses a conversation wi
   assert.deepEqual(of({ mimeType: 'application/x-evil', data: png }), image);
   assert.match(
     said([of({ mimeType: 'image/png', data: base64('no image') })]),
-    /^\[image: image\/png, 9 bytes\] saved in .*\.png$/,
+    /^\[image: image\/png, 8 bytes\] saved in .*\.png$/,
   );
   assert.match(said([of({ mimeType: 'image/png', data: `${png}\n` })]), /saved/); // not base64 as the wire wants it
   assert.match(said([of({ mimeType: 'image/png', data: 5 })]), /^\[image: image\/png/);
@@ -217,7 +218,7 @@ test('C14: what cannot be saved is still named', () => {
   const file = join(folder(), 'file');
   writeFileSync(file, '');
   const { blocks } = fromMcp(mcp([{ type: 'audio', mimeType: 'audio/wav', data: base64('x') }]), join(file, 'results'));
-  assert.match(said(blocks), /^\[audio: audio\/wav, 3 bytes\] could not be saved/);
+  assert.match(said(blocks), /^\[audio: audio\/wav, 1 bytes\] could not be saved/);
 });
 
 test('a result over the wire goes through both', async () => {
@@ -225,4 +226,14 @@ test('a result over the wire goes through both', async () => {
   const result = await connection.callTool('where');
   const { blocks, isError } = fit(fromMcp(result, place()), place(), 'where');
   assert.deepEqual([blocks, isError], [[text(result.text)], false]);
+});
+
+test('the errors of tools keep to the budget of results, too', async () => {
+  const long = 'E'.repeat(300_000);
+  const { agent, results } = prepareLoop({
+    gate: yes, tools: [row('fails', async () => { throw new Error(long); }, { readOnly: true })],
+    script: calls(['fails', {}], [`unknown${long}`, {}]),
+  });
+  await agent.chat('go');
+  for (const { text, isError } of results()) assert.deepEqual([isError, text.length < 10_000], [true, true]);
 });

@@ -9,7 +9,7 @@ import { Gate, hands, Roots, Trust, type Tool } from '../agent.ts';
 import { MODES, type Mode } from '../chapters/17-the-gate/gate.ts';
 import { commandsIn, matchesText, namesTool, parseRules, readSettings, type Effect, type Rule } from '../chapters/17-the-gate/rules.ts';
 import type { Json, ServerEntry } from '../mcp.ts';
-import { person } from './agents.ts';
+import { calls, person, prepareAgent } from './agents.ts';
 import { cleanUp, folder, rejection } from './helpers.ts';
 
 afterEach(cleanUp);
@@ -352,4 +352,14 @@ test('a call that cannot be judged is not allowed', async () => {
   const asked = await prepare({ answers: ['y'] });
   await rejection(asked.gate.check(asked.tool('mcp__mine__x'), deep, signal));
   assert.equal(asked.questions.length, 0);
+});
+
+test('an abort is heard while a person is asked, also if the question stays open', async () => {
+  const abort = new AbortController();
+  const { agent, outcomes, file } = prepareAgent({
+    answers: [() => (setTimeout(() => abort.abort(), 10), new Promise(() => {}))], script: calls(['write', { path: 'a', content: 'x' }]),
+  });
+  assert.equal((await agent.chat('go', abort.signal)).ending, 'aborted');
+  assert.deepEqual(outcomes(), ['aborted']);
+  assert.equal(file('a'), undefined);
 });

@@ -1,9 +1,12 @@
 // Chapter 17: what others wrote, made safe to show; and secrets, taken out of what is written down.
 
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { changes, Masker, plain, printable, quoted, spelledOut, withoutDisguise } from '../chapters/17-the-gate/safe-text.ts';
-import { assertClean, UNCLEAN } from './agents.ts';
+import { assertClean, prepareAgent, UNCLEAN } from './agents.ts';
+import { cleanUp, habit } from './helpers.ts';
+
+afterEach(cleanUp);
 
 /** Every character there is, in pieces of a size that an error can show. (What lies between is not assigned.) */
 function* allOfUnicode(): Generator<string> {
@@ -104,6 +107,15 @@ test('nothing is slow on huge texts, and no word is too long', () => {
   assert.equal(quoted('漢'.repeat(10_000_000)).length, 10_000_002);
   const lines = (offset: number) => Array.from({ length: 300_000 }, (_, n) => `line ${n * 2 + offset}`).join('\n');
   assert.equal(changes(lines(0), lines(1)).length, 600_000);
+});
+
+test('what a server says of itself is in the system prompt, under its name, and bounded', async () => {
+  const { agent, model } = prepareAgent({ servers: { s: habit(), long: habit('instructs-at-length', '100000') }, script: ['hi'] });
+  await agent.chat('go');
+  const { system } = model.requests[0]!;
+  assert.match(system, /The MCP server s says of itself:\nBe careful\./);
+  assert.match(system, /x{2048}… \[97952 characters more\]/);
+  assert.ok(system.length < 4500);
 });
 
 // ─── Secrets ───

@@ -7,8 +7,8 @@ import { afterEach, test } from 'node:test';
 import { Trust } from '../agent.ts';
 import { canonical, fingerprint, launchLines, type Grant, type TrustOptions } from '../chapters/17-the-gate/trust.ts';
 import type { Json, ServerEntry } from '../mcp.ts';
-import { person } from './agents.ts';
-import { cleanUp, folder } from './helpers.ts';
+import { calls, person, prepareAgent } from './agents.ts';
+import { cleanUp, folder, goodServer } from './helpers.ts';
 
 afterEach(cleanUp);
 
@@ -155,6 +155,15 @@ test('a server or a tool that is switched off stays off, whatever else is agreed
   trust.setDisabled(false, 's');
   assert.equal(await make().approve(entry()), true);
   assert.equal(make({ cwd: folder() }).isDisabled('other', 'tool'), false, 'in this folder only');
+});
+
+test('a tool that the user has switched off is not in the table', async () => {
+  const good = { command: process.execPath, args: [goodServer] };
+  const { agent, model, trust, outcomes } = prepareAgent({ servers: { good }, script: calls(['mcp__good__add', { a: 1, b: 2 }]) });
+  trust.setDisabled(true, 'good', 'add');
+  await agent.chat('go');
+  assert.deepEqual(model.requests[0]!.tools.map(({ name }) => name).filter((name) => name.startsWith('mcp')), ['mcp__good__greet']);
+  assert.deepEqual(outcomes(), ['unknown']);
 });
 
 // ─── Grants ───

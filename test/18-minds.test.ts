@@ -4,11 +4,10 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, test } from 'node:test';
-import type { Model, Turn } from '../agent.ts';
+import type { Model } from '../agent.ts';
 import { Anthropic } from '../chapters/18-minds/anthropic.ts';
 import { ModelError, chooseModel } from '../chapters/18-minds/models.ts';
 import { OpenAi } from '../chapters/18-minds/openai.ts';
-import { Scripted } from '../chapters/18-minds/scripted.ts';
 import { readEvents, type ServerSentEvent } from '../chapters/18-minds/sse.ts';
 import { cleanUp, later, rejection, until } from './helpers.ts';
 import {
@@ -502,66 +501,6 @@ test('a choice at the root of a schema moves into the description, for both APIs
     assert.ok(first.description.endsWith(JSON.stringify({ anyOf })));
     assert.deepEqual(second.input_schema ?? second.parameters, { properties: {}, type: 'object' });
   });
-});
-
-// ─── scripted.ts ──────────────────────────────────────────────────────────────────────────────────────────────
-
-test('the scripted model says its answers in turn, and remembers the questions', async () => {
-  const usage = { input: 3, output: 2, cached: 1 };
-  const model = new Scripted([
-    'A text that is long enough for several pieces 🦊.',
-    {
-      text: 'adding',
-      calls: [
-        { name: 'add', args: { a: 1 } },
-        { name: 'add', args: {}, id: 'mine' },
-      ],
-      usage,
-    },
-    ({ turns }) => `${turns.length} turn(s)`,
-    async () => ({ text: 'cut', stop: 'length' }),
-  ]);
-  const pieces: string[] = [];
-  const first = await hear(model, 'one', (event) => event.type === 'text' && pieces.push(event.text));
-  assert.ok(pieces.length > 1);
-  assert.equal(first.text, 'A text that is long enough for several pieces 🦊.');
-  assert.deepEqual(first.end, { type: 'end', turn: { role: 'assistant', text: first.text, calls: [] }, stop: 'done' });
-  const { end } = await hear(model, 'two');
-  const made = [
-    { id: 'call_1', name: 'add', args: { a: 1 } },
-    { id: 'mine', name: 'add', args: {} },
-  ];
-  assert.deepEqual(end, {
-    type: 'end',
-    turn: { role: 'assistant', text: 'adding', calls: made },
-    stop: 'tools',
-    usage,
-  });
-  assert.equal((await hear(model, 'three')).text, '1 turn(s)');
-  assert.equal((await hear(model, 'four')).end.stop, 'length');
-  assert.deepEqual(
-    model.requests.map(({ turns }) => turns),
-    ['one', 'two', 'three', 'four'].map((text) => [{ role: 'user', text }]),
-  );
-  const error = await rejection(hear(model, 'five'));
-  assert.equal(error.message, 'the script is over: question 5 came, but it has 4 answer(s); add one');
-});
-
-test('the scripted model can be stopped', async () => {
-  const controller = new AbortController();
-  const reason = new Error('enough');
-  const model = new Scripted(['x'.repeat(100), 'never'], { delayMs: 1 });
-  assert.equal(await rejection(hear(model, { signal: controller.signal }, () => controller.abort(reason))), reason);
-  assert.equal(await rejection(hear(model, { signal: controller.signal })), reason);
-  assert.equal(model.requests.length, 1, 'what is stopped before it begins uses up no answer');
-});
-
-test('the scripted model remembers the questions as they were', async () => {
-  const model = new Scripted(['yes']);
-  const turns: Turn[] = [{ role: 'user', text: 'one' }];
-  await hear(model, { turns });
-  turns.push({ role: 'user', text: 'two' });
-  assert.equal(model.requests[0]!.turns.length, 1);
 });
 
 // ─── model-server.ts ──────────────────────────────────────────────────────────────────────────────────────────

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { allGone, cleanUp, folder, goodServer, habit, pidsIn, root, until } from './helpers.ts';
+import { allGone, cleanUp, folder, goodServer, habit, pidsIn, until } from './helpers.ts';
 import { call, calls, say, startModelServer, type ModelServer } from './model-server.ts';
-import { KEYS, place, readLines, run, start, Terminal, userServers } from './terminal.ts';
+import { KEYS, place, readLines, repository, run, start, Terminal, userServers } from './terminal.ts';
 
 afterEach(cleanUp);
 
@@ -15,7 +15,7 @@ const anthropic = ({ url }: ModelServer) => ({ ANTHROPIC_API_KEY: 'a-key-for-tes
 const ASKS = /^Allow it\? .*: *$/; // a question whose answer is still missing
 
 test('the first run: this repository\'s own server is approved, and "add 2 and 40" goes over the wire', async () => {
-  const where = place({ '.mcp.json': readFileSync(join(root, '.mcp.json'), 'utf8') });
+  const where = place({ '.mcp.json': readFileSync(join(repository, '.mcp.json'), 'utf8') });
   mkdirSync(join(where.cwd, 'fixtures'));
   copyFileSync(goodServer, join(where.cwd, 'fixtures', 'server.mjs'));
   const terminal = new Terminal(where);

@@ -3,12 +3,15 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { Agent, Gate, hands, Roots, Scripted, Trust, type AgentEvent, type AgentOptions, type Turn } from '../agent.ts';
+import { Gate, hands, Roots, Trust, type AgentOptions } from '../agent.ts';
 import { parseRules, readSettings, type Rule } from '../chapters/17-the-gate/rules.ts';
 import type { GateOptions } from '../chapters/17-the-gate/gate.ts';
-import type { ScriptLine } from '../chapters/18-minds/scripted.ts';
+import type { ScriptLine } from '../chapters/15-the-loop/scripted.ts';
 import { McpManager, type Json, type ManagerOptions } from '../mcp.ts';
 import { folder, later } from './helpers.ts';
+import { prepareLoop } from './loop.ts';
+
+export { calls } from './loop.ts';
 
 /** What a terminal must never be sent: C0 but LF and TAB, DEL, C1, bidi, zero width, tags, lone surrogates. */
 export const UNCLEAN =
@@ -72,36 +75,16 @@ export function prepareAgent({ script = [], files = {}, settings, project, serve
   const guard = new Gate({ mode, rules: allRules, roots, trust, ask: answers && ask });
   const mcp = new McpManager({ home, cwd, approve: (entry) => trust.approve(entry), onWarning: warn, ...manager });
   later(() => mcp.disconnectAll());
-  const events: AgentEvent[] = [];
-  const recorded: Turn[] = [];
-  const model = new Scripted(script);
-  const agent = new Agent({
-    model,
+  const loop = prepareLoop({
+    script,
     tools: hands({ roots, resultsFolder, isHidden: guard.isHidden }),
     gate: gate === 'none' ? undefined : (gate ?? guard.check),
     mcp,
     isSwitchedOff: (server, tool) => trust.isDisabled(server, tool),
     resultsFolder,
     cwd: roots.cwd,
-    emit: (event) => events.push(event),
-    record: (turn) => recorded.push(structuredClone(turn)),
     ...rest,
   });
-  const of = <T extends AgentEvent['type']>(type: T) => events.filter((event) => event.type === type) as Extract<AgentEvent, { type: T }>[];
-  /** The results of the last answer with calls, as the model got them. */
-  const results = () => {
-    const turn = agent.turns.findLast((each) => each.role === 'tools');
-    return (turn?.results ?? []).map(({ id, name, blocks, isError }) => ({
-      id, name, isError, text: blocks.map((block) => (block.type === 'text' ? block.text : `[${block.mimeType}]`)).join('\n'),
-    }));
-  };
-  const outcomes = () => of('tool_end').map(({ outcome }) => outcome);
   const file = (name: string) => (existsSync(join(cwd, name)) ? readFileSync(join(cwd, name), 'utf8') : undefined);
-  return { agent, model, mcp, trust, gate: guard, roots, home, cwd: roots.cwd, put, file, warnings, questions, events, of, outcomes, results, recorded, resultsFolder };
+  return { ...loop, mcp, trust, gate: guard, roots, home, cwd: roots.cwd, put, file, warnings, questions };
 }
-
-/** A model's answer with one call, and the answer that ends the chat. */
-export const calls = (...each: [name: string, args: Json][]): ScriptLine[] => [
-  { calls: each.map(([name, args]) => ({ name, args })) },
-  'done',
-];

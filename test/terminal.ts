@@ -20,6 +20,9 @@ export const fromSource = [
   join(root, 'agent.ts'),
 ];
 
+/** The root; for a program that book.ts has cut, into .cache/book/NAME, that of what it was cut from. */
+export const repository = existsSync(join(root, 'node_modules')) ? root : join(root, '..', '..', '..');
+
 /** Starts it as its package has it, compiled: that takes a third of the time, and these tests start it often. */
 export const command = [process.execPath, join(compiled(), 'agent.js')];
 
@@ -28,10 +31,10 @@ function compiled(): string {
   const chapters = names.filter((name) => name.endsWith('.ts')).map((name) => join('chapters', name));
   const hash = createHash('sha256');
   for (const name of ['agent.ts', 'mcp.ts', ...chapters.sort()]) hash.update(readFileSync(join(root, name)));
-  const target = join(root, '.cache', `program-${hash.digest('hex').slice(0, 16)}`);
+  const target = join(repository, '.cache', `program-${hash.digest('hex').slice(0, 16)}`);
   if (existsSync(target)) return target;
   const unfinished = `${target}.${process.pid}`; // renamed when it is whole: several test files begin at once
-  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const tsc = join(repository, 'node_modules', 'typescript', 'bin', 'tsc');
   const flags = '--ignoreConfig --noCheck --target es2022 --module nodenext --rewriteRelativeImportExtensions'.split(' ');
   execFileSync(process.execPath, [tsc, 'agent.ts', '--outDir', unfinished, ...flags], { cwd: root });
   writeFileSync(join(unfinished, 'package.json'), '{ "type": "module" }');
@@ -45,7 +48,7 @@ function compiled(): string {
 }
 
 function forgetOldPrograms(): void {
-  const paths = readdirSync(join(root, '.cache')).map((name) => join(root, '.cache', name));
+  const paths = readdirSync(join(repository, '.cache')).map((name) => join(repository, '.cache', name));
   for (const path of paths.filter((each) => /program-\w+$/.test(each)))
     if (Date.now() - statSync(path).mtimeMs > 3_600_000) rmSync(path, { recursive: true, force: true });
 }

@@ -3,9 +3,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Model, ModelEvent, ModelRequest, Stop, ToolCall, Usage } from '../../agent.ts';
 import type { Json } from '../../mcp.ts';
-import { ModelError } from './post.ts';
 
-export type ScriptedCall = { name: string; args: Json; id?: string };
+export type ScriptedCall = { name: string; args?: Json; unreadable?: string; id?: string };
 export type ScriptedAnswer = string | { text?: string; calls?: ScriptedCall[]; stop?: Stop; usage?: Usage };
 export type ScriptLine = ScriptedAnswer | ((request: ModelRequest) => ScriptedAnswer | Promise<ScriptedAnswer>);
 
@@ -33,7 +32,7 @@ export class Scripted implements Model {
       yield { type: 'text', text: piece };
     }
     request.signal.throwIfAborted();
-    const called = calls.map(({ name, args, id }): ToolCall => ({ id: id ?? `call_${++this.callCount}`, name, args }));
+    const called = calls.map(({ id = `call_${++this.callCount}`, ...call }): ToolCall => ({ id, ...call }));
     yield {
       type: 'end',
       turn: { role: 'assistant', text, calls: called },
@@ -42,11 +41,9 @@ export class Scripted implements Model {
     };
   }
 
-  private outOfLines(): ModelError {
+  private outOfLines(): Error {
     const [asked, known] = [this.requests.length, this.script.length];
-    return new ModelError(
-      'config',
-      `the script is over: question ${asked} came, but it has ${known} answer(s); add one`,
-    );
+    const words = `the script is over: question ${asked} came, but it has ${known} answer(s); add one`;
+    return Object.assign(new Error(words), { kind: 'config' });
   }
 }

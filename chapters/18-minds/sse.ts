@@ -5,19 +5,19 @@
 //
 // The standard: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
 
-/** `id` and `retry` are the latest that the stream has named: they stay in force for the events after them. */
+/** `id` and `retry` are the latest that the stream has named: they stay in force for the events after them. Whoever
+ *  passes `latest` can read them there, also those of an event without data, which is told to nobody. */
 export type ServerSentEvent = { event: string; data: string; id?: string; retry?: number };
 
 const MAX_EVENT_BYTES = 16 * 1024 * 1024;
 
 export async function* readEvents(
   body: AsyncIterable<Uint8Array>,
-  { maxEventBytes = MAX_EVENT_BYTES } = {},
+  { maxEventBytes = MAX_EVENT_BYTES, latest = {} as { id?: string; retry?: number } } = {},
 ): AsyncGenerator<ServerSentEvent> {
   let event = '';
   let data: string[] = [];
   let size = 0;
-  const latest: { id?: string; retry?: number } = {};
   for await (const line of readLines(body, maxEventBytes)) {
     if (line === '') {
       if (data.length > 0) yield { event: event || 'message', data: data.join('\n'), ...latest };
