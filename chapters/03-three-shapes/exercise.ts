@@ -1,0 +1,49 @@
+// Judges exercise 3: does whatever a server says reach the right drawer, and never break anything?
+
+import type { Judge } from '../book.ts';
+
+export const judge: Judge = async ({ load, see, expect }) => {
+  const { McpConnection } = await load('mcp.ts');
+  /** A connection whose server is here: `say` is what it writes. Tells which kinds of warnings there are, and all that was said. */
+  const open = async () => {
+    let say!: (message: unknown) => void;
+    const transport = { start: async (events: any) => void (say = events.message), send: async () => {}, close: async () => {} };
+    const said: string[] = [];
+    const options = { transports: { here: () => transport }, onWire: see, onWarning: (warning: string) => said.push(warning) };
+    const connection = new McpConnection('demo', { type: 'here' }, options);
+    await connection.connect();
+    const after = async (...messages: unknown[]) => {
+      messages.forEach((message) => say(message));
+      return [...connection.warnings.keys()];
+    };
+    return { after, said };
+  };
+  const warningsAfter = async (...messages: unknown[]) => (await open()).after(...messages);
+  const is = (...wanted: string[]) => (came: unknown) => Array.isArray(came) && `${came}` === `${wanted}`;
+
+  await expect('text is noise', 'one warning, of the kind "noise"', warningsAfter('Welcome!'), is('noise'));
+  for (const value of [null, 42, true, [1], {}, { level: 'info', msg: 'up' }])
+    await expect(`${JSON.stringify(value)} is noise`, 'one warning, of the kind "noise", and no exception', warningsAfter(value), is('noise'));
+  await expect('a question without jsonrpc is noise, too', 'one warning, of the kind "noise"', warningsAfter({ id: 1, method: 'GET', path: '/' }), is('noise'));
+  const answer = { jsonrpc: '2.0', id: 7, result: {} };
+  await expect('an answer is no noise, but nobody waits for it', 'one warning, of the kind "stray"', warningsAfter(answer), is('stray'));
+  await expect('a notification is neither', 'no warning', warningsAfter({ jsonrpc: '2.0', method: 'notifications/hello' }), is());
+  await expect('nor is a request, though its id could be one of ours', 'no warning', warningsAfter({ jsonrpc: '2.0', id: 1, method: 'ping' }), is());
+  await expect('another version of JSON-RPC is noise', 'one warning, of the kind "noise"', warningsAfter({ ...answer, jsonrpc: '1.0' }), is('noise'));
+
+  const both = await open();
+  await expect('each kind is said once', 'two warnings, of the kinds "noise" and "stray"', both.after('a', answer, 'b', answer, null).then(() => both.said), (came) => came?.length === 2);
+  await expect('a warning names the server, and shows what came', 'both have "demo" in them; the first the text "a", the second the answer with its id 7',
+    both.said, ([noise, stray]) => /"demo".*"a"/.test(noise) && /"demo".*"id":7/.test(stray));
+  const long = await open();
+  await expect('of a long line a warning shows only the beginning', 'a warning of less than 500 characters',
+    long.after('x'.repeat(1e6)).then(() => `a warning of ${long.said[0]?.length} characters`), () => long.said[0]!.length < 500);
+
+  const chatty = new McpConnection('chatty', { command: 'node', args: ['fixtures/habits.mjs', 'chatty'] }, { onWire: see });
+  await chatty.connect();
+  const warned = async () => {
+    for (let turn = 0; turn < 100 && !chatty.warnings.has('noise'); turn++) await new Promise((done) => setTimeout(done, 20));
+    return chatty.warnings.get('noise');
+  };
+  await expect('a real server with noise on its stdout is heard to the end', 'a warning of the kind "noise"', warned(), /"chatty"/);
+};

@@ -1,0 +1,34 @@
+// Chapter 5: four ways to die. Whoever waits is told at once, and told why.
+
+import { McpConnection } from '../../mcp.ts';
+
+const onWire = (direction: string, message: unknown) => console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
+const habits = (...args: string[]) => ({ command: 'node', args: ['fixtures/habits.mjs', ...args] });
+const add = { name: 'add', arguments: { a: 2, b: 40 } };
+const tell = (who: string) => (error: Error) => console.log(`  ${who}: ${error.message}`);
+
+console.log('A command that is not there:');
+const missing = new McpConnection('missing', { command: 'no-such-command' }, { onWire });
+await missing.connect().catch(tell('connect'));
+
+console.log('\nA server that dies at its start, for want of a variable that we have and it has not:');
+process.env.SHELF_TOKEN = 'a secret';
+const poor = new McpConnection('poor', habits('dies-at-once', 'SHELF_TOKEN'), { onWire });
+await poor.connect();
+await poor.request('tools/call', add).catch(tell('add'));
+
+console.log('\nTwo calls wait, and the server leaves in the middle of the second:');
+const onClosed = (why: Error) => console.log(`  closed: ${why.message}`);
+const doomed = new McpConnection('doomed', habits(), { onWire, onClosed });
+await doomed.connect();
+const sleep = doomed.request('tools/call', { name: 'sleep', arguments: { ms: 100_000 } }).catch(tell('sleep'));
+const exit = doomed.request('tools/call', { name: 'exit', arguments: { code: 7 } }).catch(tell('exit'));
+await Promise.all([sleep, exit]);
+await doomed.request('tools/call', add).catch(tell('add, afterwards'));
+
+console.log('\nTwo servers that send more than we take:');
+for (const call of [{ name: 'big', arguments: { bytes: 5000 } }, { name: 'deep', arguments: { levels: 1000 } }]) {
+  const greedy = new McpConnection('greedy', habits(), { onWire, maxLineBytes: 4096 });
+  await greedy.connect();
+  await greedy.request('tools/call', call).catch(tell(call.name));
+}

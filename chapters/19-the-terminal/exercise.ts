@@ -1,0 +1,119 @@
+// Judges exercise 19: what does Ctrl-C do? The whole program runs as a child that takes our pipes for a terminal.
+// "On the wire" are the keys, and the messages to the servers.
+
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { stripVTControlCharacters } from 'node:util';
+import type { Judge } from '../book.ts';
+
+const [CTRL_C, ENTER] = ['\x03', '\r'];
+const KEYS: Record<string, string> = { [CTRL_C]: 'Ctrl-C', [ENTER]: 'Enter' };
+// Set before the program starts, so that it believes to be at a terminal.
+const TERMINAL = 'data:text/javascript,for (const each of [process.stdin, process.stderr]) each.isTTY = true;';
+
+export const judge: Judge = async ({ see, expect }) => {
+  const place = realpathSync(mkdtempSync(join(tmpdir(), 'ctrl-c-')));
+  process.on('exit', () => rmSync(place, { recursive: true, force: true }));
+  const [home, program] = [join(place, 'home'), resolve('agent.ts')];
+  const number = { type: 'object', properties: { ms: { type: 'number' } }, required: ['ms'] };
+  const tools = JSON.stringify([{ name: 'sleep', inputSchema: number }, { name: 'echo', inputSchema: { type: 'object' } }]);
+  const bed = { command: 'node', args: [resolve('fixtures/habits.mjs'), 'tools', tools] };
+  const calculator = { command: 'node', args: [resolve('fixtures/server.mjs')] };
+  mkdirSync(join(home, '.claude'), { recursive: true });
+  writeFileSync(join(home, '.claude', 'settings.json'), JSON.stringify({ mcpServers: { bed, calculator } }));
+
+  const start = (isTerminal: boolean) => {
+    const cwd = mkdtempSync(join(place, 'project-'));
+    const env = { PATH: process.env.PATH, HOME: home, USERPROFILE: home, TERM: 'xterm', NO_COLOR: '1' };
+    const flags = ['--wire', '--allow', 'mcp__bed__sleep', '--allow', 'mcp__calculator__greet'];
+    const imports = [import.meta.resolve('tsx'), ...(isTerminal ? [TERMINAL] : [])].flatMap((each) => ['--import', each]);
+    const child = spawn(process.execPath, [...imports, program, ...flags], { cwd, env });
+    process.on('exit', () => child.kill());
+    const news = { out: '', err: '' }; // what it wrote since we last looked
+    let code: number | NodeJS.Signals | undefined;
+    const hear = (stream: 'out' | 'err', written: string) => {
+      const piece = stripVTControlCharacters(written);
+      for (const [, arrow, message] of piece.matchAll(/^(→|←) \w+ (.*"(?:tools\/call|notifications\/cancelled|content)".*)$/gm))
+        see(arrow === '→' ? 'out' : 'in', JSON.parse(message!));
+      news[stream] += piece;
+    };
+    child.stdout.setEncoding('utf8').on('data', (piece) => hear('out', piece));
+    child.stderr.setEncoding('utf8').on('data', (piece) => hear('err', piece));
+    child.stdin.on('error', () => {});
+    child.on('close', (exitCode, signal) => (code = exitCode ?? signal ?? -1));
+    /** Waits until it has written this to stderr, and that to stdout. If it does not, tells what it wrote instead. */
+    const shows = async (err: RegExp, out = /^/, ms = 2500) => {
+      const isThere = () => err.test(news.err) && out.test(news.out);
+      for (const begin = Date.now(); Date.now() - begin < ms && code === undefined && !isThere(); ) await wait(20);
+      const lines = isThere() ? ['shown'] : [...`${news.out}\n${news.err}`.split(/[\r\n]+/).filter((line) => /^(?![→←]|    at )./.test(line)).slice(-5)];
+      if (code !== undefined) lines.push(`(the program ended with exit code ${code})`);
+      news.out = news.err = '';
+      return lines.join('\n') || 'nothing';
+    };
+    const press = async (...keys: string[]) => {
+      for (const key of keys) {
+        see('out', KEYS[key] ?? `(typed) ${key}`);
+        child.stdin.write(key);
+        await wait(30); // as fingers do
+      }
+    };
+    const ends = async () => {
+      for (let n = 0; n < 100 && code === undefined; n++) await wait(20);
+      return code === undefined ? 'the program is still running' : `exit code ${code}`;
+    };
+    const goesOn = async () => (await wait(300), code === undefined ? 'it goes on' : `the program ended with exit code ${code}`);
+    return { child, shows, press, ends, goesOn, ready: () => shows(/› $/, /^/, 20_000) };
+  };
+  const isShown = (came: string) => came === 'shown';
+  const QUIT = /again|exit|quit|leave/i;
+
+  const chat = start(true);
+  await chat.ready(); // the start takes its time
+  await chat.press('sleep 60000', ENTER);
+  await chat.shows(/"method":"tools\/call"/, /^/, 20_000);
+  await chat.press(CTRL_C);
+  await expect('Ctrl-C stops the turn: the call is cancelled on the wire', 'notifications/cancelled', chat.shows(/"method":"notifications\/cancelled"[^]*stopped[^]*› $/), isShown);
+  await chat.press('greet Ada', ENTER);
+  await expect('and the chat goes on', 'the next prompt is answered: Hello, Ada!', chat.shows(/› $/, /Hello, Ada!/), isShown);
+
+  await chat.press('add 2 and 40', ENTER);
+  await chat.shows(/Allow it\?.*: $/);
+  await chat.press('ye', CTRL_C);
+  await expect('a question that stands open is gone as well', '"stopped", and a prompt', chat.shows(/stopped[^]*› $/), isShown);
+  await chat.press('greet Bob', ENTER);
+  await expect('nothing is left of the question, nor of what was typed there', 'the next prompt is answered: Hello, Bob!', chat.shows(/› $/, /Hello, Bob!/), isShown);
+
+  await chat.press('rubbish', CTRL_C);
+  await expect('at the prompt it empties the line', 'the program goes on, and says nothing about quitting', chat.goesOn().then(async (goes) => `${goes}${isShown(await chat.shows(QUIT, /^/, 0)) ? ', but wants to quit' : ''}`), /^it goes on$/);
+  await chat.press('greet Cleo', ENTER);
+  await expect('what was typed is gone', 'the next prompt is "greet Cleo", and no more: Hello, Cleo!', chat.shows(/› $/, /Hello, Cleo!/), isShown);
+
+  await chat.press(CTRL_C);
+  await expect('at an empty prompt it says how to quit', 'words such as (Ctrl-C again, or /exit, to quit)', chat.shows(QUIT), isShown);
+  await chat.press('x', CTRL_C);
+  await expect('whoever goes on typing does not want to quit', 'it goes on', chat.goesOn(), /^it goes on$/);
+  await chat.press(CTRL_C);
+  await expect('so the next one says it again', 'words such as (Ctrl-C again, or /exit, to quit)', chat.shows(QUIT), isShown);
+  await chat.press(CTRL_C);
+  await expect('twice at an empty prompt it quits', 'exit code 130', chat.ends(), /^exit code 130$/);
+
+  const stuck = start(true);
+  await stuck.ready();
+  await stuck.press(`run "trap '' TERM; echo awake; sleep 60; sleep 60"`, ENTER);
+  await stuck.shows(/Allow it\?.*: $/, /^/, 20_000);
+  await stuck.press('y', ENTER);
+  await wait(300); // the command takes a second to be ended by force
+  await stuck.press(CTRL_C, CTRL_C);
+  const begin = Date.now();
+  await expect('twice during a turn it quits, although the tool does not let go', 'exit code 130, at once', stuck.ends().then((came) => `${came}${Date.now() - begin > 800 ? ', but late' : ''}`), /^exit code 130$/);
+
+  const piped = start(false);
+  piped.child.stdin.write('greet Ada\n');
+  await piped.shows(/no tokens/, /Hello, Ada!/, 20_000);
+  await wait(100);
+  piped.child.kill('SIGINT');
+  await expect('through a pipe there is nobody to press it twice: between two lines once is enough', 'exit code 130', piped.ends(), /^exit code 130$/);
+};
