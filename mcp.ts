@@ -135,8 +135,8 @@ export class StdioTransport implements Transport {
     if (this.unreadBytes > this.maxLineBytes) this.endTooLong();
   }
 
-  /** Only LF ends a message, and what comes after the last one is kept until its own LF has come. No character of
-   *  UTF-8 contains that byte, so whole lines can be decoded at once. */
+  /** Only LF ends a message, and what comes after the last one is kept until its own LF has come. No other character
+   *  of UTF-8 contains that byte, so whole lines can be decoded at once. */
   private takeWholeLines(chunk: Buffer): Buffer {
     const end = chunk.lastIndexOf(LF) + 1;
     const rest = chunk.subarray(end);
@@ -242,7 +242,7 @@ function takeText(lines: string[]): string {
 
 /** JSON.parse needs ten seconds and gigabytes for a line of 64 million brackets, so count before parsing. */
 export function isTooDeep(json: string): boolean {
-  if (json.length < MAX_DEPTH || !/^[[{]/.test(json)) return false; // a colourful line of noise has brackets too
+  if (json.length < MAX_DEPTH || !/^\s*[[{]/.test(json)) return false; // a colourful line of noise has brackets too
   for (let i = 0, depth = 0; i < json.length; i++) {
     const char = json[i];
     if (char === '"') i = endOfString(json, i);
@@ -574,7 +574,7 @@ export class McpConnection {
     if (method === undefined && this.pending.has(id)) return this.settle(this.take(id)!, message as Json);
     if (method === undefined && this.cancelled.delete(id)) return;
     if (jsonrpc === '2.0') this.warn('stray', `sent an answer that nobody waits for: ${excerpt(message)}`);
-    else this.warn('noise', `writes other things than messages to stdout: ${excerpt(message)}`);
+    else this.warn('noise', `sends other things than messages: ${excerpt(message)}`);
   }
 
   private settle({ call, resolve, reject }: Waiter, { jsonrpc, result = null, error = null }: Json): void {

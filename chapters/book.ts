@@ -138,7 +138,10 @@ const workFolder = (book: Book) => process.env.WORK ?? join(book.root, 'work');
 /** The demo of a chapter is no part of the program, but goes along with it. */
 const withDemo = (book: Book, { folder }: Chapter) => ({ [`${folder}/demo.ts`]: read(book.root, folder, 'demo.ts') });
 
-async function chapterCommand(book: Book, which: string, flag = ''): Promise<void> {
+async function chapterCommand(book: Book, which: string, given = ''): Promise<void> {
+  // Without the lone -- before it, npm keeps a flag for itself.
+  const kept = ['diff', 'code'].find((name) => process.env[`npm_config_${name}`]);
+  const flag = given.replace(/^(?=[a-z])/, '--') || (kept ? `--${kept}` : '');
   const chapter = book.chapters.find(({ n }) => n === Number(which));
   if (!chapter) {
     for (const { n, title } of book.chapters) console.log(`${pad(n)}  ${title}`);
@@ -146,6 +149,7 @@ async function chapterCommand(book: Book, which: string, flag = ''): Promise<voi
     return console.log('\nnpm run chapter 1 runs a chapter; add -- --before, -- --diff or -- --code');
   }
   const { n, title } = chapter;
+  refuseIfChanged(book, n);
   if (flag === '--diff') return console.log(diff(book, n).join('\n'));
   if (flag === '--code') {
     const folder = join(workFolder(book), `program-${pad(n)}`);
@@ -157,6 +161,15 @@ async function chapterCommand(book: Book, which: string, flag = ''): Promise<voi
   if (on === 0) return console.log('Before chapter 1 there is no program.');
   console.log(`# ${title}, on the program as of chapter ${on}\n`);
   await runDemo(book, chapter, on);
+}
+
+/** The program of a chapter cannot be cut out of files that are no longer what its pages say of them. */
+function refuseIfChanged(book: Book, n: number): void {
+  const quotations = book.chapters.filter((chapter) => chapter.n <= n).flatMap((chapter) => chapter.quotations);
+  const lost = quotations.find(({ file, runs }) => SPINE.includes(file) && runs.some(({ at }) => at === -1));
+  if (!lost) return;
+  const advice = `Exercises are edited in work/, not there. To get it back: git checkout ${lost.file}`;
+  throw usage(`${lost.file} is not the program of the book any more (npm run book check says where). ${advice}`);
 }
 
 /** What chapter n adds to the files that all chapters share, with two lines around it. */
@@ -207,7 +220,7 @@ export type Exercise = { chapter: Chapter; title: string; quotation: Quotation; 
 /** What a judge has at hand: the learner's program, a record of the wire, and a way to say what was expected. */
 export type Bench = {
   load: (file: string) => Promise<any>; // a module of the program under test, such as 'mcp.ts'
-  see: (direction: string, message: unknown) => void; // fits `onWire`
+  see: (direction: string, message: unknown, serverName?: string) => void; // fits `onWire`
   expect: (what: string, wanted: string, came: unknown, isRight: RegExp | ((came: any) => boolean)) => Promise<void>;
 };
 export type Judge = (bench: Bench) => Promise<void>;
@@ -237,17 +250,27 @@ export function withHole(book: Book, { chapter: { n }, quotation, title }: Exerc
 
 function writeExercise(book: Book, exercise: Exercise, folder = exercise.folder): void {
   const { chapter, quotation } = exercise;
-  writeProgram(book, chapter.n, folder, { ...withDemo(book, chapter), [quotation.file]: withHole(book, exercise) });
+  const again = (script: string) => `npm --prefix ${JSON.stringify(relative(folder, book.root))} run ${script} --`;
+  const scripts = { workshop: again('workshop'), chapter: again('chapter') }; // for whoever works in that folder
+  writeProgram(book, chapter.n, folder, {
+    ...withDemo(book, chapter),
+    'package.json': JSON.stringify({ type: 'module', private: true, scripts }),
+    [quotation.file]: withHole(book, exercise),
+  });
 }
 
 /** Runs a judge in this process, on the program in this folder. */
 async function judge(book: Book, chapter: Chapter, folder: string): Promise<void> {
-  const wire: string[] = [];
-  let hope = { what: 'the program can be used', wanted: 'no error' };
+  const wire: { direction: string; text: string; serverName?: string }[] = [];
+  let hope = { what: 'Node can load the program', wanted: 'no error' };
   const fail = (came: unknown) => {
     const text = cutShort(show(came)).replaceAll('\n', '\n            ');
     console.log(`✗ ${hope.what}\n  expected: ${hope.wanted}\n  came:     ${text}`);
-    if (wire.length > 0) console.log(`  on the wire:\n    ${wire.slice(-12).join('\n    ')}`);
+    const names = new Set(wire.map(({ serverName }) => serverName)); // one alone needs no name
+    const lines = wire.slice(-12).map(({ direction, text, serverName }) =>
+      [direction === 'out' ? '→' : '←', names.size > 1 && serverName, text].filter(Boolean).join(' '));
+    const isWire = wire.some(({ text }) => text.includes('"jsonrpc"'));
+    if (wire.length > 0) console.log(`  ${isWire ? 'on the wire' : 'what happened'}:\n    ${lines.join('\n    ')}`);
     process.exit(1);
   };
   process.on('uncaughtException', fail);
@@ -255,21 +278,24 @@ async function judge(book: Book, chapter: Chapter, folder: string): Promise<void
   setInterval(() => {}, 1000); // a program with a hole may leave Node with nothing to do, and that is no success
   const bench: Bench = {
     load: (file) => import(pathToFileURL(join(folder, file)).href),
-    see: (direction, message) => {
-      wire.push(`${direction === 'out' ? '→' : '←'} ${cutShort(JSON.stringify(message) ?? show(message))}`);
+    see: (direction, message, serverName) => {
+      wire.push({ direction, text: cutShort(JSON.stringify(message) ?? show(message)), serverName });
     },
     expect: async (what, wanted, promise, isRight) => {
       hope = { what, wanted };
       const late = new Promise((done) => setTimeout(done, 3000, 'nothing, in three seconds').unref());
       const came = await Promise.race([promise, late]).catch((error) => error);
       if (isRight instanceof RegExp ? !isRight.test(show(came)) : !isRight(came)) fail(came);
+      wire.length = 0; // the next check begins with a clean page
       console.log(`✓ ${what}`);
     },
   };
   const module = await import(pathToFileURL(join(book.root, chapter.folder, 'exercise.ts')).href);
   await (module.judge as Judge)(bench).catch(fail);
+  console.log(ALL_WELL);
   process.exit(0);
 }
+const ALL_WELL = '(that was all)'; // else the program has left before the judge was done, and a code of 0 says nothing
 
 const cutShort = (text: string) => (text.length > 400 ? `${text.slice(0, 400)}…` : text);
 const show = (value: unknown) =>
@@ -278,31 +304,47 @@ const show = (value: unknown) =>
 /** The verdict on the program in a folder, by a judge in a process of its own. */
 function judged(book: Book, { chapter }: Exercise, folder: string): Promise<{ isGreen: boolean; output: string }> {
   const args = ['--import', 'tsx', join(book.root, 'chapters', 'book.ts'), 'judge', `${chapter.n}`, folder];
-  return promisify(execFile)(process.execPath, args, { cwd: book.root, timeout: 60_000 }).then(
-    ({ stdout }) => ({ isGreen: true, output: stdout }),
-    ({ stdout, stderr }) => ({ isGreen: false, output: stdout + stderr }),
+  const run = promisify(execFile)(process.execPath, args, { cwd: book.root, timeout: 40_000, killSignal: 'SIGKILL' });
+  const odd = (what: string) => `✗ it comes to an end\n  expected: a verdict\n  came:     ${what}\n`;
+  return run.then(
+    ({ stdout }) => {
+      const isGreen = stdout.includes(ALL_WELL);
+      return { isGreen, output: isGreen ? stdout.replace(`${ALL_WELL}\n`, '') : stdout + odd('the program left before it was judged') };
+    },
+    ({ stdout, stderr, killed }) => {
+      const endless = killed ? odd('none in 40 s; is there a loop without an end, and without an await in it?') : '';
+      return { isGreen: false, output: stdout + stderr + endless };
+    },
   );
 }
 
+const VERBS = ['list', 'start', 'check', 'hint', 'reset', 'watch', 'compare'];
+
 async function workshop(book: Book, verb = 'list', which = ''): Promise<void> {
+  if (!VERBS.includes(verb)) throw usage(`there is no "workshop ${verb}"; there are ${VERBS.slice(1).join(', ')}`);
   const exercises = book.chapters.flatMap((chapter) => exerciseOf(book, chapter) ?? []);
   if (verb === 'list') return listExercises(book, exercises);
   const exercise = exercises.find(({ chapter }) => chapter.n === Number(which));
   if (!exercise) throw usage(`which exercise? There are ${exercises.map(({ chapter }) => chapter.n).join(', ')}`);
+  if (verb === 'start' || verb === 'reset') refuseIfChanged(book, exercise.chapter.n);
   const isBegun = isFile(yours(exercise));
-  if (verb === 'start' && isBegun) return console.log(`You have begun: ${shownFile(exercise)} is there.`);
+  if (verb === 'start' && isBegun) console.log('You have begun; to begin anew, write reset for start.');
   if (verb === 'start') return start(book, exercise);
   if (!isBegun) throw usage(`you have not begun exercise ${which}; do so with: npm run workshop start ${which}`);
   if (verb === 'reset') return reset(book, exercise);
   if (verb === 'check') process.exitCode = (await tellVerdict(book, exercise)) ? 0 : 1;
   else if (verb === 'hint') giveHint(exercise);
   else if (verb === 'compare') await compare(book, exercise);
-  else if (verb === 'watch') await watchFile(book, exercise);
-  else throw usage(`there is no "workshop ${verb}"`);
+  else await watchFile(book, exercise);
 }
 
 const yours = ({ folder, quotation }: Exercise) => join(folder, quotation.file);
 const shownFile = (exercise: Exercise) => relative(process.cwd(), yours(exercise));
+/** The first line of what is to be written. */
+const shownPlace = (exercise: Exercise) => {
+  const line = linesOf(read(yours(exercise))).indexOf(exercise.quotation.runs[0]!.lines[0]!) + 2;
+  return `${shownFile(exercise)}${line > 1 ? `:${line}` : ''}`;
+};
 
 /** What is solved is found out by running it. */
 async function listExercises(book: Book, exercises: Exercise[]): Promise<void> {
@@ -323,10 +365,9 @@ async function listExercises(book: Book, exercises: Exercise[]): Promise<void> {
 
 function start(book: Book, exercise: Exercise): void {
   const { chapter: { n, page }, title } = exercise;
-  writeExercise(book, exercise);
-  const line = linesOf(read(yours(exercise))).findIndex((text) => text.includes(`// Exercise ${n}:`)) + 1;
+  if (!isFile(yours(exercise))) writeExercise(book, exercise);
   console.log(`Exercise ${n}: ${title}`);
-  console.log(`  read    ${page}\n  edit    ${shownFile(exercise)}:${line}`);
+  console.log(`  read    ${page}\n  edit    ${shownPlace(exercise)}`);
   console.log(`  check   npm run workshop check ${n}\n  stuck?  npm run workshop hint ${n}`);
 }
 
@@ -339,36 +380,39 @@ function reset(book: Book, exercise: Exercise): void {
 }
 
 async function tellVerdict(book: Book, exercise: Exercise): Promise<boolean> {
-  const { chapter: { n }, folder, quotation } = exercise;
+  const { chapter: { n }, folder } = exercise;
   const { isGreen, output } = await judged(book, exercise, folder);
   console.log(output.trimEnd());
   if (isGreen) console.log(`Solved. Yours beside ours: npm run workshop compare ${n}`);
-  else {
-    const line = linesOf(read(yours(exercise))).indexOf(quotation.runs[0]!.lines[0]!) + 1;
-    console.log(`  look at:  ${shownFile(exercise)}${line > 0 ? `:${line}` : ''}\n  stuck?    npm run workshop hint ${n}`);
-  }
+  else console.log(`  look at:  ${shownPlace(exercise)}\n  stuck?    npm run workshop hint ${n}`);
   return isGreen;
 }
 
-function giveHint({ folder, hints }: Exercise): void {
+function giveHint({ folder, hints, chapter }: Exercise): void {
   const file = join(folder, '.hints'); // one mark for each hint that was given
   appendFileSync(file, 'x');
   const given = hints.slice(0, read(file).length);
   for (const [n, hint] of given.entries()) console.log(`Hint ${n + 1} of ${hints.length}\n${hint}\n`);
+  if (given.length === hints.length) console.log(`That was the last one. The page explains the solution: ${chapter.page}`);
 }
 
 async function compare(book: Book, exercise: Exercise): Promise<void> {
   const { chapter, folder, quotation: { file } } = exercise;
   if (!(await judged(book, exercise, folder)).isGreen) throw usage('compare shows our solution; first let yours pass');
-  const mine = linesOf(read(yours(exercise)));
-  const ours = linesOf(SPINE.includes(file) ? cut(book, file, chapter.n) : read(book.root, file));
-  while (mine.length > 0 && mine[0] === ours[0]) mine.shift(), ours.shift();
-  while (mine.length > 0 && mine.at(-1) === ours.at(-1)) mine.pop(), ours.pop();
+  const mine = wholeFunction(linesOf(read(yours(exercise))), exercise);
+  const ours = wholeFunction(linesOf(SPINE.includes(file) ? cut(book, file, chapter.n) : read(book.root, file)), exercise);
   const width = Math.max(7, ...mine.map((line) => line.length)) + 2;
   if (width + Math.max(...ours.map((line) => line.length)) > (process.stdout.columns ?? 0))
     return console.log(['── yours', ...mine, '── ours', ...ours].join('\n'));
   const rows = Array.from({ length: Math.max(mine.length, ours.length) }, (_, k) => [mine[k] ?? '', ours[k] ?? '']);
   for (const [left, right] of [['── yours', '── ours'], ...rows]) console.log(`${left!.padEnd(width)}│ ${right}`);
+}
+
+/** From the first line of the exercise's quotation to its last; all of it, if these are not there any more. */
+function wholeFunction(lines: string[], { quotation: { runs } }: Exercise): string[] {
+  const first = lines.indexOf(runs[0]!.lines[0]!);
+  const last = lines.indexOf(runs.at(-1)!.lines.at(-1)!, first + 1);
+  return first === -1 || last === -1 ? lines : lines.slice(first, last + 1);
 }
 
 async function watchFile(book: Book, exercise: Exercise): Promise<void> {
@@ -394,9 +438,22 @@ export async function check(book: Book, only = ''): Promise<string[]> {
 
 /** What is wrong with the pages, as far as nothing has to be run to know it. */
 export function problemsOnPages(book: Book): string[] {
-  const problems: string[] = [];
+  const problems = problemsOfQuotations(book);
   for (const chapter of book.chapters) {
-    const { page, folder, quotations } = chapter;
+    const { page, folder } = chapter;
+    const hints = exerciseOf(book, chapter)?.hints.length;
+    if (hints === undefined) problems.push(`${page}:1: no quotation is marked as the exercise`);
+    else if (hints !== 3) problems.push(`${page}:1: the exercise has ${hints} hints, not three`);
+    const missing = ['demo.ts', 'exercise.ts'].filter((name) => !isFile(book.root, folder, name));
+    for (const name of missing) problems.push(`${page}:1: ${name} is missing`);
+  }
+  return [...problems, ...deadLinks(book), ...forwardImports(book), ...unknownMessages(book)];
+}
+
+/** Quotations that do not match, and lines that nobody quotes. */
+function problemsOfQuotations(book: Book): string[] {
+  const problems: string[] = [];
+  for (const { page, quotations } of book.chapters)
     for (const { line, file, source, runs } of quotations) {
       if (source.length === 0) problems.push(`${page}:${line}: there is no file ${file} to quote`);
       for (const run of runs.filter(({ at }) => at === -1 && source.length > 0)) {
@@ -404,18 +461,12 @@ export function problemsOnPages(book: Book): string[] {
         problems.push(`${page}:${run.line}: this is not in ${file}, below what is quoted before it: ${words}`);
       }
     }
-    const hints = exerciseOf(book, chapter)?.hints.length;
-    if (hints === undefined) problems.push(`${page}:1: no quotation is marked as the exercise`);
-    else if (hints !== 3) problems.push(`${page}:1: the exercise has ${hints} hints, not three`);
-    const missing = ['demo.ts', 'exercise.ts'].filter((name) => !isFile(book.root, folder, name));
-    for (const name of missing) problems.push(`${page}:1: ${name} is missing`);
-  }
   for (const file of SPINE) {
     const source = linesOf(read(book.root, file));
     for (const [n, owner] of owners(book, file).entries())
       if (owner === 0 && source[n] !== '') problems.push(`${file}:${n + 1}: no chapter quotes this line`);
   }
-  return [...problems, ...deadLinks(book), ...forwardImports(book), ...unknownMessages(book)];
+  return problems;
 }
 
 function deadLinks(book: Book): string[] {
@@ -562,7 +613,7 @@ export function fix(book: Book): string[] {
 function mostAlike(quoted: string[], source: string[]): string[] | undefined {
   let best = { start: 0, end: 0, hits: 0 };
   for (const [start, line] of source.entries()) {
-    if (!quoted.includes(line)) continue;
+    if (line === '' || !quoted.includes(line)) continue;
     const stretch = { start, end: start, hits: 0 };
     let from = 0;
     for (let n = start; n < Math.min(source.length, start + quoted.length * 2 + 5); n++) {

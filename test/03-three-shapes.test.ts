@@ -36,7 +36,7 @@ test('`method` tells a request and a notification from an answer, whatever the i
 test('what is no message at all is reported once, and shown in part', async () => {
   const { wire, warnings } = await connect(saying('x'.repeat(1000), '42', 'null', '[]', '{"id":1,"result":{}}', '{"jsonrpc":"1.0","method":"x"}'));
   await until(() => wire.length === 6);
-  assert.deepEqual(warnings, [`MCP server "demo" writes other things than messages to stdout: "${'x'.repeat(199)}…`]);
+  assert.deepEqual(warnings, [`MCP server "demo" sends other things than messages: "${'x'.repeat(199)}…`]);
 });
 
 test('before connect() there is nobody to tell', async () => {

@@ -134,7 +134,7 @@ test('B2: banners, blank lines, JSON that is no message, a byte order mark: repo
   const { connection, warnings, wire } = await connect(habit('chatty'));
   assert.equal(await call(connection, 'echo', { a: 1 }), '{"a":1}');
   assert.equal(warnings.length, 1);
-  assert.match(warnings[0]!, /"demo" writes other things than messages to stdout: "Welcome to Chatty 2.0!"/);
+  assert.match(warnings[0]!, /"demo" sends other things than messages: "Welcome to Chatty 2.0!"/);
   // The message behind the byte order mark was read; the line that is JSON but not JSON-RPC was not answered.
   assert.ok(wire.some(([, message]) => message.method === 'notifications/hello'));
   assert.deepEqual(wire.filter(([direction]) => direction === 'out').length, 1);

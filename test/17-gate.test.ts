@@ -309,10 +309,11 @@ test('always is not offered for secrets, fences and what is outside, and then is
 });
 
 test('a rule that asks is stronger than always, and than a rule that allows', async () => {
-  const { check, questions } = await prepare({ settings: { ask: ['bash(git push*)'], allow: ['bash(git push)'] }, answers: ['always', 'y'] });
+  const { check, questions } = await prepare({ settings: { ask: ['bash(git push*)'], allow: ['bash(git push)'] }, answers: ['y', 'y'] });
   await check('bash', { command: 'git push' });
   await check('bash', { command: 'git push' });
   assert.equal(questions.length, 2);
+  assert.doesNotMatch(questions[0]!.choices, /always/); // it would change nothing
   assert.match(questions[0]!.text, /the rule ask "bash\(git push\*\)"/);
 });
 

@@ -35,7 +35,7 @@ test('an answer over the Anthropic wire, with a server of --mcp-config; --wire, 
   const servers = ['--mcp-config', JSON.stringify({ mcpServers: { demo } })];
   const first = await run(where, [...flags, ...servers, 'add 2 and 40'], { env: anthropic(model) });
   assert.deepEqual([first.code, first.out], [0, 'It is 42.\n']);
-  assert.match(first.err, /^→ demo \{"jsonrpc":"2\.0","id":1,"method":"initialize"/);
+  assert.match(first.err, /^→ demo \{"jsonrpc":"2\.0","id":\d,"method":"initialize"/m);
   assert.match(first.err, /^→ demo .*"method":"tools\/call".*\n← demo .*"text":"42"/m);
   assert.doesNotMatch(first.err, /\x1b/);
 

@@ -72,7 +72,7 @@ test('mcp add: a file with comments stays as it is, a flat one flat, a link a li
     run(first, ['mcp', 'add', 'other', '--', 'x']),
     run(first, ['mcp', 'get', 'demo']),
     run(first, ['mcp', 'remove', 'dmeo']),
-    run(first, ['mcp', 'add', 'web', 'https://example.org/mcp']),
+    run(first, ['mcp', 'add', '--transport', 'pigeon', 'web', 'https://example.org/mcp']),
   ]);
   assert.deepEqual([refused.code, listed.code, unknown.code, url.code], [3, 0, 3, 2]);
   assert.match(refused.err, /\.mcp\.json has comments or is no JSON object: to keep what is there, edit it by hand/);
@@ -154,7 +154,7 @@ test('probe: a readable signature per tool, one call with values by the schema, 
     run(where, ['probe', 'demo']),
   ]);
   assert.equal(plain.code, 0, plain.err);
-  assert.match(plain.out, /^✓ .*node · protocol 2025-11-25 · habits 1\.0\.0 · \d+ ms\n  can: tools\n  tools \(2\)$/m);
+  assert.match(plain.out, /^✓ .*node · protocol 2025-11-25 · habits 1\.0\.0 · \d+ ms\n(  with a handshake: .*\n)?  can: tools\n  tools \(2\)$/m);
   const fields = 'n: number, text?: string, list?: number[], pick?: "a" | "b", deep?: { on: boolean }, any?: unknown';
   assert.ok(plain.out.includes(`    echo(${fields}, either?: string | null) Says it again.\n    mute()\n`), plain.out);
   const report = JSON.parse(called.out);
@@ -202,7 +202,7 @@ test('a server that is removed leaves nothing behind: added again, it is neither
     assert.equal((await run(where, args)).code, 0, `${args}`);
   assert.match((await run(where, ['mcp', 'list'])).out, /^w: connected .* 2 tools/m);
   assert.doesNotMatch((await run(where, ['trust', 'list'])).out, /disabled/);
-  const remote = await run(where, ['mcp', 'add-json', 'far', '{"type":"http","url":"http://127.0.0.1:1"}']);
-  assert.deepEqual([remote.code, /starts commands only/.test(remote.err)], [2, true]);
+  const remote = await run(where, ['mcp', 'add-json', 'far', '{"type":"pigeon","url":"http://127.0.0.1:1"}']);
+  assert.deepEqual([remote.code, /there is no transport "pigeon"/.test(remote.err)], [2, true]);
   assert.match((await run(where, ['mcp', 'add', '--help'])).out, /^mcp-by-hand: a coding agent/);
 });

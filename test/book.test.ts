@@ -230,7 +230,7 @@ test('an exercise: begun, red with a message that helps, hints one by one, solve
   const { run, work } = runner();
   const mine = join(work, '04', 'mcp.ts');
   assert.match((await run('workshop', 'start', '4')).output, /edit .*04\/mcp\.ts:\d+\n/);
-  assert.match((await run('workshop', 'start', '4')).output, /You have begun/);
+  assert.match((await run('workshop', 'start', '4')).output, /You have begun[^]*edit .*04\/mcp\.ts:\d+\n/);
   const red = await run('workshop', 'check', '4');
   assert.equal(red.code, 1);
   assert.match(red.output, /✗ a result resolves the promise\n {2}expected: .*\n {2}came: .*not solved yet\n {2}on the wire:\n {4}→ [^]*look at: .*mcp\.ts:\d+/);
@@ -252,6 +252,33 @@ test('an exercise: begun, red with a message that helps, hints one by one, solve
   assert.doesNotMatch(readFileSync(mine, 'utf8'), /is odd/);
 });
 
+test('a solution that leaves, or never ends, or is no program, is not solved, and the learner is told', async () => {
+  const { run, work } = runner();
+  await run('workshop', 'start', '4');
+  const mine = join(work, '04', 'mcp.ts');
+  const shipped = readFileSync(mine, 'utf8');
+  const solve = async (solution: string) => {
+    writeFileSync(mine, shipped.replace("throw new Error('exercise 4 is not solved yet');", solution));
+    return run('workshop', 'check', '4');
+  };
+  assert.match((await solve('process.exit(0);')).output, /came: +the program left before it was judged/);
+  assert.match((await solve('}')).output, /✗ Node can load the program[^]*TransformError/);
+  const nothing = await solve('');
+  assert.equal(nothing.code, 1);
+  assert.match(nothing.output, /✗ a result resolves the promise[^]*came: +nothing, in three seconds/);
+});
+
+test('a program cannot be cut out of a changed mcp.ts, and the reader is told how to get it back', async () => {
+  const at = copy();
+  const { run } = runner(at);
+  writeFileSync(join(at, 'mcp.ts'), readFileSync(join(at, 'mcp.ts'), 'utf8').replace('private nextId = 1;', 'private nextId = 0;'));
+  for (const args of [['chapter', '4'], ['workshop', 'start', '4']]) {
+    const { code, output } = await run(...args);
+    assert.deepEqual([code, /mcp\.ts is not the program of the book any more.*git checkout mcp\.ts/.test(output)], [2, true], output);
+  }
+  assert.equal((await run('chapter', '3', '--diff')).code, 0); // that line is chapter 4's
+});
+
 test('`watch` judges again when the file is saved', async () => {
   const { run, work } = runner();
   await run('workshop', 'start', '4');
@@ -265,11 +292,17 @@ test('`watch` judges again when the file is saved', async () => {
   await until(() => output.includes('half done'), 'the second verdict');
 });
 
-test('everything works from a path with spaces, without git', async () => {
+/** The repository once more, in a folder whose name has spaces, and without git. */
+function copy(): string {
   const at = join(folder(), 'a clone');
-  for (const name of ['mcp.ts', 'agent.ts', 'README.md', 'tsconfig.json', 'package.json', 'chapters', 'fixtures']) cpSync(join(root, name), join(at, name), { recursive: true });
+  const names = ['mcp.ts', 'agent.ts', 'README.md', 'tsconfig.json', 'package.json', 'chapters', 'fixtures'];
+  for (const name of names) cpSync(join(root, name), join(at, name), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(at, 'node_modules'), 'junction');
-  const { run } = runner(at);
+  return at;
+}
+
+test('everything works from a path with spaces, without git', async () => {
+  const { run } = runner(copy());
   assert.match((await run('chapter', '4')).output, /asked for Bob: \{"who":"Bob"\}/);
   assert.match((await run('workshop', 'start', '4')).output, /check +npm run workshop check 4/);
   assert.match((await run('workshop', 'check', '4')).output, /✗ a result resolves/);

@@ -31,4 +31,10 @@ export const judge: Judge = async ({ load, see, expect }) => {
   ];
   for (const [what, line] of shapes)
     await expect(`${what} is an error of that call`, 'a McpError of kind "protocol"', answer(line), (came) => came?.kind === 'protocol');
+  const refused = (error: string) => answer(`{"jsonrpc":"2.0","id":$ID,"error":${error}}`);
+  const names = (came: any) => /"demo".*tools\/call/.test(came?.message);
+  await expect('a refusal names the server and the method', 'an RpcError with "demo" and tools/call in its words', refused('{"code":7,"message":"no"}'), names);
+  await expect('a code that is no number, and words that are no text, are a refusal, too', 'an RpcError whose code is a number', refused('{"code":"x","message":{}}'), (came) => typeof came?.code === 'number' && names(came));
+  await expect('an error that is no object is a refusal, too', 'an RpcError whose code is a number', refused('"no"'), (came) => typeof came?.code === 'number' && names(came));
+  await expect('of endless words the beginning is enough', 'an RpcError of less than 11,000 characters', refused(`{"code":7,"message":"${'x'.repeat(20_000)}"}`), (came) => came?.code === 7 && came.message.length < 11_000);
 };

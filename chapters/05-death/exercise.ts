@@ -23,6 +23,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   let sent = 0;
   doomed.options.onWire = (direction: string, message: unknown) => (sent++, see(direction, message));
   await expect('who asks later is refused', `${reason}, at once`, call('add', { a: 2, b: 40 }), isDeath);
+  await expect('nobody is left among the waiters', 'no entry in `pending`', doomed.pending.size, (came) => came === 0);
   await expect('and nothing is sent to the dead', 'no further message on the wire', sent, (came) => came === 0);
   await expect('onClosed hears of it, once', 'one call of onClosed, with the reason', ends, (came) => came.length === 1 && isDeath(came[0]));
 

@@ -40,7 +40,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect('a tool without a schema gets one', 'bare with the inputSchema { type: "object" }', odd.tools[1], (came) => came?.inputSchema?.type === 'object');
   await expect('what is left out is named', 'one warning that shows {"name":8} and {"name":"bad","inputSchema":"x"}', odd.warnings, (came) => came.includes('{"name":8}') && came.includes('"bad"'));
   const spread = await list(habit('odd-pages'));
-  await expect('on whatever page it was', 'a warning that shows both the 1 of the first page and the 2 of the second', spread.warnings, /\b1\b[^]*\b2\b/);
+  await expect('on whatever page it was', 'a warning that shows both the 1 of the first page and the 2 of the second', spread.warnings, /1[^]*2/);
   await expect('without odd tools there is no warning', 'no warning', pages.warnings, /^$/);
 
   const bare = await list(habit('no-tools'));

@@ -67,7 +67,8 @@ export class Gate {
     if (this.mode === 'read-only' && !tool.readOnly)
       return judge('deny', `the mode is read-only, and ${name} may change something`);
     const asked = hit('ask');
-    if (asked) return judge('ask', `the rule ask ${quoted(asked.text)} wants a question before ${name}`);
+    const wanted = asked && judge('ask', `the rule ask ${quoted(asked.text)} wants a question before ${name}`);
+    if (wanted) return { ...wanted, grant: undefined }; // an "always" would change nothing: the rule asks again
     const delicate = location && delicacy(location, touch!.kind === 'write');
     if (delicate) return { ...judge(this.mode === 'yolo' ? 'allow' : 'ask', delicate), grant: undefined };
     if (tool.readOnly) return judge('allow', 'it only reads, and inside the folder');

@@ -304,8 +304,12 @@ const SHELL = /^(ba|z|da|fi|k)?sh$|^(cmd|powershell|pwsh)(\.exe)?$/;
 function describe(entry: ServerEntry, known?: Approved): string[] {
   const { name, file, config, shadows } = entry;
   const differing = known ? changes(pretty(known.config), pretty(config)) : [];
+  const isRemote = (config.type ?? 'stdio') !== 'stdio';
+  const wish = isRemote
+    ? `wants to connect to the MCP server ${quoted(name)}. It sees what you ask it, and its answers reach the model.`
+    : `wants to start the MCP server ${quoted(name)}. It runs as you, and can do what you can do.`;
   return [
-    `${quoted(file)} wants to start the MCP server ${quoted(name)}. It runs as you, and can do what you can do.`,
+    `${quoted(file)} ${wish}`,
     ...(shadows ? [`It takes the place of your own server of that name, in ${quoted(shadows)}.`] : []),
     ...launchLines(config),
     ...cautions(config).map((caution) => `  ! ${caution}`),

@@ -55,9 +55,10 @@ From a clone, write "npm start --" for mcp-by-hand.
   mcp-by-hand [prompt]            a chat; the prompt is its first turn
   mcp-by-hand -p [prompt]         one answer on stdout; stdin is (added to) the prompt; never asks anything
   mcp-by-hand mcp …               list [--json] | get NAME | add [-s user|project] [-e KEY=VALUE] NAME -- COMMAND ARGS
+                                  add [--transport http|sse|ws] [--header "Name: value"] NAME URL
                                   add-json NAME JSON | remove NAME | enable NAME[/TOOL] | disable NAME[/TOOL]
   mcp-by-hand trust …             list | allow NAME | revoke NAME | reset
-  mcp-by-hand probe …             [--call TOOL key=value …] [--json] [--wire] NAME, or -- COMMAND ARGS
+  mcp-by-hand probe …             [--call TOOL key=value …] [--json] [--wire] NAME, or URL, or -- COMMAND ARGS
 
 Model
   -m, --model NAME                rehearsal (offline, the default without a key), anthropic/ID, openai/ID

@@ -3,17 +3,19 @@
 import {
   fillIn, isObject, McpConnection, McpError, RpcError, show, type Json, type Tool, type ToolResult,
 } from '../../mcp.ts';
+import { extras } from '../../agent.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
 import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
 import { EXIT, parse, refused, Stop, usage } from './options.ts';
 import { cut, type Screen } from './screen.ts';
-import { findEntry, nameAndVersion } from './servers.ts';
+import { findEntry, how, isAddress, nameAndVersion, typeFor } from './servers.ts';
 
 type Report = {
   server: string;
   ok: boolean;
   protocolVersion?: string;
+  because?: string;
   serverInfo?: Json;
   capabilities?: Json;
   startMs?: number;
@@ -37,12 +39,14 @@ export async function probe(args: string[], screen: Screen): Promise<number> {
   });
   const isPair = (word: string) => values.call !== undefined && word.includes('=');
   const [name, ...extra] = positionals.filter((word) => !isPair(word));
-  if (extra.length > 0) throw usage(`what is ${extra[0]}? Write: probe NAME, or probe -- COMMAND ARGS`);
-  const config = command ? { command, args: commandArgs } : await approved(name, screen, values['allow-server']);
+  if (extra.length > 0) throw usage(`what is ${extra[0]}? Write: probe NAME, probe URL, or probe -- COMMAND ARGS`);
+  const address = isAddress(name) ? { type: typeFor(name!), url: name } : undefined;
+  const typed: Json | undefined = command ? { command, args: commandArgs } : address;
+  const config = typed ?? (await approved(name, screen, values['allow-server']));
   const masker = new Masker();
-  if (isObject(config.env)) masker.learn(config.env);
+  for (const secrets of [config.env, config.headers]) if (isObject(secrets)) masker.learn(secrets);
   const onWire = (direction: 'out' | 'in', message: unknown) => screen.wire(direction, masker.json(message));
-  const connection = new McpConnection(name ?? command!, config, values.wire ? { onWire } : {});
+  const connection = new McpConnection(name ?? command!, config, { ...extras, ...(values.wire && { onWire }) });
   const report: Report = { server: name ?? command!, ok: true, warnings: [] };
   const code = await examine(connection, report, values.call, positionals.filter(isPair));
   report.warnings = [...connection.warnings.values()];
@@ -96,6 +100,10 @@ const CODES: Record<string, number> = {
   start: EXIT.unreachable,
   closed: EXIT.unreachable,
   timeout: EXIT.unreachable,
+  unreachable: EXIT.unreachable,
+  lost: EXIT.unreachable,
+  expired: EXIT.unreachable,
+  auth: EXIT.refused,
   unexpected: EXIT.unexpected,
 };
 
@@ -155,6 +163,7 @@ function lines(report: Report): string[] {
   const names = (rows?: Json[]) => rows?.map((row) => cut(show(row.name ?? row.uri), 200));
   return [
     facts.filter(Boolean).join(' · '),
+    ...how(report).map((line) => `  ${line}`),
     ...(capabilities ? [`  can: ${Object.keys(capabilities).join(', ') || 'nothing'}`] : []),
     ...block(`tools (${tools?.length})`, tools?.map((tool) => signature(tool))),
     ...block(`resources (${resources?.length})`, names(resources)),

@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import { Agent, chooseModel, Gate, hands, Roots, Trust, type AgentEvent, type ModelError } from '../../agent.ts';
+import { Agent, chooseModel, extras, Gate, hands, Roots, Trust, type AgentEvent, type ModelError } from '../../agent.ts';
 import { isObject, loadEntries, McpManager, readJsonFile, type Json, type ServerEntry } from '../../mcp.ts';
 import { parseRules, readSettings, type Rule } from '../17-the-gate/rules.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
@@ -36,10 +36,12 @@ export class Program {
     const roots = new Roots(process.cwd(), options.addDir.map(folder), [resultsFolder]);
     this.gate = new Gate({ mode: options.mode, rules: rules(options, warn), roots, trust: this.trust, ask });
     this.manager = new McpManager({
+      ...extras,
       approve: (entry) => this.approve(entry),
       load: (report) => entries(options, report),
       onWire: (direction, message, server) => this.seeWire(direction, message, server),
       onWarning: warn,
+      onState: (server, state, reason) => this.writeTrace({ type: 'server', server, state, reason }),
     });
     this.agent = new Agent({
       model: model(options.model, options.baseUrl),
@@ -58,7 +60,8 @@ export class Program {
   private async approve(entry: ServerEntry) {
     const approval = await this.trust.approve(entry);
     // Not before: a project could name any words as secret, and so have them left out of what you are shown.
-    if (approval === true && isObject(entry.config.env)) this.masker.learn(entry.config.env);
+    for (const secrets of [entry.config.env, entry.config.headers])
+      if (approval === true && isObject(secrets)) this.masker.learn(secrets);
     return approval;
   }
 

@@ -217,6 +217,7 @@ export class Screen {
     const hadText = !this.isOver && ((this.rl?.line ?? '') !== '' || this.pasted.length > 0);
     this.pasted = [];
     for (const name of hadText ? ['e', 'u'] : []) this.rl!.write(null, { ctrl: true, name }); // to the end, then back
+    if (hadText) Object.assign(this.rl!, { line: '', cursor: 0 }); // a terminal without such keys (TERM=dumb) kept it
     return hadText;
   }
 

@@ -4,9 +4,10 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, renameSyn
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import {
-  isObject, loadEntries, McpManager, problemWithConfig, readJsonFile, show, type Json, type ServerEntry,
+  fillIn, isObject, loadEntries, McpManager, problemWithConfig, readJsonFile, REVISIONS, show, type Json, type ServerEntry,
   type ServerStatus,
 } from '../../mcp.ts';
+import { extras } from '../../agent.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { Masker, quoted } from '../17-the-gate/safe-text.ts';
 import { fingerprint, launchLines, PROGRAM, Trust } from '../17-the-gate/trust.ts';
@@ -32,13 +33,20 @@ function statusOf(status: ServerStatus, masker: Masker): string[] {
     serverInfo && nameAndVersion(serverInfo),
   ];
   const again = `/mcp reconnect ${shown(name)}, in a chat`;
-  const more = [from(file, shadows), ...(reason ? [reason] : []), ...warnings];
+  const more = [from(file, shadows), ...how(status), ...(reason ? [reason] : []), ...warnings];
   if (state === 'pending') more.push(`to be asked about it: ${again}`);
   if (state === 'failed') more.push(`to try again: ${again}`);
+  if (state === 'needs-auth') more.push('it can be used with a key: put it into the "headers" of its entry');
   return [
     `${shown(name)}: ${[state, ...facts].filter(Boolean).join(' · ')}`,
     ...more.map((line) => `  ${masker.text(line).replaceAll('\n', '\n  ')}`), // so that none looks like a server's
   ];
+}
+
+/** Whether it began with a handshake, and how we know that it had to. */
+export function how({ protocolVersion, because }: { protocolVersion?: string; because?: string }): string[] {
+  if (protocolVersion === undefined || because === undefined) return [];
+  return [`${REVISIONS.includes(protocolVersion) ? 'with' : 'without'} a handshake: ${because}`];
 }
 
 export const nameAndVersion = ({ name, version }: Json) =>
@@ -55,6 +63,8 @@ export async function mcpCommand(args: string[], screen: Screen): Promise<number
     json: { type: 'boolean' },
     scope: { type: 'string', short: 's' },
     env: { type: 'string', short: 'e', multiple: true },
+    transport: { type: 'string', short: 't' },
+    header: { type: 'string', short: 'H', multiple: true },
     'no-color': { type: 'boolean' },
   });
   const [action = 'list', name, ...more] = positionals;
@@ -67,7 +77,11 @@ export async function mcpCommand(args: string[], screen: Screen): Promise<number
   if (!name) throw usage(`"mcp ${action}" needs the name of a server`);
   if (action === 'get') return get(screen, trust, name, isJson);
   if (action === 'remove') return remove(screen, trust, name, scope);
-  if (action === 'add') return add(screen, trust, name, commandConfig(more, values.env ?? []), scope);
+  const { env = [], header = [], transport } = values;
+  const isRemote = transport !== undefined && transport !== 'stdio';
+  if (action === 'add' && (isRemote || isAddress(more[0])))
+    return add(screen, trust, name, remoteConfig(more, header, transport), scope);
+  if (action === 'add') return add(screen, trust, name, commandConfig(more, env), scope);
   if (action === 'add-json') return add(screen, trust, name, jsonConfig(more.join(' ')), scope);
   return enable(screen, trust, name, action === 'enable');
 }
@@ -75,7 +89,7 @@ export async function mcpCommand(args: string[], screen: Screen): Promise<number
 const oneOf = (word: string, known: string[]) => nearest(word, known, 1)[0] ?? known.join(' | ');
 
 async function list(screen: Screen, trust: Trust, isJson: boolean): Promise<number> {
-  const manager = new McpManager({ approve: (entry) => trust.approve(entry), onWarning: () => {} });
+  const manager = new McpManager({ ...extras, approve: (entry) => trust.approve(entry), onWarning: () => {} });
   try {
     await manager.loadAndConnect();
     const masker = new Masker();
@@ -144,13 +158,26 @@ const filesOf = (scope: Scope) =>
 
 function commandConfig([command, ...args]: string[], env: string[]): Json {
   if (!command) throw usage('what shall it start? Write: mcp add NAME -- COMMAND ARGS');
-  if (/^https?:\/\//.test(command)) throw usage(`${command} is a URL; this version starts commands only`);
-  const pairs = env.map((pair) => {
-    const at = pair.indexOf('=');
-    if (at < 1) throw usage(`--env is NAME=VALUE, not ${pair}`);
-    return [pair.slice(0, at), pair.slice(at + 1)];
-  });
+  const pairs = env.map((pair) => splitAt(pair, '=', '--env is NAME=VALUE'));
   return { command, ...(args.length > 0 && { args }), ...(pairs.length > 0 && { env: Object.fromEntries(pairs) }) };
+}
+
+/** "Name: value" or NAME=VALUE, as two. */
+function splitAt(text: string, mark: string, form: string): [string, string] {
+  const at = text.indexOf(mark);
+  if (at < 1) throw usage(`${form}, not ${text}`);
+  return [text.slice(0, at).trim(), text.slice(at + 1).trim()];
+}
+
+export const isAddress = (word = '') => /^(https?|wss?):\/\//.test(word);
+
+/** The type of a server that is reached by an address, unless somebody says otherwise. */
+export const typeFor = (url: string) => (url.startsWith('ws') ? 'ws' : 'http');
+
+function remoteConfig([url, ...rest]: string[], headers: string[], type = typeFor(url ?? '')): Json {
+  if (!url || rest.length > 0) throw usage(`what is its address? Write: mcp add --transport ${type} NAME URL`);
+  const pairs = headers.map((pair) => splitAt(pair, ':', '--header is "Name: value"'));
+  return { type, url, ...(pairs.length > 0 && { headers: Object.fromEntries(pairs) }) };
 }
 
 function jsonConfig(text: string): Json {
@@ -166,7 +193,10 @@ function add(screen: Screen, trust: Trust, name: string, config: Json, scope: Sc
     throw usage(`a name is a letter or digit, then letters, digits, - and _, up to 64; not ${quoted(name)}`);
   const problem = problemWithConfig(config);
   if (problem) throw usage(problem);
-  if ((config.type ?? 'stdio') !== 'stdio') throw usage(`this version starts commands only, and no "${config.type}"`);
+  const { type = 'stdio' } = config;
+  const known = ['stdio', ...Object.keys(extras.transports)];
+  if (!known.includes(`${type}`)) throw usage(`there is no transport "${type}"; there are ${known.join(', ')}`);
+  if (type !== 'stdio') tryConfig(name, config);
   const file = fileOf(scope);
   edit(file, (servers) => {
     if (Object.hasOwn(servers, name))
@@ -178,6 +208,15 @@ function add(screen: Screen, trust: Trust, name: string, config: Json, scope: Sc
   if (scope === 'project') trust.allow({ name, config, file, scope });
   screen.print(`added ${name} to ${file}${scope === 'project' ? ', and approved it here' : ''}`);
   return EXIT.done;
+}
+
+/** A transport looks at its configuration when it is made, and does nothing else then. */
+function tryConfig(name: string, config: Json): void {
+  try {
+    extras.transports[`${config.type}`]!(name, fillIn({ name, config, file: '', scope: 'user' }), 1);
+  } catch (error) {
+    throw usage((error as Error).message);
+  }
 }
 
 function remove(screen: Screen, trust: Trust, name: string, scope?: Scope): number {
