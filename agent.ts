@@ -13,7 +13,12 @@ import { fileURLToPath } from 'node:url';
 import { fit, fromMcp } from './chapters/16-hands/results.ts';
 import { nearest } from './chapters/16-hands/nearest.ts';
 import { plain, plainJson, shorten } from './chapters/17-the-gate/safe-text.ts';
+import { httpTransports } from './chapters/20-streamable-http/http.ts';
+import { bothEras } from './chapters/22-no-handshake/era.ts';
+import { WebSocketTransport } from './chapters/25-other-pipes/websocket.ts';
+import { stayAlive } from './chapters/26-staying-alive/alive.ts';
 import type { Json, McpManager } from './mcp.ts';
+import type { ConnectionOptions } from './mcp.ts';
 
 export { Scripted } from './chapters/15-the-loop/scripted.ts';
 export { hands } from './chapters/16-hands/tools.ts';
@@ -21,6 +26,16 @@ export { Roots } from './chapters/16-hands/paths.ts';
 export { Gate } from './chapters/17-the-gate/gate.ts';
 export { Trust } from './chapters/17-the-gate/trust.ts';
 export { chooseModel, ModelError } from './chapters/18-minds/models.ts';
+
+/** What the client can do beyond mcp.ts, for every manager and every probe. Each chapter puts in what it brings. */
+type Extras = ConnectionOptions & Required<Pick<ConnectionOptions, 'transports' | 'layers' | 'handlers'>>;
+export const extras: Extras = { transports: {}, layers: [], handlers: {} };
+Object.assign(extras.transports, httpTransports);
+extras.handshake = bothEras.handshake;
+extras.layers.push(...bothEras.layers);
+Object.assign(extras.handlers, bothEras.handlers);
+extras.transports.ws = (...given) => new WebSocketTransport(...given);
+extras.layers.unshift(stayAlive());
 
 // ─── What is said ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -136,6 +151,8 @@ export class Agent {
   private isRecording = true;
   private leftOut = '';
   private said = ''; // the text of the answer that is being given, or was last
+  private offered?: Set<string>; // the tools that the model was told of
+  private news = '';
 
   constructor(options: AgentOptions) {
     this.options = options;
@@ -197,6 +214,7 @@ export class Agent {
   /** Asks the model. What it says before it fails or is stopped stays in the conversation, as it was seen. */
   private async ask(signal: AbortSignal): Promise<Extract<ModelEvent, { type: 'end' }>> {
     this.refreshTable();
+    this.noticeChanges();
     const tools = [...this.table.values()].map(({ definition }) => definition);
     this.said = '';
     try {
@@ -336,6 +354,20 @@ export class Agent {
     this.leftOut = list;
   }
 
+  /** A server may gain and lose tools in mid-conversation. A model that remembers others should know. */
+  private noticeChanges(): void {
+    const before = this.offered;
+    this.offered = new Set(this.table.keys());
+    if (!before) return;
+    const added = [...this.offered].filter((name) => !before.has(name));
+    const gone = [...before].filter((name) => !this.offered!.has(name));
+    const words = [added.length > 0 && `new: ${added.join(', ')}`, gone.length > 0 && `gone: ${gone.join(', ')}`];
+    const change = words.filter(Boolean).join('; ');
+    if (change === '') return;
+    this.news = `The tools have changed in the course of this conversation; ${change}.`;
+    this.emit({ type: 'note', text: `the tools have changed; ${change}` });
+  }
+
   private row({ name, description, inputSchema, server, tool }: McpDefinition): Tool {
     const definition = { name, description, inputSchema };
     definition.description = shorten(description);
@@ -352,6 +384,7 @@ export class Agent {
     for (const { name, state, instructions } of mcp?.status() ?? [])
       if (state === 'connected' && instructions)
         parts.push(`The MCP server ${plain(name)} says of itself:\n${shorten(instructions)}`);
+    if (this.news) parts.push(this.news);
     parts.push(`The folder is ${cwd}. Today is ${new Date().toDateString()}.`);
     return parts.join('\n\n');
   }

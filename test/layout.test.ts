@@ -36,7 +36,7 @@ test('every command that the README shows exists, and CI runs the ones it promis
   const shown = [...read('README.md').matchAll(/npm (?:run )?([a-z][\w:-]*)/g)].map(([, name]) => name!);
   const known = [...Object.keys(manifest.scripts), 'ci', 'install', 'test', 'start', 'pack'];
   assert.deepEqual(shown.filter((name) => !known.includes(name)), []);
-  for (const command of ['npm ci', 'npm run check', 'npm test', 'npm run test:node', 'npm run test:nodes', 'npm run test:real', 'npm run tour', 'npm start', 'npm run book deep'])
+  for (const command of ['npm ci', 'npm run check', 'npm test', 'npm run test:node', 'npm run test:nodes', 'npm run test:real', 'npm run tour', 'npm start', 'npm run book deep', 'npm run conformance'])
     assert.match(read('.ci', 'run'), new RegExp(`^step ${command}( --.*)?$`, 'm'), command);
 });
 

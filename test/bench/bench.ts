@@ -32,6 +32,7 @@ type Row = {
   size?: number;
   server?: string[]; // options of fixtures/heavy.mjs
   kinds?: Kind[];
+  http?: boolean; // over Streamable HTTP, with fixtures/remote.mjs as the server
   oneCore?: boolean; // else most of a short call is the time that one core needs to wake another, and pure chance
   perRound?: number; // short tasks are noisy: repeat them
   sdkRounds?: number; // long tasks are not: spare the reader's time
@@ -92,6 +93,20 @@ const ROWS: Row[] = [
   },
   memory(1),
   memory(20),
+  {
+    name: 'http', task: 'calls', size: 16, http: true, oneCore: true, perRound: 2,
+    lines: [
+      { what: 'HTTP: calls, 16 in flight', metric: 'perSecond', unit: '/s', atLeast: true, goals: { v1: 1, v2: 1 } },
+      { what: '– CPU per call', metric: 'cpu', unit: 'µs', factor: 1000, goals: { v1: 1, v2: 1 } },
+    ],
+  },
+  {
+    name: 'http', task: 'cold', http: true, perRound: 3,
+    lines: [
+      { what: 'HTTP: a new process, wall', metric: 'wall', unit: 'ms', goals: { v1: 1, v2: 1 } },
+      { what: '– CPU', metric: 'cpu', unit: 'ms', goals: { v1: 1, v2: 1 } },
+    ],
+  },
 ];
 
 // ─── Measuring ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -99,17 +114,28 @@ const ROWS: Row[] = [
 const fixture = join(root, 'fixtures', 'heavy.mjs');
 const v1 = join(installed('@modelcontextprotocol/sdk@1.32.2'), 'node_modules');
 const v2 = join(installed('@modelcontextprotocol/client@2.4.0'), 'node_modules');
+const in1 = (file: string) => join(v1, '@modelcontextprotocol/sdk/dist/esm/client', file);
+const in2 = (file: string) => join(v2, '@modelcontextprotocol/client/dist', file);
+const remote = ['20-streamable-http/http', '22-no-handshake/era'].map((name) => join(work, 'chapters', `${name}.js`));
 const modules: Record<Kind, string[]> = {
   ours: [join(work, 'mcp.js')],
   limit: [],
-  v1: ['index.js', 'stdio.js'].map((file) => join(v1, '@modelcontextprotocol/sdk/dist/esm/client', file)),
-  v2: ['index.mjs', 'stdio.mjs'].map((file) => join(v2, '@modelcontextprotocol/client/dist', file)),
+  v1: ['index.js', 'stdio.js'].map(in1),
+  v2: ['index.mjs', 'stdio.mjs'].map(in2),
+};
+const httpModules: Record<Kind, string[]> = {
+  ours: [join(work, 'mcp.js'), ...remote],
+  limit: [],
+  v1: ['index.js', 'streamableHttp.js'].map(in1),
+  v2: ['index.mjs', 'index.mjs'].map(in2),
 };
 
 function prepare(): void {
-  const flags = '--ignoreConfig --target es2022 --lib es2023 --module nodenext --types node --skipLibCheck --outDir';
+  const flags = '--ignoreConfig --target es2022 --lib es2023 --module nodenext --types node --skipLibCheck '
+    + '--rewriteRelativeImportExtensions --outDir';
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  execFileSync(process.execPath, [tsc, 'mcp.ts', ...flags.split(' '), work], { cwd: root, stdio: 'inherit' });
+  const files = ['mcp.ts', 'chapters/20-streamable-http/http.ts', 'chapters/22-no-handshake/era.ts'];
+  execFileSync(process.execPath, [tsc, ...files, ...flags.split(' '), work], { cwd: root, stdio: 'inherit' });
   // A home whose settings name the slow servers, for the manager.
   const slow = { command: process.execPath, args: [fixture, '--delay', '300'] };
   const mcpServers = Object.fromEntries(Array.from({ length: SERVERS }, (_, i) => [`slow-${i}`, slow]));
@@ -123,9 +149,22 @@ const { values, positionals } = parseArgs({ options, allowPositionals: true });
 const onOneCore = ['taskset', '-c', `${availableParallelism() - 1}`];
 const canPin = !values['two-cores'] && spawnSync(onOneCore[0]!, [...onOneCore.slice(1), 'true']).status === 0; // Linux
 
-async function measure({ task, size, server = [], oneCore }: Row, kind: Kind): Promise<Metrics> {
-  const urls = modules[kind].map((path) => pathToFileURL(path).href);
-  const order = { kind, modules: urls, task, size, server: [fixture, ...server], home: work };
+/** A server of the handshake revisions, which all four speak. It leaves when its stdin ends: with this program. */
+let address: Promise<string> | undefined;
+function remoteAddress(): Promise<string> {
+  return (address ??= new Promise((done) => {
+    const command = [join(root, 'fixtures', 'remote.mjs'), 'http', '--era', 'legacy', '--sessions'];
+    const pinned = canPin ? [...onOneCore, process.execPath, ...command] : [process.execPath, ...command];
+    const child = spawn(pinned[0]!, pinned.slice(1), { stdio: ['pipe', 'pipe', 'inherit'] });
+    child.stdout.setEncoding('utf8').once('data', (text: string) => done(text.trim()));
+    child.unref();
+  }));
+}
+
+async function measure({ task, size, server = [], http, oneCore }: Row, kind: Kind): Promise<Metrics> {
+  const urls = (http ? httpModules : modules)[kind].map((path) => pathToFileURL(path).href);
+  const url = http ? await remoteAddress() : undefined;
+  const order = { kind, modules: urls, task, size, server: [fixture, ...server], home: work, url };
   // Only where it is needed: Node starts slower with it, because it cannot use the code that it has compiled before.
   const flags = task === 'memory' ? ['--expose-gc'] : [];
   const node = [process.execPath, ...flags, join(root, 'test', 'bench', 'client.mjs'), JSON.stringify(order)];
@@ -143,7 +182,7 @@ async function measure({ task, size, server = [], oneCore }: Row, kind: Kind): P
 }
 
 const samples = new Map<string, number[]>();
-const key = (row: Row, kind: Kind, metric: string) => `${row.task} ${row.size} ${kind} ${metric}`;
+const key = (row: Row, kind: Kind, metric: string) => `${row.http} ${row.task} ${row.size} ${kind} ${metric}`;
 
 function median(row: Row, kind: Kind, metric: string): number {
   const sorted = (samples.get(key(row, kind, metric)) ?? []).toSorted((a, b) => a - b);
@@ -244,3 +283,4 @@ for (const row of rows) {
 if (isWanted('disk')) printDisk();
 const seconds = Math.round((performance.now() - beganAt) / 1000);
 console.log(`\n${missed === 0 ? 'All goals are met' : `${missed} goals are missed`} (${seconds} s).`);
+process.exit(); // the remote server sees its stdin end

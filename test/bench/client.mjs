@@ -3,6 +3,7 @@
 // It is JavaScript, because a process that also compiles TypeScript would measure the compiler.
 
 import { spawn } from 'node:child_process';
+import http from 'node:http';
 
 const order = JSON.parse(process.argv[2]);
 const server = { command: process.execPath, args: order.server };
@@ -11,8 +12,10 @@ const server = { command: process.execPath, args: order.server };
 // `call` returns what the client itself returns: a wrapper with a promise of its own would cost all the same.
 
 const clients = {
-  async ours([{ McpConnection }]) {
-    const connection = new McpConnection('heavy', server);
+  async ours([{ McpConnection }, http, era]) {
+    const remote = { type: 'http', url: order.url };
+    const options = order.url && { transports: http.httpTransports, ...era.bothEras };
+    const connection = new McpConnection('heavy', order.url ? remote : server, options);
     await connection.connect();
     await connection.initialize();
     return {
@@ -24,13 +27,16 @@ const clients = {
   },
   v1: sdk,
   v2: sdk,
-  limit,
+  limit: order.url ? limitHttp : limit,
 };
 
-async function sdk([{ Client }, { StdioClientTransport }]) {
+async function sdk([{ Client }, { StdioClientTransport, StreamableHTTPClientTransport }]) {
   const client = new Client({ name: 'bench', version: '1.0.0' });
-  // Without this they give up on a line of more than 10 MB.
-  await client.connect(new StdioClientTransport({ ...server, maxBufferSize: 2 ** 28 }));
+  // Without maxBufferSize they give up on a line of more than 10 MB.
+  const transport = order.url
+    ? new StreamableHTTPClientTransport(new URL(order.url))
+    : new StdioClientTransport({ ...server, maxBufferSize: 2 ** 28 });
+  await client.connect(transport);
   return {
     call: (name, args) => client.callTool({ name, arguments: args }),
     textOf: (result) => result.content[0].text,
@@ -102,6 +108,32 @@ async function limit() {
       return all;
     },
     close: () => new Promise((done) => child.on('exit', done).stdin.end()),
+  };
+}
+
+/** The same over HTTP: one POST for each call, the answer out of the one event of its stream. */
+async function limitHttp() {
+  const agent = new http.Agent({ keepAlive: true });
+  const headers = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
+  let lastId = 0;
+  const request = (method, params, id = ++lastId) => new Promise((done, failed) => {
+    const asked = http.request(order.url, { method: 'POST', agent, headers }, (response) => {
+      if (response.headers['mcp-session-id']) headers['mcp-session-id'] = response.headers['mcp-session-id'];
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk) => (text += chunk));
+      response.on('end', () => done(text && JSON.parse(text.slice(text.indexOf('data: ') + 6)).result));
+    });
+    asked.on('error', failed);
+    asked.end(JSON.stringify({ jsonrpc: '2.0', id: id ?? undefined, method, params }));
+  });
+  const clientInfo = { name: 'bench', version: '1.0.0' };
+  await request('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo });
+  await request('notifications/initialized', {}, null);
+  return {
+    call: (name, args) => request('tools/call', { name, arguments: args }),
+    textOf: (result) => result.content[0].text,
+    list: async () => (await request('tools/list', {})).tools,
+    close: async () => agent.destroy(),
   };
 }
 

@@ -1,0 +1,88 @@
+// http-sse.ts: the transport of 2024-11-05. One long GET on which everything comes in; its first event names the address
+// to which everything is sent.
+
+import { isTooDeep, McpError, type Message, type Transport, type TransportEvents } from '../../mcp.ts';
+import { readEvents } from '../18-minds/sse.ts';
+import { ask, readStart, wordsOf, type Headers } from './request.ts';
+
+const SEND_MS = 60_000;
+const START_MS = 5000; // shorter than a handshake: whoever is no such server has another reason to tell
+const MAX_ERROR_BYTES = 2 ** 16;
+
+export class HttpSseTransport implements Transport {
+  private who: string;
+  private url: URL;
+  private headers: Headers;
+  private maxBytes: number;
+  private endpoint?: URL;
+  private end = new AbortController();
+
+  constructor(who: string, url: URL, headers: Headers, maxBytes: number) {
+    this.who = who;
+    this.url = url;
+    this.headers = headers;
+    this.maxBytes = maxBytes;
+  }
+
+  /** Resolves with the event that names the address. */
+  async start(events: TransportEvents): Promise<void> {
+    const headers = { ...this.headers, accept: 'text/event-stream' };
+    const limit = setTimeout(() => this.end.abort(), START_MS).unref();
+    const { status, headers: theirs, body } = await ask(this.who, this.url, { method: 'GET', headers, signal: this.end.signal });
+    if (status !== 200 || !`${theirs['content-type']}`.includes('text/event-stream')) {
+      body.destroy();
+      throw this.error('start', `has no stream of events (HTTP ${status})`);
+    }
+    const stream = readEvents(body, { maxEventBytes: this.maxBytes });
+    for (let next = await stream.next(); !this.endpoint; next = await stream.next()) {
+      if (next.done) throw this.error('start', 'closed its stream before it named an address');
+      if (next.value.event === 'endpoint') this.endpoint = this.sameOrigin(next.value.data);
+      if (this.endpoint) break;
+    }
+    clearTimeout(limit);
+    void this.read(stream, events);
+  }
+
+  /** It gets our headers, so it must be the server that we were told of. */
+  private sameOrigin(address: string): URL {
+    const url = URL.canParse(address, this.url.href) ? new URL(address, this.url) : undefined;
+    if (url?.origin === this.url.origin) return url;
+    throw this.error('protocol', `wants our messages at ${url?.origin ?? 'no address'}, which is somebody else`);
+  }
+
+  private async read(stream: ReturnType<typeof readEvents>, events: TransportEvents): Promise<void> {
+    let why = this.error('closed', 'closed its stream');
+    try {
+      for await (const { event, data } of stream) {
+        if (event !== 'message') continue;
+        if (isTooDeep(data.trim())) throw new RangeError('a message that is nested too deeply');
+        events.message(parsed(data));
+      }
+    } catch (error) {
+      if (error instanceof RangeError) why = this.error('limit', `sent too much: ${error.message}`);
+    }
+    if (this.end.signal.aborted) why = this.error('closed', 'was closed by us');
+    this.end.abort();
+    events.closed(why);
+  }
+
+  async send(message: Message): Promise<void> {
+    const signal = AbortSignal.any([this.end.signal, AbortSignal.timeout(SEND_MS)]);
+    const headers = { ...this.headers, 'content-type': 'application/json' };
+    const { status, body } = await ask(this.who, this.endpoint!, { method: 'POST', headers, body: JSON.stringify(message), signal });
+    const text = await readStart(body, MAX_ERROR_BYTES);
+    if (status >= 400) throw this.error('lost', `answered with HTTP ${status}: ${wordsOf(text)}`);
+  }
+
+  private error(kind: McpError['kind'], what: string): McpError { return new McpError(kind, `${this.who} ${what}`); }
+
+  async close(): Promise<void> { this.end.abort(); }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text; // the connection knows it for noise
+  }
+}

@@ -1,0 +1,97 @@
+// in-process.ts: a server that is part of our own program, behind a pair of transports instead of a process.
+
+import { McpError, textOf, type ManagerOptions, type Message, type ServerEntry } from '../../mcp.ts';
+import type { Transport, TransportEvents, TransportFactory } from '../../mcp.ts';
+
+class End implements Transport {
+  other!: End;
+  private who: string;
+  private events?: TransportEvents;
+  private inbox: string[] = [];
+  private ended?: McpError;
+
+  constructor(who: string) { this.who = who; }
+
+  async start(events: TransportEvents): Promise<void> {
+    if (this.ended) throw this.ended;
+    this.events = events;
+    queueMicrotask(() => this.deliver()); // what was sent before anybody listened
+  }
+
+  async send(message: Message): Promise<void> {
+    if (this.ended) throw this.ended;
+    if (!this.events) throw new McpError('closed', `${this.who} is not connected; call start() first`);
+    // As text, and at once: neither side can reach, or change, an object of the other.
+    this.other.inbox.push(JSON.stringify(message));
+    // Never within send(): the answer would be there before the sender waits for it.
+    queueMicrotask(() => this.other.deliver());
+  }
+
+  private deliver(): void {
+    if (!this.events) return; // it stays in the inbox until somebody listens
+    try {
+      for (const text of this.inbox.splice(0)) this.events.message(JSON.parse(text));
+    } catch (error) {
+      // Like a process that crashes, whoever throws here loses its pipe, and does not take the program along.
+      this.end(`was closed after a mistake of this program: ${textOf(error)}`);
+    }
+  }
+
+  async close(): Promise<void> { this.end('was closed'); } // both ends are told before whoever awaits this goes on
+
+  private end(how: string): void {
+    for (const end of [this, this.other]) {
+      if (end.ended) continue;
+      end.ended = new McpError('closed', `${this.who} ${how}`);
+      queueMicrotask(() => end.events?.closed(end.ended!)); // after the messages that are on their way
+    }
+  }
+}
+
+/** Two transports: what one sends, the other receives. To close one is to close both. */
+export function linkedPair(who = 'the server in this process'): [Transport, Transport] {
+  const [one, two] = [new End(who), new End(who)];
+  [one.other, two.other] = [two, one];
+  return [one, two];
+}
+
+/** A server as a function: it gets its end of the pair and starts it. */
+export type Serve = (transport: Transport) => void;
+
+export function builtIn(serve: Serve): TransportFactory {
+  return (serverName) => {
+    const [ours, theirs] = linkedPair(`MCP server "${serverName}" (built in)`);
+    const start = async (events: TransportEvents) => {
+      await ours.start(events);
+      serve(theirs);
+    };
+    return { start, send: (message) => ours.send(message), close: () => ours.close() };
+  };
+}
+
+/** The transport for {"type": "in-process", "name": …}: the name chooses among these servers. */
+export function inProcess(servers: Record<string, Serve>): TransportFactory {
+  return (serverName, config, maxMessageBytes) => {
+    const name = `${config.name}`;
+    const known = Object.keys(servers).join(', ') || 'none';
+    const wrong = `no built-in server is called "${name}"; there is ${known}`;
+    if (!Object.hasOwn(servers, name)) throw new McpError('config', `MCP server "${serverName}": ${wrong}`);
+    return builtIn(servers[name]!)(serverName, config, maxMessageBytes);
+  };
+}
+
+/** Adds the built-in servers to what `load` finds. Their names are reserved: else a project could put a server of its
+ *  own in the place of one that the user trusts. */
+export function withBuiltIns(servers: Record<string, Serve>, load: NonNullable<ManagerOptions['load']>): typeof load {
+  return (report) => {
+    const builtIns = Object.keys(servers).map((name): [string, ServerEntry] => {
+      return [name, { name, config: { type: 'in-process', name }, file: 'built in', scope: 'user' }];
+    });
+    const configured = [...load(report)].filter(([name, { file }]) => {
+      const isTaken = Object.hasOwn(servers, name);
+      if (isTaken) report(`MCP server "${name}" in ${file} is ignored: a built-in server has that name; rename it`);
+      return !isTaken;
+    });
+    return new Map([...builtIns, ...configured]); // first the built-in ones: of two that clash, the later is refused
+  };
+}

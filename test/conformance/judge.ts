@@ -1,0 +1,83 @@
+// The client that the official suite judges: ours, and a little program on top that does what a scenario wants done.
+// The suite starts it with the address of its server as last argument. It is not told which revision that server
+// speaks, and has to find out from the wire; whatever goes wrong ends it with a code other than 0.
+
+import assert from 'node:assert/strict';
+import { HttpTransport } from '../../chapters/20-streamable-http/http.ts';
+import { bothEras } from '../../chapters/22-no-handshake/era.ts';
+import { asObject, McpConnection, type Handler, type Json, type Tool } from '../../mcp.ts';
+
+const { MCP_CONFORMANCE_SCENARIO: scenario = '', MCP_CONFORMANCE_CONTEXT: context = '{}' } = process.env;
+
+// The suite waits long for a client that hangs. It is no reason to stay alive: if nothing else is left, we leave.
+setTimeout(() => assert.fail('the judge ran out of time'), 25_000).unref();
+
+let meanwhile: () => Promise<unknown> = async () => {}; // what is done while a question is open
+
+/** A user who accepts what a form proposes. */
+const elicit: Handler = async ({ requestedSchema }) => {
+  await meanwhile();
+  const fields = Object.entries(asObject(asObject(requestedSchema).properties));
+  const proposed = fields.map(([name, field]) => [name, asObject(field).default]);
+  return { action: 'accept', content: Object.fromEntries(proposed.filter(([, value]) => value !== undefined)) };
+};
+
+const connection = new McpConnection('suite', { type: 'http', url: process.argv.at(-1) }, {
+  ...bothEras,
+  transports: { http: (...given) => new HttpTransport(...given) },
+  handlers: { ...bothEras.handlers, 'elicitation/create': elicit },
+  capabilities: { elicitation: {} },
+  onWarning: console.error,
+});
+
+async function call(name: string, args: Json): Promise<string> {
+  const { text, isError } = await connection.callTool(name, args);
+  assert.ok(!isError, `${name} failed: ${text}`);
+  return text;
+}
+
+/** Arguments of the right types. */
+function sample({ inputSchema }: Tool): Json {
+  const values = new Map<unknown, unknown>([['number', 2], ['integer', 2], ['boolean', true]]);
+  const fields = Object.entries(asObject(inputSchema.properties));
+  return Object.fromEntries(fields.map(([name, field]) => [name, values.get(asObject(field).type) ?? 'text']));
+}
+
+/** Whatever the server offers us is used: so a tool that must not be called must not have come through to here. */
+async function useAll(tools: Tool[]): Promise<void> {
+  for (const tool of tools) await call(tool.name, sample(tool));
+}
+
+const scenarios: Record<string, (tools: Tool[]) => Promise<unknown>> = {
+  'http-custom-headers': async () => {
+    for (const { name, arguments: args } of JSON.parse(context).toolCalls) await call(name, args);
+  },
+  'http-invalid-tool-headers': async (tools) => {
+    assert.deepEqual(tools.map(({ name }) => name), ['valid_tool']);
+    await useAll(tools);
+  },
+  'http-standard-headers': async (tools) => {
+    await useAll(tools);
+    const { resources } = await connection.request('resources/list') as { resources: Json[] };
+    for (const { uri } of resources) await connection.request('resources/read', { uri });
+    const { prompts } = await connection.request('prompts/list') as { prompts: Json[] };
+    for (const { name } of prompts) await connection.request('prompts/get', { name });
+  },
+  'json-schema-2020-12-preservation': async (tools) => {
+    const tool = tools.find(({ name }) => name === 'json_schema_2020_12_tool');
+    await call('json_schema_echo', { schema: tool?.inputSchema });
+  },
+  'json-schema-ref-no-deref': async (tools) => assert.equal(tools.length, 1), // it can be listed, but not called
+  'request-metadata': () => connection.request('tools/list'), // the server says it has no tools, but this asks it
+  'sep-2322-client-request-state': async () => {
+    meanwhile = () => call('test_mrtr_unrelated', {});
+    assert.equal(await call('test_mrtr_echo_state', {}), 'echo-state-ok');
+    assert.equal(await call('test_mrtr_no_state', {}), 'no-state-ok');
+    assert.equal(await call('test_mrtr_no_result_type', {}), 'no-result-type-test-ok');
+  },
+};
+
+await connection.connect();
+await connection.initialize();
+await (scenarios[scenario] ?? useAll)(await connection.listTools());
+await connection.close();

@@ -1,0 +1,126 @@
+// npm run conformance: the official suite judges our client, at both of its sets of requirements.
+//
+// Each set runs twice. As a whole it gives the official result; but that forgives warnings, a client that crashes when
+// it is done, and scenarios in which nothing was checked. So then each scenario runs by itself: the suite must be
+// content, our client must end with code 0, and at least one check must have passed.
+
+import { execFile, execFileSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { installed, root } from '../on-demand.ts';
+
+const SUITE = '@modelcontextprotocol/conformance';
+const VERSION = '0.2.0-alpha.12';
+/** How many scenarios a set has for clients, how many of them are ours to pass, and in how many checks (at least): so
+ *  that nothing is skipped in silence. */
+const SETS = [
+  { revision: '2025-11-25', scenarios: 25, ours: 5, checks: 20 },
+  { revision: '2026-07-28', scenarios: 39, ours: 8, checks: 63 },
+];
+const LATER = /^auth\//; // authorization comes with a chapter of its own
+const ALONE = ['sse-retry']; // measures how long we wait
+const SIDE_BY_SIDE = 3;
+
+type Run = { scenario: string; revision: string };
+type Outcome = Run & { passed: number; total: number; problem?: string; details?: string };
+type Ended = { code: number; stdout: string; stderr: string };
+
+const judge = join('.cache', 'judge'); // relative: the suite splits commands at spaces, and our folder may contain some
+compileJudge();
+const suite = join(installed(`${SUITE}@${VERSION}`), 'node_modules', SUITE, 'dist', 'index.js');
+
+const outcomes: Outcome[] = [];
+const later: number[] = []; // how many, by set
+for (const { revision, scenarios, ours, checks } of SETS) {
+  const set = await runSet(revision);
+  const todo = set.filter(({ scenario }) => !LATER.test(scenario));
+  later.push(set.length - todo.length);
+  const alone = todo.filter(({ scenario }) => ALONE.includes(scenario));
+  const strict = [
+    ...(await inParallel(todo.filter((each) => !alone.includes(each)), SIDE_BY_SIDE, runStrictly)),
+    ...(await inParallel(alone, 1, runStrictly)),
+  ];
+  outcomes.push(...strict);
+  const passed = strict.reduce((sum, each) => sum + each.passed, 0);
+  const isWhole = set.length === scenarios && strict.length === ours && passed >= checks;
+  const details = `${set.length} scenarios, ${strict.length} of them ours, and ${passed} checks passed; `
+    + `there should be ${scenarios}, ${ours} and ${checks}`;
+  if (!isWhole) outcomes.push({ scenario: '(all)', revision, passed, total: checks, problem: 'incomplete', details });
+}
+
+print();
+process.exitCode = outcomes.some(({ problem }) => problem) ? 1 : 0;
+
+/** tsx would take longer to start than the suite's clocks allow for. */
+function compileJudge(): void {
+  rmSync(join(root, judge), { recursive: true, force: true });
+  const language = '--target es2022 --lib es2023 --module nodenext --types node --strict --skipLibCheck';
+  const options = `--ignoreConfig --rewriteRelativeImportExtensions ${language} --rootDir . --outDir`.split(' ');
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const program = join('test', 'conformance', 'judge.ts');
+  execFileSync(process.execPath, [tsc, program, ...options, judge], { cwd: root, stdio: 'inherit' });
+}
+
+function runSuite(...options: string[]): Promise<Ended> {
+  const shim = new URL('shim.mjs', import.meta.url).href;
+  const command = `node ${join(judge, 'test', 'conformance', 'judge.js')}`;
+  const args = ['--import', shim, suite, 'client', '--command', command, ...options];
+  const limits = { timeout: 120_000, killSignal: 'SIGKILL', maxBuffer: 2 ** 28 } as const;
+  return new Promise((done) =>
+    execFile(process.execPath, args, { cwd: root, ...limits }, (error, stdout, stderr) =>
+      done({ code: error ? Number(error.code) || 1 : 0, stdout, stderr })));
+}
+
+/** The set as a whole. Its exit code tells nothing as long as some of it is left for later. */
+async function runSet(revision: string): Promise<Outcome[]> {
+  const { stdout } = await runSuite('--requirements', revision);
+  const lines = stdout.matchAll(/^(✓|✗) (\S+): (\d+) passed, (\d+) failed/gm);
+  return [...lines].map(([line, mark, scenario = '', passed, failed]) => ({
+    scenario,
+    revision,
+    passed: Number(passed),
+    total: Number(passed) + Number(failed),
+    ...((mark !== '✓' || passed === '0') && { problem: 'fails in the set', details: line }),
+  }));
+}
+
+async function runStrictly(inSet: Outcome): Promise<Outcome> {
+  const { scenario, revision } = inSet;
+  const { code, stderr } = await runSuite('--scenario', scenario, '--spec-version', revision);
+  const [, passed = 0, total = 0] = /^Passed: (\d+)\/(\d+),/m.exec(stderr) ?? [];
+  const result = { scenario, revision, passed: Number(passed), total: Number(total) };
+  if (code !== 0) return { ...result, problem: `exit code ${code}`, details: stderr };
+  if (result.passed === 0) return { ...result, problem: 'nothing was checked', details: stderr };
+  return { ...inSet, ...result }; // with the set's own problem, if it had one
+}
+
+async function inParallel<T, R>(items: T[], workers: number, work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  const queue = items.entries();
+  const worker = async () => {
+    for (const [n, item] of queue) results[n] = await work(item);
+  };
+  await Promise.all(Array.from({ length: workers }, worker));
+  return results;
+}
+
+function print(): void {
+  for (const { scenario, revision, details } of outcomes.filter(({ problem }) => problem))
+    console.log(`── ${scenario} at ${revision}\n${details ?? ''}\n`);
+  const names = [...new Set(outcomes.map(({ scenario }) => scenario))];
+  const row = (...cells: string[]) => console.log(cells.map((cell) => cell.padEnd(38)).join('').trimEnd());
+  row('scenario', ...SETS.map(({ revision }) => revision));
+  for (const name of names) {
+    const at = (revision: string) => outcomes.find((each) => each.scenario === name && each.revision === revision);
+    row(name, ...SETS.map(({ revision }) => verdict(at(revision))));
+  }
+  row('auth/* (not counted)', ...later.map((count) => `${count} left for later`));
+  const failed = outcomes.filter(({ problem }) => problem).length;
+  console.log(`\n${outcomes.length - failed} passed, ${failed} failed`);
+}
+
+function verdict(outcome?: Outcome): string {
+  if (!outcome) return '–';
+  const { passed, total, problem } = outcome;
+  return `${passed}/${total} ${problem ? `FAILED: ${problem}` : 'passed'}`;
+}
