@@ -15,10 +15,12 @@ import { nearest } from './chapters/16-hands/nearest.ts';
 import { plain, plainJson, shorten } from './chapters/17-the-gate/safe-text.ts';
 import { httpTransports } from './chapters/20-streamable-http/http.ts';
 import { bothEras } from './chapters/22-no-handshake/era.ts';
+import { calculator } from './chapters/25-other-pipes/calculator.ts';
+import { inProcess, withBuiltIns } from './chapters/25-other-pipes/in-process.ts';
 import { WebSocketTransport } from './chapters/25-other-pipes/websocket.ts';
 import { stayAlive } from './chapters/26-staying-alive/alive.ts';
 import type { Json, McpManager } from './mcp.ts';
-import type { ConnectionOptions } from './mcp.ts';
+import type { ConnectionOptions, ManagerOptions } from './mcp.ts';
 
 export { Scripted } from './chapters/15-the-loop/scripted.ts';
 export { hands } from './chapters/16-hands/tools.ts';
@@ -28,13 +30,17 @@ export { Trust } from './chapters/17-the-gate/trust.ts';
 export { chooseModel, ModelError } from './chapters/18-minds/models.ts';
 
 /** What the client can do beyond mcp.ts, for every manager and every probe. Each chapter puts in what it brings. */
-type Extras = ConnectionOptions & Required<Pick<ConnectionOptions, 'transports' | 'layers' | 'handlers'>>;
+type Extras = ConnectionOptions & Required<Pick<ConnectionOptions, 'transports' | 'layers' | 'handlers'>> & {
+  demo?: (load: NonNullable<ManagerOptions['load']>) => typeof load; // adds servers that come with the program
+};
 export const extras: Extras = { transports: {}, layers: [], handlers: {} };
 Object.assign(extras.transports, httpTransports);
 extras.handshake = bothEras.handshake;
 extras.layers.push(...bothEras.layers);
 Object.assign(extras.handlers, bothEras.handlers);
 extras.transports.ws = (...given) => new WebSocketTransport(...given);
+extras.transports['in-process'] = inProcess({ calculator });
+extras.demo = (load) => withBuiltIns({ calculator }, load);
 extras.layers.unshift(stayAlive());
 
 // ─── What is said ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -477,7 +477,9 @@ function deadLinks(book: Book): string[] {
     if (!existsSync(file)) return true;
     return section !== undefined && !linesOf(read(file)).some((text) => /^#+ /.test(text) && anchor(text) === section);
   };
-  return pages.flatMap((page) => linesOf(read(book.root, page)).flatMap((text, n) => {
+  const isInFence = (text: string, n: number) => fencesIn(text).some(({ line, body }) => n + 1 >= line && n < line + body.length);
+  return pages.flatMap((page) => linesOf(read(book.root, page)).flatMap((text, n, all) => {
+    if (text.includes('](') && isInFence(all.join('\n'), n)) return []; // code is no link
     const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!);
     const dead = links.filter((link) => !/^https?:/.test(link) && isDead(page, link));
     return dead.map((link) => `${page}:${n + 1}: this link leads nowhere: ${link}`);

@@ -54,7 +54,7 @@ test('the version stands in one place, and package.json agrees', async () => {
 
 test('every program in the README runs, and prints what its comments say', async () => {
   const programs = [...read('README.md').matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, text]) => text!);
-  assert.equal(programs.length, 4);
+  assert.equal(programs.length, 5);
   mkdirSync(join(root, '.cache', 'readme'), { recursive: true });
   for (const [n, text] of programs.entries()) {
     const file = join(root, '.cache', 'readme', `${n}.ts`);

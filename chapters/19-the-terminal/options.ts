@@ -40,6 +40,7 @@ const FLAGS = {
   'add-dir': texts,
   'mcp-config': texts,
   'strict-mcp-config': flag,
+  demo: flag,
   'allow-server': texts,
   wire: flag,
   trace: text,
@@ -73,6 +74,7 @@ Permission
 MCP servers
       --mcp-config FILE|JSON      more servers
       --strict-mcp-config         only those of --mcp-config
+      --demo                      and the calculator that is built in
 Output
       --json                      one event per line
   -c, --continue                  go on with the last conversation in this folder
@@ -103,6 +105,7 @@ export type Options = {
   addDir: string[];
   mcpConfig: string[];
   strictMcpConfig: boolean;
+  demo: boolean;
   allowServer: string[];
   wire: boolean;
   trace?: string;
@@ -148,6 +151,7 @@ export function readOptions(args: string[]): Options {
     addDir: values['add-dir'] ?? [],
     mcpConfig: values['mcp-config'] ?? [],
     strictMcpConfig: values['strict-mcp-config'] ?? false,
+    demo: values.demo ?? false,
     allowServer: values['allow-server'] ?? [],
     wire: values.wire ?? false,
     trace: values.trace,

@@ -35,10 +35,11 @@ export class Program {
     const { resultsFolder } = this.session;
     const roots = new Roots(process.cwd(), options.addDir.map(folder), [resultsFolder]);
     this.gate = new Gate({ mode: options.mode, rules: rules(options, warn), roots, trust: this.trust, ask });
+    const load = (report: (problem: string) => void) => entries(options, report);
     this.manager = new McpManager({
       ...extras,
       approve: (entry) => this.approve(entry),
-      load: (report) => entries(options, report),
+      load: options.demo && extras.demo ? extras.demo(load) : load,
       onWire: (direction, message, server) => this.seeWire(direction, message, server),
       onWarning: warn,
       onState: (server, state, reason) => this.writeTrace({ type: 'server', server, state, reason }),
