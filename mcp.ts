@@ -415,8 +415,8 @@ export class McpConnection {
     this.transport = undefined; // what it still says is of no interest
     this.failPending(this.error('closed', 'was started anew'));
     await old?.close();
+    if (this.isClosed) throw this.error('closed', 'was closed by us'); // meanwhile, or before: that is for good
     this.server = this.ended = undefined;
-    this.isClosed = false;
     await (this.connecting = this.open());
   }
 
@@ -930,7 +930,7 @@ export class McpManager {
       const connection = new McpConnection(entry.name, fillIn(entry), {
         ...this.options,
         handlers: { ...handlers, [changed]: (...told) => (this.refreshSoon(server), handlers[changed]?.(...told)) },
-        onClosed: (why) => (this.set(server, 'failed', why.message), this.options.onClosed?.(why)),
+        onClosed: (why) => (this.fail(server, why), this.options.onClosed?.(why)),
       });
       server.connection = connection;
       await connection.connect();
@@ -942,9 +942,13 @@ export class McpManager {
       if (server.state === 'connecting') this.set(server, 'connected'); // else it died with its last word
     } catch (error) {
       void server.connection?.close();
-      const isLogin = error instanceof McpError && error.kind === 'auth';
-      this.set(server, isLogin ? 'needs-auth' : 'failed', textOf(error));
+      this.fail(server, error);
     }
+  }
+
+  private fail(server: Server, why: unknown): void {
+    const isLogin = why instanceof McpError && why.kind === 'auth';
+    this.set(server, isLogin ? 'needs-auth' : 'failed', textOf(why));
   }
 
   private set(server: Server, state: ServerState, reason?: string): void {
@@ -980,7 +984,8 @@ export class McpManager {
   private async list(server: Server): Promise<void> {
     server.tools = await server.connection!.listTools();
     this.index();
-    if (server.state === 'failed' && !server.connection!.ended) this.set(server, 'connected'); // it was started again
+    const wasLost = server.state === 'failed' || server.state === 'needs-auth';
+    if (wasLost && !server.connection!.ended) this.set(server, 'connected'); // it was started again
   }
 
   /** Servers may announce many changes at once, or one in answer to every look. So look a little later, and only

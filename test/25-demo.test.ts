@@ -6,7 +6,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { cleanUp, later, root } from './helpers.ts';
-import { place, readLines, run } from './terminal.ts';
+import { place, run } from './terminal.ts';
 
 afterEach(cleanUp);
 
@@ -56,5 +56,5 @@ test('a project cannot make us connect to an address before it was approved', as
   assert.equal((await run(where, ['trust', 'allow', 'far'])).code, 0);
   const allowed = await run(where, ['-p', 'add a=2 b=40', '--allow', 'mcp__far__add']);
   assert.deepEqual([allowed.code, allowed.out.trim()], [0, 'mcp__far__add answered:\n42'], allowed.err);
-  assert.ok(readLines(notes).length > 0);
+  assert.ok(existsSync(notes));
 });

@@ -14,6 +14,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const script = async (...results: object[]) => {
     const calls: any[] = [];
     const answered: string[] = [];
+    const log: [string, unknown][] = [];
     const transport = () => {
       let events: any;
       return {
@@ -37,12 +38,14 @@ export const judge: Judge = async ({ load, see, expect }) => {
       transports: { script: transport },
       capabilities: { elicitation: {} },
       handlers: { ...bothEras.handlers, 'elicitation/create': answer },
-      onWire: see,
+      onWire: (direction: string, message: unknown) => (log.push([direction, message]), see(direction, message)),
     });
     await connection.connect();
     await connection.initialize();
     const call = async (options = {}) => (await connection.callTool('add', { a: 2, b: 40 }, options)).text;
-    return { calls, answered, call, connection };
+    /** A second look at what has come over this wire. */
+    const expectToo: typeof expect = (...given) => (log.forEach((line) => see(...line)), expect(...given));
+    return { calls, answered, call, connection, expectToo };
   };
   const wants = (inputRequests?: object, requestState?: unknown) => ({ resultType: 'input_required', inputRequests, requestState });
   const quietly = (promise: Promise<unknown>) => promise.catch(() => {}); // what came of it is looked at below
@@ -52,13 +55,13 @@ export const judge: Judge = async ({ load, see, expect }) => {
 
   const one = await script(wants({ sure: ask('Sure') }, 's1.9f2c'));
   await expect('a question in a result is answered, and the call goes on', '42', one.call(), /^42$/);
-  await expect('by sending it again', 'two calls', one.calls.length, (came) => came === 2);
+  await one.expectToo('by sending it again', 'two calls', one.calls.length, (came) => came === 2);
   const [first, again] = one.calls;
-  await expect('under an id of its own', 'an id that is not the first one', again.id, (came) => came !== undefined && came !== first.id);
-  await expect('with the same tool and arguments', '{"name":"add","arguments":{"a":2,"b":40}}', { name: again.name, arguments: again.arguments }, same({ name: 'add', arguments: { a: 2, b: 40 } }));
-  await expect('and the answer under its key, without an envelope', '{"sure":{"action":"accept","content":{"said":"Sure"}}}', again.inputResponses, same({ sure: { action: 'accept', content: { said: 'Sure' } } }));
-  await expect('and the state of the server', '"s1.9f2c"', again.requestState, (came) => came === 's1.9f2c');
-  await expect('the first call had neither', 'no inputResponses, no requestState', fields(first), hasNo('inputResponses', 'requestState'));
+  await one.expectToo('under an id of its own', 'an id that is not the first one', again.id, (came) => came !== undefined && came !== first.id);
+  await one.expectToo('with the same tool and arguments', '{"name":"add","arguments":{"a":2,"b":40}}', { name: again.name, arguments: again.arguments }, same({ name: 'add', arguments: { a: 2, b: 40 } }));
+  await one.expectToo('and the answer under its key, without an envelope', '{"sure":{"action":"accept","content":{"said":"Sure"}}}', again.inputResponses, same({ sure: { action: 'accept', content: { said: 'Sure' } } }));
+  await one.expectToo('and the state of the server', '"s1.9f2c"', again.requestState, (came) => came === 's1.9f2c');
+  await one.expectToo('the first call had neither', 'no inputResponses, no requestState', fields(first), hasNo('inputResponses', 'requestState'));
 
   const json = '{ "step": 1.0, "a":"\\u00e9" }';
   const text = await script(wants({ q: ask('Yes') }, json));
@@ -75,25 +78,25 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await quietly(two.call());
   await expect('every question is answered, and a no is an answer, too', '{"first":{"action":"accept",…},"second":{"action":"decline"}}', two.calls[1]?.inputResponses,
     same({ first: { action: 'accept', content: { said: 'Yes' } }, second: { action: 'decline' } }));
-  await expect('one question after the other: there is one user', 'Yes? Yes! No? No!', two.answered.join(' '), /^Yes\? Yes! No\? No!$/);
+  await two.expectToo('one question after the other: there is one user', 'Yes? Yes! No? No!', two.answered.join(' '), /^Yes\? Yes! No\? No!$/);
 
   const rounds = await script(wants({ a: ask('One') }, 'r1'), wants({ b: ask('Two') }));
   await quietly(rounds.call());
   await expect('in a second round only its own answers go out', '{"b":{"action":"accept","content":{"said":"Two"}}}', rounds.calls[2]?.inputResponses, same({ b: { action: 'accept', content: { said: 'Two' } } }));
-  await expect('and not the state of the first', 'no requestState', fields(rounds.calls[2]), hasNo('requestState'));
+  await rounds.expectToo('and not the state of the first', 'no requestState', fields(rounds.calls[2]), hasNo('requestState'));
 
   const patience = await script(wants(undefined, 'busy'));
   const startedAt = Date.now();
   await expect('a result without questions asks for patience', '42', patience.call(), /^42$/);
-  await expect('so there is a pause before the call is sent again', 'at least 50 ms', Date.now() - startedAt, (ms) => ms >= 50);
-  await expect('with the state, and without answers', 'requestState "busy", and no inputResponses', patience.calls[1], ({ requestState, inputResponses } = {}) => requestState === 'busy' && inputResponses === undefined);
+  await patience.expectToo('so there is a pause before the call is sent again', 'at least 50 ms', Date.now() - startedAt, (ms) => ms >= 50);
+  await patience.expectToo('with the state, and without answers', 'requestState "busy", and no inputResponses', patience.calls[1], ({ requestState, inputResponses } = {}) => requestState === 'busy' && inputResponses === undefined);
   const bothNone = await script({ resultType: 'input_required', inputRequests: {} });
   await quietly(bothNone.call());
   await expect('no question in the list is no question', 'no inputResponses', fields(bothNone.calls[1]), hasNo('inputResponses'));
 
   const uninvited = await script(wants({ q: { method: 'sampling/createMessage', params: {} } }));
   await expect('what we have not offered is not answered', 'a McpError of kind "protocol"', uninvited.call(), (came) => came?.kind === 'protocol');
-  await expect('and the call is not sent again', 'one call', uninvited.calls.length, (came) => came === 1);
+  await uninvited.expectToo('and the call is not sent again', 'one call', uninvited.calls.length, (came) => came === 1);
 
   const kept = await script(wants({ q: ask('Yes') }, 'mine'));
   const params = Object.freeze({ name: 'add', arguments: {} });

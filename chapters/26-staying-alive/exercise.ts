@@ -1,7 +1,7 @@
 // Judges exercise 26: is a call that was lost repeated where that is safe, and only there? The server is a script. It
 // fails at the first request, in the way that is tried, and answers the second.
 
-import type { Transport, TransportEvents } from '../../mcp.ts';
+import type { Json, Message, Transport, TransportEvents } from '../../mcp.ts';
 import type { Judge } from '../book.ts';
 
 const [BEFORE, SINCE] = ['2025-11-25', '2026-07-28'];
@@ -24,8 +24,9 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const { stayAlive } = await load('chapters/26-staying-alive/alive.ts');
 
   /** How often the server is asked, and what the caller gets. */
-  const ask = async (protocolVersion: string, kind: keyof typeof happens, method: string, params = {}, isListed = true) => {
+  const ask = async (protocolVersion: string, kind: keyof typeof happens, method: string, params: Json = {}, isListed = true) => {
     let asked = 0;
+    let isListing = true;
     const script = (): Transport => {
       let events: TransportEvents;
       return {
@@ -44,18 +45,22 @@ export const judge: Judge = async ({ load, see, expect }) => {
     };
     const layers = [stayAlive({ pause: async () => {} })];
     const handshake = async () => ({ protocolVersion });
-    const connection = new McpConnection('demo', { type: 'script' }, { transports: { script }, layers, handshake, onWire: see });
+    const onWire = (direction: string, message: Message) => isListing || see(direction, message);
+    const connection = new McpConnection('demo', { type: 'script' }, { transports: { script }, layers, handshake, onWire });
     await connection.connect();
     await connection.initialize();
     if (isListed) await connection.listTools();
-    const came = await connection.request(method, params).then(() => 'an answer', (error: Error) => error);
+    isListing = false;
+    const { annotations } = tools.find(({ name }) => name === params.name && isListed) ?? {};
+    see('in', `(a server of ${protocolVersion}${annotations ? `; it says of ${params.name}: ${JSON.stringify(annotations)}` : ''})`);
+    const came = await connection.request(method, params).then(() => 'an answer', (error: Error) => error.message);
     return { asked, came };
   };
   const call = (version: string, kind: keyof typeof happens, name: string, isListed?: boolean) => ask(version, kind, 'tools/call', { name, arguments: {} }, isListed);
   const again = (what: string, tried: ReturnType<typeof ask>) =>
     expect(what, 'it is sent twice, and the caller gets the answer', tried, ({ asked, came }) => asked === 2 && came === 'an answer');
   const once = (what: string, tried: ReturnType<typeof ask>) =>
-    expect(what, 'it is sent once, and the caller gets the error', tried, ({ asked, came }) => asked === 1 && came instanceof McpError);
+    expect(what, 'it is sent once, and the caller gets the error', tried, ({ asked, came }) => asked === 1 && came.includes('MCP server "demo"'));
 
   await again('a resource is read again from the next life of a server', ask(BEFORE, 'closed', 'resources/read', { uri: 'x:y' }));
   await again('so is a list, in the later era', ask(SINCE, 'lost', 'prompts/list'));
