@@ -447,7 +447,21 @@ export function problemsOnPages(book: Book): string[] {
     const missing = ['demo.ts', 'exercise.ts'].filter((name) => !isFile(book.root, folder, name));
     for (const name of missing) problems.push(`${page}:1: ${name} is missing`);
   }
-  return [...problems, ...deadLinks(book), ...forwardImports(book), ...unknownMessages(book)];
+  return [...problems, ...missingInContents(book), ...deadLinks(book), ...forwardImports(book), ...unknownMessages(book)];
+}
+
+/** The contents name every chapter with its title, its exercise and its minutes, as its page has them. */
+function missingInContents(book: Book): string[] {
+  const contents = 'chapters/README.md';
+  if (!isFile(book.root, contents)) return [];
+  const rows = linesOf(read(book.root, contents)).filter((line) => line.startsWith('| ['));
+  return book.chapters.flatMap((chapter) => {
+    const { n, title, folder, page } = chapter;
+    const [, reading, doing] = /Reading\s+(\d+)\s+minutes,\s+doing\s+(\d+)/.exec(read(book.root, page)) ?? [];
+    const facts = [`[${n}. ${title}](${basename(folder)}/README.md)`, exerciseOf(book, chapter)?.title ?? '', `${reading} + ${doing}`];
+    const isThere = rows.some((row) => facts.every((fact) => row.includes(fact)));
+    return isThere ? [] : [`${contents}:1: no row has all of this: ${facts.join(' | ')}`];
+  });
 }
 
 /** Quotations that do not match, and lines that nobody quotes. */

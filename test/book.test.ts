@@ -11,7 +11,7 @@ import { cleanUp, folder, later, root, until } from './helpers.ts';
 
 afterEach(cleanUp);
 
-test('the book is true: quotations, cover, cuts, consoles, imports, hints, links', async () => {
+test('the book is true: quotations, cover, cuts, consoles, imports, hints, links', { timeout: 300_000 }, async () => {
   assert.deepEqual(await book.check(book.readBook()), []);
 });
 
@@ -226,7 +226,7 @@ test('what a reader may mistype is answered in a sentence', async () => {
   }
 });
 
-test('an exercise: begun, red with a message that helps, hints one by one, solved, compared, reset', async () => {
+test('an exercise: begun, red with a message that helps, hints one by one, solved, compared, reset', { timeout: 180_000 }, async () => {
   const { run, work } = runner();
   const mine = join(work, '04', 'mcp.ts');
   assert.match((await run('workshop', 'start', '4')).output, /edit .*04\/mcp\.ts:\d+\n/);
@@ -240,7 +240,8 @@ test('an exercise: begun, red with a message that helps, hints one by one, solve
 
   const solution = `const { code = 0, message = '', data } = asObject(error);
     if (jsonrpc !== '2.0' || (result === null) === (error === null) || (error === null && !isObject(result))) return reject(this.error('protocol', 'is odd'));
-    if (error === null) resolve(result as Json); else reject(new RpcError(Number(code), String(message), data));`;
+    const words = \`\${this.serverName} in \${call.method}: \${JSON.stringify(message)}\`.slice(0, 9000);
+    if (error === null) resolve(result as Json); else reject(new RpcError(Number(code) || -1, \`"\${words}\`.replace(' in', '" in'), data));`;
   writeFileSync(mine, readFileSync(mine, 'utf8').replace("throw new Error('exercise 4 is not solved yet');", solution));
   const green = await run('workshop', 'check', '4');
   assert.equal(green.code, 0, green.output);
