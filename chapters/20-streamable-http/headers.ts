@@ -1,6 +1,7 @@
 // headers.ts: since 2026-07-28 headers repeat what a body says, so that a gateway can route without reading bodies.
 
-import { asObject, excerpt, isObject, REVISIONS, RpcError, type Json, type Layer, type McpConnection, type Message } from '../../mcp.ts';
+import { asObject, excerpt, isObject, REVISIONS, RpcError } from '../../mcp.ts';
+import type { Json, Layer, McpConnection, Message } from '../../mcp.ts';
 
 export const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
 type Headers = Record<string, string>;
@@ -9,7 +10,8 @@ type Headers = Record<string, string>;
 export function standardHeaders({ method, params = {} }: Message): Headers {
   const version = asObject(params._meta)[VERSION_KEY];
   if (typeof version !== 'string' || method === undefined) return {};
-  const name = method === 'resources/read' ? params.uri : ['tools/call', 'prompts/get'].includes(method) ? params.name : undefined;
+  const hasName = method === 'tools/call' || method === 'prompts/get';
+  const name = method === 'resources/read' ? params.uri : hasName ? params.name : undefined;
   return {
     'mcp-protocol-version': version,
     'mcp-method': method,
@@ -37,7 +39,8 @@ export function mirrorsOf(inputSchema: unknown): Mirror[] {
     if (Object.hasOwn(schema, 'x-mcp-header')) mirrors.push({ path, header: checkedName(schema, path, isReachable) });
     for (const [key, value] of Object.entries(schema)) {
       // Only through `properties` is it clear which argument is meant.
-      if (key === 'properties' && isObject(value)) for (const [name, each] of Object.entries(value)) look(each, [...path, name], isReachable);
+      if (key === 'properties' && isObject(value))
+        for (const [name, each] of Object.entries(value)) look(each, [...path, name], isReachable);
       else if (!['default', 'const', 'enum', 'examples'].includes(key)) look(value, path, false);
     }
   };
@@ -51,17 +54,21 @@ export function mirrorsOf(inputSchema: unknown): Mirror[] {
 function checkedName(schema: Json, path: string[], isReachable: boolean): string {
   const { 'x-mcp-header': name, type } = schema;
   const where = path.join('.') || 'its schema';
-  if (typeof name !== 'string' || !/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) throw new Error(`${where} wants the header ${excerpt(name)}, which is no name`);
+  if (typeof name !== 'string' || !/^[!#$%&'*+.^_`|~\w-]+$/.test(name))
+    throw new Error(`${where} wants the header ${excerpt(name)}, which is no name`);
   if (!isReachable || path.length === 0) throw new Error(`${where} wants a header, but is no plain argument`);
-  if (!['string', 'integer', 'boolean'].includes(type as string)) throw new Error(`${where} wants a header, but is of type ${excerpt(type)}`);
+  if (!['string', 'integer', 'boolean'].includes(type as string))
+    throw new Error(`${where} wants a header, but is of type ${excerpt(type)}`);
   return name;
 }
 
 export function mirroredHeaders(mirrors: Mirror[], args: unknown): Headers {
   const headers: Headers = {};
   for (const { path, header } of mirrors) {
-    const value = path.reduce<unknown>((inner, key) => (isObject(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined), args);
-    if (['string', 'number', 'boolean'].includes(typeof value)) headers[`mcp-param-${header.toLowerCase()}`] = encode(value as string);
+    const inside = (outer: unknown, key: string) => (isObject(outer) && Object.hasOwn(outer, key) ? outer[key] : undefined);
+    const value = path.reduce<unknown>(inside, args);
+    if (['string', 'number', 'boolean'].includes(typeof value))
+      headers[`mcp-param-${header.toLowerCase()}`] = encode(value as string);
   }
   return headers;
 }
@@ -100,7 +107,8 @@ function withoutBad(result: Json, connection: McpConnection): Json {
       mirrors.set(tool?.name, mirrorsOf(tool?.inputSchema));
       return true;
     } catch (error) {
-      connection.warn(`header of ${tool?.name}`, `has a tool that we leave out, ${excerpt(tool?.name)}: ${(error as Error).message}`);
+      const why = `${excerpt(tool?.name)}: ${(error as Error).message}`;
+      connection.warn(`header of ${tool?.name}`, `has a tool that we leave out, ${why}`);
       return false;
     }
   });

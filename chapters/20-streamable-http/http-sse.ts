@@ -1,4 +1,4 @@
-// http-sse.ts: the transport of 2024-11-05. One long GET on which everything comes in; its first event names the address
+// http-sse.ts: the transport of 2024-11-05. One long GET on which all comes in, and whose first event names the address
 // to which everything is sent.
 
 import { isTooDeep, McpError, type Message, type Transport, type TransportEvents } from '../../mcp.ts';
@@ -26,21 +26,33 @@ export class HttpSseTransport implements Transport {
 
   /** Resolves with the event that names the address. */
   async start(events: TransportEvents): Promise<void> {
+    const tooLate = this.error('start', `named no address within ${START_MS / 1000} s`);
+    const limit = setTimeout(() => this.end.abort(tooLate), START_MS).unref();
+    try {
+      void this.read(await this.open(), events);
+    } catch (error) {
+      this.end.abort(error); // nothing is left open
+      throw this.end.signal.reason; // the first of the two
+    } finally {
+      clearTimeout(limit);
+    }
+  }
+
+  private async open(): Promise<ReturnType<typeof readEvents>> {
     const headers = { ...this.headers, accept: 'text/event-stream' };
-    const limit = setTimeout(() => this.end.abort(), START_MS).unref();
-    const { status, headers: theirs, body } = await ask(this.who, this.url, { method: 'GET', headers, signal: this.end.signal });
+    const what = { method: 'GET', headers, signal: this.end.signal };
+    const { status, headers: theirs, body } = await ask(this.who, this.url, what);
     if (status !== 200 || !`${theirs['content-type']}`.includes('text/event-stream')) {
       body.destroy();
       throw this.error('start', `has no stream of events (HTTP ${status})`);
     }
     const stream = readEvents(body, { maxEventBytes: this.maxBytes });
-    for (let next = await stream.next(); !this.endpoint; next = await stream.next()) {
-      if (next.done) throw this.error('start', 'closed its stream before it named an address');
-      if (next.value.event === 'endpoint') this.endpoint = this.sameOrigin(next.value.data);
-      if (this.endpoint) break;
+    while (!this.endpoint) { // not `for await`, which would close the stream
+      const { done, value } = await stream.next();
+      if (done) throw this.error('start', 'closed its stream before it named an address');
+      if (value.event === 'endpoint') this.endpoint = this.sameOrigin(value.data);
     }
-    clearTimeout(limit);
-    void this.read(stream, events);
+    return stream;
   }
 
   /** It gets our headers, so it must be the server that we were told of. */
@@ -69,7 +81,8 @@ export class HttpSseTransport implements Transport {
   async send(message: Message): Promise<void> {
     const signal = AbortSignal.any([this.end.signal, AbortSignal.timeout(SEND_MS)]);
     const headers = { ...this.headers, 'content-type': 'application/json' };
-    const { status, body } = await ask(this.who, this.endpoint!, { method: 'POST', headers, body: JSON.stringify(message), signal });
+    const what = { method: 'POST', headers, body: JSON.stringify(message), signal };
+    const { status, body } = await ask(this.who, this.endpoint!, what);
     const text = await readStart(body, MAX_ERROR_BYTES);
     if (status >= 400) throw this.error('lost', `answered with HTTP ${status}: ${wordsOf(text)}`);
   }

@@ -5,8 +5,8 @@
 // apart by the body: a message of the later era names its revision.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import { asObject, excerpt, isObject, isTooDeep, McpError, textOf, type Id, type Json, type Message } from '../../mcp.ts';
-import type { Transport, TransportEvents, TransportFactory } from '../../mcp.ts';
+import { asObject, excerpt, isObject, isTooDeep, McpError, textOf } from '../../mcp.ts';
+import type { Id, Json, Message, Transport, TransportEvents, TransportFactory } from '../../mcp.ts';
 import { readEvents } from '../18-minds/sse.ts';
 import { ask, readStart, readText, wordsOf, type Headers, type Reply } from './request.ts';
 import { HttpSseTransport } from './http-sse.ts';
@@ -112,9 +112,11 @@ export class HttpTransport implements Transport {
 
   private async post(message: Message, headers: Headers, signal: AbortSignal): Promise<Answer> {
     const accept = 'application/json, text/event-stream';
-    const given = { ...this.headers(accept), 'content-type': 'application/json', ...standardHeaders(message), ...headers };
+    const ours = { ...this.headers(accept), 'content-type': 'application/json' };
+    const given = { ...ours, ...standardHeaders(message), ...headers };
     const isInSession = this.session !== undefined;
-    return { ...(await this.ask({ method: 'POST', headers: given, body: JSON.stringify(message), signal })), isInSession };
+    const reply = await this.ask({ method: 'POST', headers: given, body: JSON.stringify(message), signal });
+    return { ...reply, isInSession };
   }
 
   private headers(accept: string): Headers {
@@ -132,8 +134,9 @@ export class HttpTransport implements Transport {
       return reply;
     } catch (error) {
       const isUnreachable = error instanceof McpError && error.kind === 'unreachable';
-      // Whoever waits for an answer learns that there will be none, not that nothing was received: only this one knows.
-      if (isUnreachable && ++this.failures === MAX_FAILURES) setImmediate(() => this.stop(new McpError('closed', error.message)));
+      // Later, and as another kind: of this request we know that it was not received, of others under way we do not.
+      const giveUp = () => this.stop(new McpError('closed', textOf(error)));
+      if (isUnreachable && ++this.failures === MAX_FAILURES) setImmediate(giveUp);
       throw error;
     }
   }
@@ -157,14 +160,20 @@ export class HttpTransport implements Transport {
     await this.hear(reply, message, false, signal, events);
   }
 
-  private async hear(reply: Answer, message: Message & { id: Id }, isModern: boolean, signal: AbortSignal, events = this.events): Promise<void> {
+  private async hear(
+    reply: Answer, message: Message & { id: Id }, isModern: boolean, signal: AbortSignal, events = this.events,
+  ): Promise<void> {
     const type = (reply.headers['content-type'] ?? '').toLowerCase();
     if (reply.status >= 400) return this.refuse(reply, message);
-    if (type.includes('application/json')) return this.take(this.parse(await readText(this.who, reply.body, this.maxBytes)), message, events);
+    if (type.includes('application/json')) {
+      const body = this.parse(await readText(this.who, reply.body, this.maxBytes));
+      return this.take(body, message, events);
+    }
     if (type.includes('text/event-stream')) return this.follow(reply, message.id, isModern, signal, events);
     reply.body.destroy();
     if (reply.status === 202 && !isModern) return; // before 2026 it may come on another stream
-    throw this.error('protocol', `answered ${message.method} with ${type || 'nothing'} instead of JSON or a stream of events (HTTP ${reply.status})`);
+    const what = `${type || 'nothing'} instead of JSON or a stream of events (HTTP ${reply.status})`;
+    throw this.error('protocol', `answered ${message.method} with ${what}`);
   }
 
   /** The body of a reply. Without an answer in it there will be none, so nobody should wait for it. */
@@ -172,13 +181,15 @@ export class HttpTransport implements Transport {
     const { id: theirs = null, error } = asObject(body);
     const isOurs = (each: unknown) => asObject(each).id === id && asObject(each).method === undefined;
     // An error under no id: the server could not read ours, but we know what it is about.
-    if (isObject(error) && !isOurs(body) && typeof theirs !== 'number') return events.message({ ...asObject(body), id });
+    const isAboutOurs = isObject(error) && !isOurs(body) && typeof theirs !== 'number';
+    if (isAboutOurs) return events.message({ ...asObject(body), id });
     events.message(body);
-    if (![body].flat().some(isOurs)) throw this.error('protocol', `answered ${method} with something else: ${excerpt(body)}`);
+    if ([body].flat().some(isOurs)) return;
+    throw this.error('protocol', `answered ${method} with something else: ${excerpt(body)}`);
   }
 
   /** Reads the stream to its end. If there was no answer till then, it may come in the stream's continuation. */
-  private async follow(reply: Reply, id: Id, isModern: boolean, signal: AbortSignal, events: TransportEvents): Promise<void> {
+  private async follow(reply: Reply, id: Id, isModern: boolean, signal: AbortSignal, events: TransportEvents) {
     const latest: Latest = {};
     for (let resumes = 0; resumes <= MAX_RESUMES; resumes++) {
       const before = latest.id;
@@ -186,6 +197,7 @@ export class HttpTransport implements Transport {
       if (this.open.get(id)?.isAnswered) return;
       if (isModern || !latest.id) break; // there is nothing to go on from
       if (latest.id !== before) resumes = 0;
+      if (resumes === MAX_RESUMES) break;
       await wait(pauseBefore(latest, RETRY_MS), undefined, { signal });
       const next = await this.get(latest.id, signal).catch(() => undefined); // it may be back for the next try
       if (next && next.status !== 200) break;
@@ -261,17 +273,23 @@ export class HttpTransport implements Transport {
   private async refuse(reply: Answer, message: Message, pass = this.events.message): Promise<void> {
     const { status, headers } = reply;
     const text = await readStart(reply.body, MAX_ERROR_BYTES);
-    if (status === 401 || status === 403) throw Object.assign(this.error('auth', `wants a login (HTTP ${status})`), { status, challenge: headers['www-authenticate'] });
+    if (status === 401 || status === 403) {
+      const challenge = headers['www-authenticate'];
+      throw Object.assign(this.error('auth', `wants a login (HTTP ${status})`), { status, challenge });
+    }
     const isExpired = reply.isInSession && (status === 404 || (status === 400 && /session/i.test(text)));
     if (isExpired) throw this.error('expired', `has forgotten our session (HTTP ${status})`);
     const answer = parsed(text);
     // The answer to this request, whatever id it names: it came in reply to it.
     // (Not if it came in reply to our answer: the id in that one is the server's.)
-    const isAnswer = isObject(answer) && isObject(answer.error) && message.id !== undefined && message.method !== undefined;
+    const isRequest = message.id !== undefined && message.method !== undefined;
+    const isAnswer = isRequest && isObject(answer) && isObject(answer.error);
     if (isAnswer) return pass({ ...answer, jsonrpc: '2.0', id: message.id });
     const isBusy = status === 429 || status === 503;
     const later = headers['retry-after']?.slice(0, 50).replace(/^\d+$/, '$& s');
-    throw this.error(isBusy ? 'unreachable' : status >= 500 ? 'lost' : 'protocol', `answered ${message.method ?? 'our answer'} with HTTP ${status}: ${wordsOf(text)}${later ? `; it asks us to wait: ${later}` : ''}`);
+    const kind = isBusy ? 'unreachable' : status >= 500 ? 'lost' : 'protocol';
+    const words = `${wordsOf(text)}${later ? `; it asks us to wait: ${later}` : ''}`;
+    throw this.error(kind, `answered ${message.method ?? 'our answer'} with HTTP ${status}: ${words}`);
   }
 
   /** Servers of 2024 know two addresses instead of one. Whoever refuses `initialize` may be one, unless it gives a
@@ -315,7 +333,8 @@ export class HttpTransport implements Transport {
     this.stop(this.error('closed', 'was closed by us'));
     if (this.session !== undefined && !isOver) {
       const signal = AbortSignal.timeout(GOODBYE_MS);
-      await this.ask({ method: 'DELETE', headers: this.headers('*/*'), signal }).then(({ body }) => body.resume(), () => {});
+      const goodbye = this.ask({ method: 'DELETE', headers: this.headers('*/*'), signal });
+      await goodbye.then(({ body }) => body.resume(), () => {});
     }
   }
 }
@@ -340,13 +359,17 @@ export function checked(serverName: string, config: Json): { url: URL; headers: 
   const wrong = (what: string) => new McpError('config', `MCP server "${serverName}": ${what}`);
   const { url: text, headers = {} } = config;
   const url = typeof text === 'string' && URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol)) throw wrong('"url" is not an address that begins with http:// or https://');
+  if (!url || !/^https?:$/.test(url.protocol))
+    throw wrong('"url" is not an address that begins with http:// or https://');
   if (url.username || url.password) throw wrong('"url" holds a password; put it into "headers"');
   url.hash = '';
-  const isFit = ([name, value]: [string, unknown]) => /^[\w-]+$/.test(name) && typeof value === 'string' && /^[\t\x20-\x7e]*$/.test(value);
+  const isFit = ([name, value]: [string, unknown]) =>
+    /^[\w-]+$/.test(name) && typeof value === 'string' && /^[\t\x20-\x7e]*$/.test(value);
   if (!isObject(headers) || !Object.entries(headers).every(isFit)) throw wrong('"headers" is not a mapping of strings');
-  const lower = Object.fromEntries(Object.entries(headers as Headers).map(([name, value]) => [name.toLowerCase(), value]));
-  if (lower.authorization && url.protocol === 'http:' && !isLoopback(url)) throw wrong('its "headers" hold a secret, and http:// would show it to everybody; use https://');
+  const pairs = Object.entries(headers as Headers).map(([name, value]) => [name.toLowerCase(), value]);
+  const lower: Headers = Object.fromEntries(pairs);
+  if (lower.authorization && url.protocol === 'http:' && !isLoopback(url))
+    throw wrong('its "headers" hold a secret, and http:// would show it to everybody; use https://');
   return { url, headers: lower };
 }
 

@@ -12,8 +12,11 @@ export type Ask = { method: string; headers: Headers; body?: string; signal?: Ab
 export type Reply = { status: number; headers: IncomingHttpHeaders; body: Readable };
 
 const MAX_REDIRECTS = 5;
+const REMEDY = 'If that is right, put its address into the configuration';
 const agents = { 'http:': new http.Agent({ keepAlive: true }), 'https:': new https.Agent({ keepAlive: true }) };
-const unpackers = new Map([['gzip', createGunzip], ['x-gzip', createGunzip], ['deflate', createInflate], ['br', createBrotliDecompress]]);
+const unpackers = new Map([
+  ['gzip', createGunzip], ['x-gzip', createGunzip], ['deflate', createInflate], ['br', createBrotliDecompress],
+]);
 
 /** Resolves when the headers are there; the body is still to come. `who` begins the sentence of an error. */
 export async function ask(who: string, url: URL, what: Ask, redirects = 0): Promise<Reply> {
@@ -24,8 +27,9 @@ export async function ask(who: string, url: URL, what: Ask, redirects = 0): Prom
   const target = URL.canParse(headers.location, url.href) ? new URL(headers.location, url) : undefined;
   // Whoever is named there would get our headers, our session and what we say. Only the server we were told of may.
   if (target?.origin !== url.origin)
-    throw new McpError('protocol', `${who} sends us on to ${target?.origin ?? 'nowhere'}. If that is right, put its address into the configuration`);
-  if (redirects === MAX_REDIRECTS) throw new McpError('protocol', `${who} sends us on and on, the last time to ${target.pathname}`);
+    throw new McpError('protocol', `${who} sends us on to ${target?.origin ?? 'nowhere'}. ${REMEDY}`);
+  if (redirects === MAX_REDIRECTS)
+    throw new McpError('protocol', `${who} sends us on and on, the last time to ${target.pathname}`);
   return ask(who, target, what, redirects + 1);
 }
 
@@ -42,12 +46,14 @@ function exchange(who: string, url: URL, { method, headers, body, signal }: Ask)
     let isConnected = false;
     asked.on('socket', (socket) => {
       isConnected = !socket.connecting; // it may have served others before
-      if (!isConnected) socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', () => (isConnected = true));
+      const event = url.protocol === 'https:' ? 'secureConnect' : 'connect';
+      if (!isConnected) socket.once(event, () => (isConnected = true));
     });
     asked.on('response', resolve);
     asked.on('error', (error: NodeJS.ErrnoException) => {
       if (signal?.aborted) return reject(signal.reason);
-      const why = error.code === 'ECONNREFUSED' ? 'nobody listens there (ECONNREFUSED)' : error.message || `${error.code}`;
+      const words = error.message || `${error.code}`;
+      const why = error.code === 'ECONNREFUSED' ? 'nobody listens there (ECONNREFUSED)' : words;
       // Before there was a connection nothing can have been received; afterwards nobody knows.
       const [kind, what] = isConnected ? ['lost', 'broke off'] as const : ['unreachable', 'cannot be reached'] as const;
       reject(new McpError(kind, `${who} ${what}: ${why}`));
@@ -79,7 +85,7 @@ export async function readText(who: string, body: Readable, maxBytes: number): P
   return Buffer.concat(chunks).toString();
 }
 
-/** The beginning of a body that only explains something: more of it is of no interest, and half of it better than none. */
+/** The beginning of a body that only explains: more is of no interest, and half of it is better than none. */
 export async function readStart(body: Readable, maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
