@@ -26,7 +26,8 @@ const isStateless = ({ server }: McpConnection) => STATELESS.includes(server?.pr
 /** Adds to a request what there is no handshake to say: our revision, our name, and what we can do. */
 export const introduce: Layer = async (call, next, connection) => {
   const isProbe = call.method === 'server/discover'; // with it we find out what the server speaks
-  if (!isProbe && !isStateless(connection)) return next(call);
+  const server = isStateless(connection) ? connection.server : undefined;
+  if (!isProbe && !server) return next(call);
   const send = (revision: string | undefined) => {
     const introduction = {
       [VERSION_KEY]: revision,
@@ -36,11 +37,11 @@ export const introduce: Layer = async (call, next, connection) => {
     return next({ ...call, params: { ...call.params, _meta: { ...asObject(call.params?._meta), ...introduction } } });
   };
   try {
-    return await send(connection.server?.protocolVersion ?? STATELESS[0]);
+    return await send(server?.protocolVersion ?? STATELESS[0]);
   } catch (error) {
     const revision = isUnsupported(error) && common(asObject(error.data).supported);
     if (!revision) throw named(error);
-    if (connection.server) connection.server.protocolVersion = revision;
+    if (server) server.protocolVersion = revision;
     return send(revision).catch((again) => Promise.reject(named(again))); // once: some refuse what they offer
   }
 };
@@ -271,7 +272,7 @@ const acknowledged: Handler = ({ notifications, _meta }, connection) => {
 /** The server ends a subscription by its result, by the end of the stream, or by cancelling our request. */
 const cancelled: Handler = ({ requestId }, connection) => {
   const state = listening.get(connection);
-  if (state && requestId !== undefined && state.id === requestId) state.end.abort();
+  if (state && state.id === requestId) state.end.abort();
 };
 
 // ─── All of it, as options of a connection ────────────────────────────────────────────────────────────────────

@@ -125,7 +125,7 @@ class Life {
 
   private giveUp(why: Error): Error {
     const { connection } = this;
-    const what = `is in a crash loop: started again ${MAX_RESTARTS} times, it died each time before it answered a call`;
+    const what = `is in a crash loop: started again ${MAX_RESTARTS} times, it never came to answer a call`;
     const error = connection.error('closed', `${what}. It is not started again. The last time: ${why.message}`);
     this.givenUp = connection.ended = error; // every later call hears this, and so does whoever shows the state
     connection.options.onClosed?.(error);
