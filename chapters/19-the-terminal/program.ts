@@ -42,7 +42,10 @@ export class Program {
       load: options.demo && extras.demo ? extras.demo(load) : load,
       onWire: (direction, message, server) => this.seeWire(direction, message, server),
       onWarning: warn,
-      onState: (server, state, reason) => this.writeTrace({ type: 'server', server, state, reason }),
+      onState: (server, state, reason) => {
+        const { protocolVersion, because } = this.manager.status().find(({ name }) => name === server) ?? {};
+        this.writeTrace({ type: 'server', server, state, reason, protocolVersion, because });
+      },
     });
     this.agent = new Agent({
       model: model(options.model, options.baseUrl),

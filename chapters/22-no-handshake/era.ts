@@ -83,10 +83,11 @@ export async function openEither(connection: McpConnection): Promise<ServerDescr
   const key = JSON.stringify([connection.serverName, connection.config]);
   const isKnown = shaking.has(key);
   const description = await (isKnown ? shake('it wanted a handshake before') : askFirst(connection, left, shake));
-  const isModern = STATELESS.includes(description.protocolVersion);
-  if (isModern) listenSoon(connection, description);
-  if (isModern) shaking.delete(key);
-  else shaking.add(key);
+  if (!STATELESS.includes(description.protocolVersion)) shaking.add(key);
+  else {
+    shaking.delete(key);
+    listenSoon(connection, description);
+  }
   return description;
 }
 
