@@ -102,22 +102,21 @@ async function askFirst(connection: McpConnection, left: () => number, shake: Sh
     await connection.reopen();
     return shake(because);
   };
-  try {
-    const early = await Promise.race([probe, silence]);
-    if (early === undefined) return await shake('it does not know server/discover');
-    if (early !== 'silence') return early;
-    const isStray = !isHttp && !wasStray && connection.warnings.has('stray');
-    if (isStray) return await startAnew('it answered server/discover under an id of its own'); // and is confused now
-    // Most likely it waits for the handshake. But a slow one may still describe itself: whichever comes first.
-    const hands = shake('it was silent when asked to describe itself');
-    const late = probe.then((description) => description ?? hands);
-    return await Promise.race([late, hands.catch(() => late)]);
-  } catch (error) {
-    // Some die of a question that they do not know. Then start it again, once, and do not ask.
+  /** Some die of a question that they do not know. Then start it again, once, and do not ask. */
+  const afterDeath = (error: unknown) => {
     const hasDied = error instanceof McpError && error.kind === 'closed' && !connection.isClosed;
     if (!hasDied || isHttp) throw error;
     return startAnew('it died when asked to describe itself');
-  }
+  };
+  const early = await Promise.race([probe, silence]).catch(afterDeath);
+  if (early === undefined) return shake('it does not know server/discover');
+  if (early !== 'silence') return early;
+  const isStray = !isHttp && !wasStray && connection.warnings.has('stray');
+  if (isStray) return startAnew('it answered server/discover under an id of its own'); // and is confused now
+  // Most likely it waits for the handshake. But a slow one may still describe itself: whichever comes first.
+  const hands = shake('it was silent when asked to describe itself');
+  const late = probe.then((description) => description ?? hands);
+  return Promise.race([late, hands.catch(() => late)]).catch(afterDeath);
 }
 
 /** The server's description; nothing if it does not know the question. */
