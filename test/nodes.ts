@@ -14,6 +14,6 @@ for (const version of VERSIONS) {
   const name = `node-${platform}-${process.arch}`;
   const node = join(installed(`${name}@${version}`), 'node_modules', name, 'bin', platform === 'win' ? 'node.exe' : 'node');
   console.log(`\nNode ${version}`);
-  const { status } = spawnSync(node, ['--test', '--test-reporter=tap', ...tests], { cwd: root, stdio: 'inherit' });
+  const { status } = spawnSync(node, ['--test', '--test-concurrency=4', '--test-reporter=tap', ...tests], { cwd: root, stdio: 'inherit' });
   if (status !== 0) process.exit(1);
 }
