@@ -338,6 +338,13 @@ onBoth('whoever closes while we find out gets an end, and no server is started a
   assert.equal(opened.connection.isClosed, true);
 });
 
+test('a server that dies when there is no time for another start is not started again, and its death is what we tell', async () => {
+  const dying = `process.stdin.resume(); setTimeout(() => { console.error('no licence'); process.exit(3); }, 3200)`;
+  const options = { ...bothEras, handshakeTimeoutMs: 4000 };
+  const { connection } = await connect({ command: process.execPath, args: ['-e', dying] }, options);
+  assert.match((await rejection(connection.initialize())).message, /exited with code 3[^]*no licence/);
+});
+
 onBoth('an answer to the question that comes after the handshake changes nothing', async (wire) => {
   const refusal = { code: -32022, message: 'No.', data: { supported: [LATER] } };
   for (const reply of [{ result: description }, { error: refusal }, { error: { ...refusal, code: -32601 } }]) {

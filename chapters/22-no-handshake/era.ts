@@ -105,7 +105,8 @@ async function askFirst(connection: McpConnection, left: () => number, shake: Sh
   /** Some die of a question that they do not know. Then start it again, once, and do not ask. */
   const afterDeath = (error: unknown) => {
     const hasDied = error instanceof McpError && error.kind === 'closed' && !connection.isClosed;
-    if (!hasDied || isHttp) throw error;
+    const isLate = left() < connection.options.handshakeTimeoutMs / 4; // no time for another start: tell of this one
+    if (!hasDied || isHttp || isLate) throw error;
     return startAnew('it died when asked to describe itself');
   };
   const early = await Promise.race([probe, silence]).catch(afterDeath);
