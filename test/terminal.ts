@@ -106,6 +106,16 @@ export function run(where: Place, args: string[], options?: Options): Promise<En
 
 export const KEYS = { enter: 'Enter', ctrlC: 'C-c', ctrlD: 'C-d', up: 'Up' } as const;
 
+/** A tmux lives on by itself. So it is ended with us, also when a runner stops us in the midst of a test. */
+const openTerminals = new Set<Terminal>();
+function endWithUs(terminal: Terminal): void {
+  if (openTerminals.size === 0) {
+    process.once('exit', () => openTerminals.forEach((each) => each.close()));
+    process.once('SIGTERM', () => process.exit(143));
+  }
+  openTerminals.add(terminal);
+}
+
 export class Terminal {
   private socket: string;
   private record: string;
@@ -125,6 +135,7 @@ export class Terminal {
     const shell = `read -r _; trap : INT; ${program}; echo $? > '${this.code}'`;
     const size = ['-x', `${width}`, '-y', '50'];
     later(() => this.close());
+    endWithUs(this);
     this.tmux(['-f', settings, 'new-session', '-d', ...size, '-c', where.cwd, shell], environment(where, env));
     this.tmux(['pipe-pane', '-o', `cat > '${this.record}'`]);
     this.press(KEYS.enter);
