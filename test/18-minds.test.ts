@@ -66,6 +66,17 @@ test('an event is there as soon as its empty line has begun, not when the next c
   assert.equal(value!.data, 'now');
 });
 
+test('the id of an event counts from its end on: one that was cut off must come again', async () => {
+  const latest: { id?: string; retry?: number } = {};
+  const read = async (text: string) => {
+    for await (const event of readEvents((async function* () { yield Buffer.from(text); })(), { latest })) void event;
+    return latest.id;
+  };
+  assert.equal(await read('id: 1\ndata: a\n\nid: 2\ndata: half'), '1');
+  assert.equal(await read('id: 3\n\n'), '3'); // also without data
+  assert.equal(await read('data: b\n\n'), '3'); // it stays in force
+});
+
 test('a character that is cut in two arrives whole', async () => {
   const bytes = new TextEncoder().encode('data: grüße 🦊\u2028\n\n');
   assert.deepEqual(await datas(...[...bytes].map((byte) => Uint8Array.of(byte))), ['grüße 🦊\u2028']);

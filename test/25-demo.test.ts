@@ -1,20 +1,17 @@
 // Chapter 25, in the program: servers with an address, and one that is built in.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { cleanUp, later, root } from './helpers.ts';
+import { cleanUp } from './helpers.ts';
+import { calculator as remote } from './http-peers.ts';
 import { place, run } from './terminal.ts';
 
 afterEach(cleanUp);
 
-function address(...args: string[]): Promise<string> {
-  const child = spawn(process.execPath, [join(root, 'fixtures', 'remote.mjs'), ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
-  later(() => child.kill());
-  return new Promise((done) => child.stdout.setEncoding('utf8').once('data', (text: string) => done(text.trim())));
-}
+/** The calculator on a wire that has an address. */
+const address = async (...args: string[]) => (await remote(...args)).url;
 
 test('--demo adds the calculator that is built in; a configured server of that name is refused, and named', async () => {
   const where = place();

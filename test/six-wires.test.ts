@@ -1,7 +1,6 @@
 // The same session with the agent, whatever lies between it and its server.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { extras } from '../agent.ts';
@@ -9,18 +8,15 @@ import { calculator } from '../chapters/25-other-pipes/calculator.ts';
 import { builtIn } from '../chapters/25-other-pipes/in-process.ts';
 import type { Json } from '../mcp.ts';
 import { prepareAgent } from './agents.ts';
-import { cleanUp, later, root } from './helpers.ts';
+import { cleanUp, root } from './helpers.ts';
+import { calculator as remote } from './http-peers.ts';
 
 afterEach(cleanUp);
 
 const fixture = join(root, 'fixtures', 'remote.mjs');
 
-/** Starts the calculator on a wire that has an address. */
-function address(...args: string[]): Promise<string> {
-  const child = spawn(process.execPath, [fixture, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
-  later(() => child.kill());
-  return new Promise((done) => child.stdout.setEncoding('utf8').once('data', (text: string) => done(text.trim())));
-}
+/** The calculator on a wire that has an address. */
+const address = async (...args: string[]) => (await remote(...args)).url;
 
 const wires: Record<string, { config: () => Promise<Json>; speaks: string }> = {
   stdio: { config: async () => ({ command: process.execPath, args: [fixture, 'stdio'] }), speaks: '2026-07-28' },

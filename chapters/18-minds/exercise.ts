@@ -40,9 +40,11 @@ export const judge: Judge = async ({ load, see, expect }) => {
     { ...message('1'), id: '7' }, { ...message('2'), id: '7' }, { ...message('3'), id: '8' });
   await holds('so does retry, which is a number; else it is skipped', 'retry: 100\ndata: 1\n\nretry: soon\ndata: 2\n\n', { ...message('1'), retry: 100 }, { ...message('2'), retry: 100 });
   await holds('an id with a NUL in it is skipped', 'id: a\0b\ndata: 1\n\n', message('1'));
-  const latest = {};
-  const kept = read(pieces('id: 9\nretry: 50\n\n'), { latest }).then((events) => `${events} ${JSON.stringify(latest)}`);
-  await expect('who passes `latest` finds both there, also of an event without data: "id: 9\\nretry: 50\\n\\n"', '[] {"id":"9","retry":50}', kept, (came) => came === '[] {"id":"9","retry":50}');
+  const latest: { id?: string; retry?: number } = {};
+  const kept = read(pieces('id: 9\nretry: 50\n\n'), { latest }).then((events) => `${events} id ${latest.id}, retry ${latest.retry}`);
+  await expect('who passes `latest` finds both there, also of an event without data: "id: 9\\nretry: 50\\n\\n"', '[] id 9, retry 50', kept, (came) => came === '[] id 9, retry 50');
+  const cutOff = read(pieces('id: 10\ndata: half'), { latest }).then(() => `id ${latest.id}`);
+  await expect('the id of an event that was cut off does not count: "id: 10\\ndata: half"', 'id 9, as before', cutOff, (came) => came === 'id 9');
 
   const bytes = Buffer.from('event: a\r\ndata: Voilà\r\ndata: 42\r\n\r\n');
   await expect('a stream may be cut anywhere, here behind each byte', '[{"event":"a","data":"Voilà\\n42"}]', read(pieces(...[...bytes].map((byte) => Uint8Array.of(byte)))), (came) =>

@@ -18,8 +18,10 @@ export async function* readEvents(
   let event = '';
   let data: string[] = [];
   let size = 0;
+  let { id } = latest; // counts with the end of its event: one that was cut off must come again
   for await (const line of readLines(body, maxEventBytes)) {
     if (line === '') {
+      if (id !== undefined) latest.id = id;
       if (data.length > 0) yield { event: event || 'message', data: data.join('\n'), ...latest };
       event = '';
       data = [];
@@ -29,7 +31,7 @@ export async function* readEvents(
     const { field, value } = split(line);
     if (field === 'event') event = value;
     if (field === 'data') data.push(value);
-    if (field === 'id' && !value.includes('\0')) latest.id = value;
+    if (field === 'id' && !value.includes('\0')) id = value;
     if (field === 'retry' && /^\d+$/.test(value)) latest.retry = Number(value);
     if (field === 'data') size += Buffer.byteLength(line);
     if (size > maxEventBytes) throw tooLarge(maxEventBytes);

@@ -4,6 +4,9 @@ import { asObject, excerpt, isObject, REVISIONS, RpcError } from '../../mcp.ts';
 import type { Json, Layer, McpConnection, Message } from '../../mcp.ts';
 
 export const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
+export const [HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION] = [-32020, -32021, -32022] as const;
+/** Only servers of the later era know these. */
+export const LATER_ERRORS: unknown[] = [HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION];
 type Headers = Record<string, string>;
 
 /** What of a message goes into headers. Nothing, in a message of the earlier era. */
@@ -62,11 +65,13 @@ function checkedName(schema: Json, path: string[], isReachable: boolean): string
   return name;
 }
 
+const valueOf = (outer: unknown, key: string) =>
+  isObject(outer) && Object.hasOwn(outer, key) ? outer[key] : undefined;
+
 export function mirroredHeaders(mirrors: Mirror[], args: unknown): Headers {
   const headers: Headers = {};
   for (const { path, header } of mirrors) {
-    const inside = (outer: unknown, key: string) => (isObject(outer) && Object.hasOwn(outer, key) ? outer[key] : undefined);
-    const value = path.reduce<unknown>(inside, args);
+    const value = path.reduce<unknown>(valueOf, args);
     if (['string', 'number', 'boolean'].includes(typeof value))
       headers[`mcp-param-${header.toLowerCase()}`] = encode(value as string);
   }
@@ -90,7 +95,7 @@ export const mirrorArguments: Layer = async (call, next, connection) => {
     return await withHeaders();
   } catch (error) {
     // The server sees other headers than its tool wants: perhaps the tool has changed. Look again, once.
-    if (!(error instanceof RpcError) || error.code !== -32020) throw error;
+    if (!(error instanceof RpcError) || error.code !== HEADER_MISMATCH) throw error;
     // As if it had told us so, for then nobody keeps the list that we have.
     await connection.handle('notifications/tools/list_changed', {}).catch(() => {});
     await connection.listTools();

@@ -10,7 +10,7 @@ import type { Id, Json, Message, Transport, TransportEvents, TransportFactory } 
 import { readEvents } from '../18-minds/sse.ts';
 import { ask, readStart, readText, wordsOf, type Headers, type Reply } from './request.ts';
 import { HttpSseTransport } from './http-sse.ts';
-import { standardHeaders } from './headers.ts';
+import { LATER_ERRORS, standardHeaders } from './headers.ts';
 
 const NOTICE_MS = 30_000; // for what nobody waits for
 const OPENING_MS = 5000; // for the server to take the last word of the handshake
@@ -22,7 +22,6 @@ const MAX_RETRY_MS = 30_000;
 const MAX_RESUMES = 5; // in a row, without news
 const MAX_ERROR_BYTES = 2 ** 16;
 const MAX_FAILURES = 3; // to reach it, in a row
-const LATER_ERRORS = [-32020, -32021, -32022]; // with these codes, since 2026
 
 type Latest = { id?: string; retry?: number };
 type Answer = Reply & { isInSession: boolean }; // when it was asked; meanwhile there may be another session
@@ -216,10 +215,8 @@ export class HttpTransport implements Transport {
 
   /** Hands on every message of a stream. */
   private async read(reply: Reply, latest: Latest, events: TransportEvents): Promise<void> {
-    const named = { ...latest }; // also by an event that is cut off: it must come again, so its id does not count yet
     try {
-      for await (const { event, data, id } of readEvents(reply.body, { maxEventBytes: this.maxBytes, latest: named })) {
-        latest.id = id;
+      for await (const { event, data } of readEvents(reply.body, { maxEventBytes: this.maxBytes, latest })) {
         if (event !== 'message' || data === '') continue; // not for us, or it only named its id
         const message = this.parse(data);
         for (const each of [message].flat()) this.note(asObject(each));
@@ -229,8 +226,6 @@ export class HttpTransport implements Transport {
       if (error instanceof McpError) throw error;
       if (error instanceof RangeError) throw this.error('limit', `sent too much: ${error.message}`);
       // Else it was cut off, which is an end like any other.
-    } finally {
-      latest.retry = named.retry;
     }
   }
 
@@ -301,7 +296,7 @@ export class HttpTransport implements Transport {
     const older = new HttpSseTransport(this.who, this.url, this.own, this.maxBytes);
     this.end.signal.addEventListener('abort', () => void older.close()); // also while it starts
     try {
-      if (LATER_ERRORS.includes(asObject(asObject(answer).error).code as number)) throw refusal;
+      if (LATER_ERRORS.includes(asObject(asObject(answer).error).code)) throw refusal;
       await older.start({ ...this.events, closed: (why) => this.stop(why) });
     } catch {
       await older.close();

@@ -5,13 +5,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { TimerOptions } from 'node:timers';
 import { asObject, CLIENT_INFO, excerpt, isObject, McpError, now, RpcError, shakeHands, show } from '../../mcp.ts';
 import type { Call, Handler, Json, Layer, McpConnection, ServerDescription } from '../../mcp.ts';
-import { mirrorArguments, VERSION_KEY } from '../20-streamable-http/headers.ts';
+import { LATER_ERRORS, mirrorArguments, UNSUPPORTED_VERSION, VERSION_KEY } from '../20-streamable-http/headers.ts';
 
 export const STATELESS = ['2026-07-28'];
 const PROBE_MS = 5000;
 const MAX_ROUNDS = 10;
 const [MIN_PAUSE_MS, MAX_PAUSE_MS] = [1000, 60_000]; // between two subscriptions
-const [HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION] = [-32020, -32021, -32022];
 const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
 const SUBSCRIPTION_KEY = 'io.modelcontextprotocol/subscriptionId';
 
@@ -124,8 +123,7 @@ async function askFirst(connection: McpConnection, left: () => number, shake: Sh
 async function discover(connection: McpConnection, timeoutMs: number): Promise<ServerDescription | undefined> {
   const answer = await connection.request('server/discover', {}, { timeoutMs }).catch((error): Json => {
     // Which code a refusal has says nothing, except for these three, which only servers of the later era know.
-    const later = [HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION];
-    const isRefusal = error instanceof RpcError && !later.includes(error.code);
+    const isRefusal = error instanceof RpcError && !LATER_ERRORS.includes(error.code);
     const isUnclear = error instanceof McpError && ['protocol', 'lost', 'timeout'].includes(error.kind);
     if (isRefusal || isUnclear) return {};
     throw error;
