@@ -2,13 +2,10 @@
 // is switched off. Kept in the user's home, where no project can write, and bound to content, never to a name alone.
 
 import { createHash } from 'node:crypto';
-import {
-  chmodSync, closeSync, lstatSync, mkdirSync, openSync, readFileSync, realpathSync, renameSync, rmSync, statSync,
-  writeFileSync,
-} from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
 import { isObject, type Approval, type Json, type ServerEntry } from '../../mcp.ts';
+import { PrivateFile } from './private-file.ts';
 import { changes, quoted, spelledOut } from './safe-text.ts';
 
 /** Puts a question to a person and gives back what they typed. Nothing: they left, or stopped. */
@@ -29,8 +26,6 @@ type Store = {
 };
 
 const EMPTY: Store = { version: 1, servers: [], grants: [], disabled: [] };
-const LOCK_TRIES = 150;
-const LOCK_WAIT_MS = 20;
 
 /** How to start us, for somebody who copies a hint: from a clone there is no command of our name. */
 export const PROGRAM = process.env.npm_lifecycle_event === 'start' ? 'npm start --' : 'mcp-by-hand';
@@ -64,16 +59,15 @@ export class Trust {
   ask?: Asker; // absent where nobody can be asked
   /** The servers that came up in this run, as they were shown. */
   readonly seen = new Map<string, { scope: ServerEntry['scope']; fingerprint: string }>();
-  private file: string;
+  private store: PrivateFile<Store>;
   private warn: (text: string) => void;
   private allowed: Set<string>;
   private session: Grant[] = []; // what could not be written down counts for this run
   private warned = false;
-  private last?: { version: string; store: Store }; // the file as it was read last
 
   constructor({ home = homedir(), cwd = process.cwd(), warn = () => {}, ask, allowServers = [] }: TrustOptions = {}) {
-    this.folder = isAbsolute(home) ? join(home, '.mcp-by-hand') : ''; // a relative home may be in the project
-    this.file = join(this.folder, 'trust.json');
+    this.store = new PrivateFile(home, 'trust.json', EMPTY, checked);
+    this.folder = this.store.folder;
     this.project = realpathSync(cwd);
     this.warn = warn;
     this.ask = ask;
@@ -202,56 +196,22 @@ export class Trust {
   /** What cannot be read grants nothing. */
   private read(): Store {
     try {
-      return this.load();
+      return this.store.read();
     } catch (error) {
       const why = (error as Error).message;
-      if (!this.warned) this.warn(`${this.file || 'the trust file'} is not used, so nothing is approved: ${why}`);
+      if (!this.warned) this.warn(`${this.store.file} is not used, so nothing is approved: ${why}`);
       this.warned = true;
       return structuredClone(EMPTY);
     }
   }
 
-  private load(): Store {
-    if (this.folder === '') throw new Error('the home folder is not an absolute path');
-    let version = '';
-    for (const path of [this.folder, this.file]) {
-      const stat = lstatSync(path, { throwIfNoEntry: false });
-      if (!stat) return structuredClone(EMPTY);
-      const isFolder = path === this.folder;
-      version = `${stat.ino} ${stat.mtimeMs} ${stat.size}`;
-      const isOdd = isFolder ? !stat.isDirectory() : !stat.isFile(); // planted, maybe
-      if (isOdd) throw new Error(`${path} is a link, or no ${isFolder ? 'folder' : 'file'}`);
-      if (process.getuid && stat.uid !== process.getuid()) throw new Error(`${path} belongs to somebody else`);
-      if (process.platform === 'win32') continue; // modes mean nothing there
-      if (stat.mode & 0o022) throw new Error(`others may write to ${path}`);
-      if (stat.mode & 0o077) chmodSync(path, isFolder ? 0o700 : 0o600);
-    }
-    if (this.last?.version === version) return this.last.store;
-    const store = checked(JSON.parse(readFileSync(this.file, 'utf8')));
-    this.last = { version, store };
-    return store;
-  }
-
-  /** Reads, changes and writes under a lock, so that two programs at once lose nothing. A damaged file is left as
-   *  it is. Tells whether it was written down. */
+  /** Tells whether it was written down. */
   private change(edit: (store: Store) => void): boolean {
     try {
-      if (this.folder === '') throw new Error('the home folder is not an absolute path');
-      mkdirSync(this.folder, { recursive: true, mode: 0o700 });
-      const unlock = lock(`${this.file}.lock`);
-      try {
-        const store = structuredClone(this.load());
-        edit(store);
-        const fresh = `${this.file}.${process.pid}`;
-        rmSync(fresh, { force: true }); // of a program that died: in a container they all have the same pid
-        writeFileSync(fresh, JSON.stringify(store, null, 2), { mode: 0o600, flag: 'wx' });
-        renameSync(fresh, this.file); // at once: never half a file
-        return true;
-      } finally {
-        unlock();
-      }
+      this.store.change(edit);
+      return true;
     } catch (error) {
-      this.warn(`not written down, so it counts for this run only: ${(error as Error).message} (${this.file})`);
+      this.warn(`not written down, so it counts for this run only: ${(error as Error).message} (${this.store.file})`);
       return false;
     }
   }
@@ -277,21 +237,6 @@ function checked(value: unknown): Store {
     isList(value.disabled, 'project', 'server');
   if (!isSound) throw new Error('its content has another shape than this program writes');
   return value as Store;
-}
-
-function lock(file: string): () => void {
-  for (let tries = 0; tries < LOCK_TRIES; tries++) {
-    try {
-      closeSync(openSync(file, 'wx', 0o600));
-      return () => rmSync(file, { force: true });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-      const age = Date.now() - (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
-      if (age > 10_000) rmSync(file, { force: true }); // whoever made it is gone
-      else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_WAIT_MS);
-    }
-  }
-  throw new Error(`${file} is in the way; if no other mcp-by-hand is running, delete it`);
 }
 
 // ─── The question about a server ──────────────────────────────────────────────────────────────────────────────

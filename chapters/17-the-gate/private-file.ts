@@ -1,0 +1,81 @@
+// A file for the user alone: others cannot read it, and what they may have planted in its place is not used.
+
+import {
+  chmodSync, closeSync, lstatSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync,
+} from 'node:fs';
+import { isAbsolute, join } from 'node:path';
+
+const LOCK_TRIES = 150;
+const LOCK_WAIT_MS = 20;
+
+/** A JSON file in the user's home, where no project can write. `checked` throws if the content is not what it should
+ *  be, and `empty` stands for a file that is not there yet. */
+export class PrivateFile<T> {
+  readonly folder: string; // empty if the home folder is not an absolute path
+  readonly file: string;
+  private empty: T;
+  private checked: (value: unknown) => T;
+  private last?: { version: string; content: T }; // the file as it was read last
+
+  constructor(home: string, name: string, empty: T, checked: (value: unknown) => T) {
+    this.folder = isAbsolute(home) ? join(home, '.mcp-by-hand') : ''; // a relative home may be in the project
+    this.file = join(this.folder, name);
+    this.empty = empty;
+    this.checked = checked;
+  }
+
+  /** Throws with the reason if the file cannot be used. To look at only: the next reader may get the same object. */
+  read(): T {
+    if (this.folder === '') throw new Error('the home folder is not an absolute path');
+    let version = '';
+    for (const path of [this.folder, this.file]) {
+      const stat = lstatSync(path, { throwIfNoEntry: false });
+      if (!stat) return structuredClone(this.empty);
+      const isFolder = path === this.folder;
+      version = `${stat.ino} ${stat.mtimeMs} ${stat.size}`;
+      const isOdd = isFolder ? !stat.isDirectory() : !stat.isFile(); // planted, maybe
+      if (isOdd) throw new Error(`${path} is a link, or no ${isFolder ? 'folder' : 'file'}`);
+      if (process.getuid && stat.uid !== process.getuid()) throw new Error(`${path} belongs to somebody else`);
+      if (process.platform === 'win32') continue; // modes mean nothing there
+      if (stat.mode & 0o022) throw new Error(`others may write to ${path}`);
+      if (stat.mode & 0o077) chmodSync(path, isFolder ? 0o700 : 0o600);
+    }
+    if (this.last?.version === version) return this.last.content;
+    const content = this.checked(JSON.parse(readFileSync(this.file, 'utf8')));
+    this.last = { version, content };
+    return content;
+  }
+
+  /** Reads, changes and writes under a lock, so that two programs at once lose nothing. Throws with the reason if
+   *  that fails; a damaged file is left as it is. */
+  change(edit: (content: T) => void): void {
+    if (this.folder === '') throw new Error('the home folder is not an absolute path');
+    mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+    const unlock = lock(`${this.file}.lock`);
+    try {
+      const content = structuredClone(this.read());
+      edit(content);
+      const fresh = `${this.file}.${process.pid}`;
+      rmSync(fresh, { force: true }); // of a program that died: in a container they all have the same pid
+      writeFileSync(fresh, JSON.stringify(content, null, 2), { mode: 0o600, flag: 'wx' });
+      renameSync(fresh, this.file); // at once: never half a file
+    } finally {
+      unlock();
+    }
+  }
+}
+
+function lock(file: string): () => void {
+  for (let tries = 0; tries < LOCK_TRIES; tries++) {
+    try {
+      closeSync(openSync(file, 'wx', 0o600));
+      return () => rmSync(file, { force: true });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      const age = Date.now() - (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+      if (age > 10_000) rmSync(file, { force: true }); // whoever made it is gone
+      else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_WAIT_MS);
+    }
+  }
+  throw new Error(`${file} is in the way; if no other mcp-by-hand is running, delete it`);
+}
