@@ -3,7 +3,7 @@
 
 import { isTooDeep, McpError, type Message, type Transport, type TransportEvents } from '../../mcp.ts';
 import { readEvents } from '../18-minds/sse.ts';
-import { ask, readStart, wordsOf, type Headers } from './request.ts';
+import { ask, loginError, readStart, wordsOf, type Asking, type Headers } from './request.ts';
 
 const SEND_MS = 60_000;
 const START_MS = 5000; // shorter than a handshake: whoever is no such server has another reason to tell
@@ -14,14 +14,16 @@ export class HttpSseTransport implements Transport {
   private url: URL;
   private headers: Headers;
   private maxBytes: number;
+  private asking: Asking;
   private endpoint?: URL;
   private end = new AbortController();
 
-  constructor(who: string, url: URL, headers: Headers, maxBytes: number) {
+  constructor(who: string, url: URL, headers: Headers, maxBytes: number, asking: Asking = ask) {
     this.who = who;
     this.url = url;
     this.headers = headers;
     this.maxBytes = maxBytes;
+    this.asking = asking;
   }
 
   /** Resolves with the event that names the address. */
@@ -41,7 +43,9 @@ export class HttpSseTransport implements Transport {
   private async open(): Promise<ReturnType<typeof readEvents>> {
     const headers = { ...this.headers, accept: 'text/event-stream' };
     const what = { method: 'GET', headers, signal: this.end.signal };
-    const { status, headers: theirs, body } = await ask(this.who, this.url, what);
+    const reply = await this.asking(this.who, this.url, what);
+    const { status, headers: theirs, body } = reply;
+    if (status === 401 || status === 403) throw loginError(this.who, reply, await readStart(body, MAX_ERROR_BYTES));
     if (status !== 200 || !`${theirs['content-type']}`.includes('text/event-stream')) {
       body.destroy();
       throw this.error('start', `has no stream of events (HTTP ${status})`);
@@ -82,8 +86,10 @@ export class HttpSseTransport implements Transport {
     const signal = AbortSignal.any([this.end.signal, AbortSignal.timeout(SEND_MS)]);
     const headers = { ...this.headers, 'content-type': 'application/json' };
     const what = { method: 'POST', headers, body: JSON.stringify(message), signal };
-    const { status, body } = await ask(this.who, this.endpoint!, what);
+    const reply = await this.asking(this.who, this.endpoint!, what);
+    const { status, body } = reply;
     const text = await readStart(body, MAX_ERROR_BYTES);
+    if (status === 401 || status === 403) throw loginError(this.who, reply, text);
     if (status >= 400) throw this.error('lost', `answered with HTTP ${status}: ${wordsOf(text)}`);
   }
 

@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { asObject, excerpt, isObject, isTooDeep, McpError, textOf } from '../../mcp.ts';
 import type { Id, Json, Message, Transport, TransportEvents, TransportFactory } from '../../mcp.ts';
 import { readEvents } from '../18-minds/sse.ts';
-import { ask, readStart, readText, wordsOf, type Headers, type Reply } from './request.ts';
+import { ask, loginError, readStart, readText, wordsOf, type Asking, type Headers, type Reply } from './request.ts';
 import { HttpSseTransport } from './http-sse.ts';
 import { LATER_ERRORS, standardHeaders } from './headers.ts';
 
@@ -32,6 +32,7 @@ export class HttpTransport implements Transport {
   readonly url: URL;
   readonly maxBytes: number;
   private own: Headers;
+  private asking: Asking;
   private events!: TransportEvents;
   private session?: string;
   private version?: string; // both learned from the answer to `initialize`
@@ -43,10 +44,11 @@ export class HttpTransport implements Transport {
   private failures = 0;
   private older?: HttpSseTransport;
 
-  constructor(serverName: string, config: Json, maxBytes: number) {
+  constructor(serverName: string, config: Json, maxBytes: number, asking: Asking = ask) {
     const { url, headers } = checked(serverName, config);
     this.url = url;
     this.own = headers;
+    this.asking = asking;
     this.maxBytes = maxBytes;
     this.who = `MCP server "${serverName}" (${url.origin})`;
   }
@@ -126,9 +128,9 @@ export class HttpTransport implements Transport {
     return headers;
   }
 
-  private async ask(what: Parameters<typeof ask>[2]): Promise<Reply> {
+  private async ask(what: Parameters<Asking>[2]): Promise<Reply> {
     try {
-      const reply = await ask(this.who, this.url, what);
+      const reply = await this.asking(this.who, this.url, what);
       this.failures = 0;
       return reply;
     } catch (error) {
@@ -268,10 +270,7 @@ export class HttpTransport implements Transport {
   private async refuse(reply: Answer, message: Message, pass = this.events.message): Promise<void> {
     const { status, headers } = reply;
     const text = await readStart(reply.body, MAX_ERROR_BYTES);
-    if (status === 401 || status === 403) {
-      const challenge = headers['www-authenticate'];
-      throw Object.assign(this.error('auth', `wants a login (HTTP ${status})`), { status, challenge });
-    }
+    if (status === 401 || status === 403) throw loginError(this.who, reply, text);
     const isExpired = reply.isInSession && (status === 404 || (status === 400 && /session/i.test(text)));
     if (isExpired) throw this.error('expired', `has forgotten our session (HTTP ${status})`);
     const answer = parsed(text);
@@ -293,7 +292,7 @@ export class HttpTransport implements Transport {
     let answer: unknown; // the refusal, if it is a message
     const keep = (refusal: unknown) => void (answer = refusal);
     const refusal = await this.refuse(reply, message, keep).catch((error: Error) => error);
-    const older = new HttpSseTransport(this.who, this.url, this.own, this.maxBytes);
+    const older = new HttpSseTransport(this.who, this.url, this.own, this.maxBytes, this.asking);
     this.end.signal.addEventListener('abort', () => void older.close()); // also while it starts
     try {
       if (LATER_ERRORS.includes(asObject(asObject(answer).error).code)) throw refusal;
@@ -347,7 +346,7 @@ function parsed(text: string): unknown {
   }
 }
 
-const isLoopback = ({ hostname }: URL) => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+export const isLoopback = ({ hostname }: URL) => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
 /** The address and headers of a configuration, or an error that names what is wrong with them. */
 export function checked(serverName: string, config: Json): { url: URL; headers: Headers } {
@@ -368,11 +367,16 @@ export function checked(serverName: string, config: Json): { url: URL; headers: 
   return { url, headers: lower };
 }
 
-export const httpTransports: Record<string, TransportFactory> = {
-  http: (...given) => new HttpTransport(...given),
-  'streamable-http': (...given) => new HttpTransport(...given),
-  sse: (serverName, config, maxBytes) => {
+/** By the `type` of a configuration. `askingFor` says who makes the requests to a server. */
+export function httpTransportsBy(askingFor: (...given: Parameters<typeof checked>) => Asking) {
+  const http: TransportFactory = (serverName, config, maxBytes) =>
+    new HttpTransport(serverName, config, maxBytes, askingFor(serverName, config));
+  const sse: TransportFactory = (serverName, config, maxBytes) => {
     const { url, headers } = checked(serverName, config);
-    return new HttpSseTransport(`MCP server "${serverName}" (${url.origin})`, url, headers, maxBytes);
-  },
-};
+    const who = `MCP server "${serverName}" (${url.origin})`;
+    return new HttpSseTransport(who, url, headers, maxBytes, askingFor(serverName, config));
+  };
+  return { http, 'streamable-http': http, sse };
+}
+
+export const httpTransports: Record<string, TransportFactory> = httpTransportsBy(() => ask);

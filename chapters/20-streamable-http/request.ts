@@ -3,13 +3,16 @@
 
 import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import https from 'node:https';
+import type { LookupFunction } from 'node:net';
 import { pipeline, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { excerpt, McpError } from '../../mcp.ts';
 
 export type Headers = Record<string, string>;
-export type Ask = { method: string; headers: Headers; body?: string; signal?: AbortSignal };
+export type Ask = { method: string; headers: Headers; body?: string; signal?: AbortSignal; lookup?: LookupFunction };
 export type Reply = { status: number; headers: IncomingHttpHeaders; body: Readable };
+/** Makes a request. `who` begins the sentence of an error. */
+export type Asking = (who: string, url: URL, what: Ask) => Promise<Reply>;
 
 const MAX_REDIRECTS = 5;
 const REMEDY = 'If that is right, put its address into the configuration';
@@ -18,7 +21,7 @@ const unpackers = new Map([
   ['gzip', createGunzip], ['x-gzip', createGunzip], ['deflate', createInflate], ['br', createBrotliDecompress],
 ]);
 
-/** Resolves when the headers are there; the body is still to come. `who` begins the sentence of an error. */
+/** Resolves when the headers are there; the body is still to come. */
 export async function ask(who: string, url: URL, what: Ask, redirects = 0): Promise<Reply> {
   const response = await exchange(who, url, what);
   const { statusCode: status = 0, headers } = response;
@@ -33,12 +36,14 @@ export async function ask(who: string, url: URL, what: Ask, redirects = 0): Prom
   return ask(who, target, what, redirects + 1);
 }
 
-function exchange(who: string, url: URL, { method, headers, body, signal }: Ask): Promise<IncomingMessage> {
+function exchange(who: string, url: URL, { method, headers, body, signal, lookup }: Ask): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const { request } = url.protocol === 'https:' ? https : http;
-    const agent = agents[url.protocol as keyof typeof agents];
+    // Whoever looks up addresses in another way must not get a connection that was made in the usual one.
+    const agent = lookup ? false : agents[url.protocol as keyof typeof agents];
     const length: Headers = body === undefined ? {} : { 'content-length': `${Buffer.byteLength(body)}` };
-    const asked = request(url, { method, agent, headers: { 'accept-encoding': 'identity', ...headers, ...length } });
+    const all = { 'accept-encoding': 'identity', ...headers, ...length };
+    const asked = request(url, { method, agent, headers: all, ...(lookup && { lookup }) });
     // Not as an option, for then Node destroys the request with an error. If the last byte has come but is not read
     // yet, that error is raised on the socket after everybody has stopped listening there, and ends our program.
     const stop = () => asked.destroy();
@@ -96,6 +101,12 @@ export async function readStart(body: Readable, maxBytes: number): Promise<strin
     }
   } catch {} // it was cut off
   return Buffer.concat(chunks).toString();
+}
+
+/** 401: who are you? 403: we know who you are, and you may not. */
+export function loginError(who: string, { status, headers }: Reply, text: string): McpError {
+  const what = status === 401 ? 'wants a login (HTTP 401)' : `refuses us (HTTP ${status}): ${wordsOf(text)}`;
+  return Object.assign(new McpError('auth', `${who} ${what}`), { status, challenge: headers['www-authenticate'] });
 }
 
 /** What an error page says: its title, or its first words. */
