@@ -14,6 +14,7 @@ import { fit, fromMcp } from './chapters/16-hands/results.ts';
 import { nearest } from './chapters/16-hands/nearest.ts';
 import { plain, plainJson, shorten } from './chapters/17-the-gate/safe-text.ts';
 import { httpTransports } from './chapters/20-streamable-http/http.ts';
+import { Logins } from './chapters/21-authorization/login.ts';
 import { bothEras } from './chapters/22-no-handshake/era.ts';
 import { calculator } from './chapters/25-other-pipes/calculator.ts';
 import { inProcess, withBuiltIns } from './chapters/25-other-pipes/in-process.ts';
@@ -21,6 +22,7 @@ import { WebSocketTransport } from './chapters/25-other-pipes/websocket.ts';
 import { stayAlive } from './chapters/26-staying-alive/alive.ts';
 import type { Json, McpManager } from './mcp.ts';
 import type { ConnectionOptions, ManagerOptions } from './mcp.ts';
+import type { Screen } from './chapters/19-the-terminal/screen.ts';
 
 export { Scripted } from './chapters/15-the-loop/scripted.ts';
 export { hands } from './chapters/16-hands/tools.ts';
@@ -32,9 +34,19 @@ export { chooseModel, ModelError } from './chapters/18-minds/models.ts';
 /** What the client can do beyond mcp.ts, for every manager and every probe. Each chapter puts in what it brings. */
 type Extras = ConnectionOptions & Required<Pick<ConnectionOptions, 'transports' | 'layers' | 'handlers'>> & {
   demo?: (load: NonNullable<ManagerOptions['load']>) => typeof load; // adds servers that come with the program
+  logins?: ServerLogins;
 };
+/** Who we are to servers that want to know it. */
+export interface ServerLogins {
+  isWanted(server: string): boolean; // does it wait for one?
+  logIn(server: string, terminal: Pick<Screen, 'say' | 'ask' | 'dismiss'>, signal: AbortSignal): Promise<void>;
+  logOut(server: string): Promise<boolean>; // was there one?
+}
 export const extras: Extras = { transports: {}, layers: [], handlers: {} };
 Object.assign(extras.transports, httpTransports);
+const logins = new Logins();
+extras.logins = logins;
+Object.assign(extras.transports, logins.transports);
 extras.handshake = bothEras.handshake;
 extras.layers.push(...bothEras.layers);
 Object.assign(extras.handlers, bothEras.handlers);

@@ -1027,7 +1027,15 @@ export class McpManager {
   async callTool(prefixedName: string, args?: Json, options?: CallOptions): Promise<ToolResult> {
     const row = this.table.get(prefixedName);
     if (!row) throw new McpError('unknown-tool', `no MCP server has a tool called ${excerpt(prefixedName)}`);
-    return row.server.connection!.callTool(row.tool.name, args, options);
+    const calling = row.server.connection!.callTool(row.tool.name, args, options);
+    calling.then(() => this.noteLogin(row.server), (why) => this.noteLogin(row.server, why));
+    return calling;
+  }
+
+  /** A login can end at any time, and begin again: what a call meets is the state. */
+  private noteLogin(server: Server, why?: unknown): void {
+    if (why instanceof McpError && why.kind === 'auth') this.fail(server, why);
+    else if (why === undefined && server.state === 'needs-auth') this.set(server, 'connected');
   }
 
   status() {

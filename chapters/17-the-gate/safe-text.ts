@@ -87,6 +87,10 @@ const SECRET_FIELD =
 const SECRET_SHAPE = // keys of models, of GitHub, of Slack, of Amazon, and whatever follows "Bearer"
   /\b(?:sk-[\w-]{16,}|g(h[opusr]|ithub_pat)_\w{20,}|xox[abprs]-[\w-]{10,}|AKIA[A-Z0-9]{16})\b|(?<=\bBearer )[\w.~+/=-]{8,}/gi;
 const MASK = '***';
+const secrets = new Set<string>(); // what came up while the program runs, such as a token that a server has given us
+
+/** From now on, no Masker lets this through. */
+export function keepSecret(secret: string): void { if (secret.length >= 8) secrets.add(secret); }
 
 /** Takes secrets out of what is written to a terminal, a trace or a transcript. */
 export class Masker {
@@ -102,7 +106,7 @@ export class Masker {
   }
 
   text(text: string): string {
-    for (const value of this.values) text = text.replaceAll(value, MASK);
+    for (const value of [...this.values, ...secrets]) text = text.replaceAll(value, MASK);
     return text.replace(SECRET_SHAPE, MASK);
   }
 

@@ -9,6 +9,20 @@ export const EXIT = {
   done: 0, unexpected: 1, usage: 2, refused: 3, unreachable: 4, failed: 5, turns: 6, interrupted: 130,
 };
 
+/** And what the kinds of an McpError mean. */
+export const EXIT_FOR: Record<string, number> = {
+  config: EXIT.refused,
+  auth: EXIT.refused,
+  start: EXIT.unreachable,
+  closed: EXIT.unreachable,
+  timeout: EXIT.unreachable,
+  unreachable: EXIT.unreachable,
+  lost: EXIT.unreachable,
+  expired: EXIT.unreachable,
+  aborted: EXIT.interrupted,
+  unexpected: EXIT.unexpected,
+};
+
 /** Ends the program with one line on stderr and this exit code. */
 export class Stop extends Error {
   code: number;
@@ -58,6 +72,7 @@ From a clone, write "npm start --" for mcp-by-hand.
   mcp-by-hand mcp …               list [--json] | get NAME | add [-s user|project] [-e KEY=VALUE] NAME -- COMMAND ARGS
                                   add [--transport http|sse|ws] [--header "Name: value"] NAME URL
                                   add-json NAME JSON | remove NAME | enable NAME[/TOOL] | disable NAME[/TOOL]
+                                  login NAME | logout NAME
   mcp-by-hand trust …             list | allow NAME | revoke NAME | reset
   mcp-by-hand probe …             [--call TOOL key=value …] [--json] [--wire] NAME, or URL, or -- COMMAND ARGS
 

@@ -1,15 +1,12 @@
 // `probe`: does this server work? Handshake, lists, one call if wanted; the exit code tells which of them failed.
 
-import {
-  fillIn, isObject, McpConnection, McpError, RpcError, show, type Json, type Tool, type ToolResult,
-} from '../../mcp.ts';
+import { isObject, McpConnection, McpError, RpcError, show, type Json, type Tool, type ToolResult } from '../../mcp.ts';
 import { extras } from '../../agent.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
-import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
-import { EXIT, parse, refused, Stop, usage } from './options.ts';
+import { EXIT, EXIT_FOR, parse, Stop, usage } from './options.ts';
 import { cut, type Screen } from './screen.ts';
-import { findEntry, how, isAddress, nameAndVersion, typeFor } from './servers.ts';
+import { approved, how, isAddress, nameAndVersion, typeFor } from './servers.ts';
 
 type Report = {
   server: string;
@@ -42,7 +39,8 @@ export async function probe(args: string[], screen: Screen): Promise<number> {
   if (extra.length > 0) throw usage(`what is ${extra[0]}? Write: probe NAME, probe URL, or probe -- COMMAND ARGS`);
   const address = isAddress(name) ? { type: typeFor(name!), url: name } : undefined;
   const typed: Json | undefined = command ? { command, args: commandArgs } : address;
-  const config = typed ?? (await approved(name, screen, values['allow-server']));
+  if (!typed && !name) throw usage('which server? Write: probe NAME, or probe -- COMMAND ARGS');
+  const config = typed ?? (await approved(name!, screen, values['allow-server']));
   const masker = new Masker();
   for (const secrets of [config.env, config.headers]) if (isObject(secrets)) masker.learn(secrets);
   const onWire = (direction: 'out' | 'in', message: unknown) => screen.wire(direction, masker.json(message));
@@ -53,21 +51,6 @@ export async function probe(args: string[], screen: Screen): Promise<number> {
   if (values.json) screen.printJson(masker.json(report));
   else for (const line of lines(report)) screen.print(masker.text(line));
   return code;
-}
-
-/** The configuration of a server that may start. */
-async function approved(name: string | undefined, screen: Screen, allowServers: string[] = []): Promise<Json> {
-  if (!name) throw usage('which server? Write: probe NAME, or probe -- COMMAND ARGS');
-  const entry = findEntry(name, screen);
-  const ask = screen.isInteractive ? screen.ask.bind(screen) : undefined;
-  const approval = await new Trust({ warn: (text) => screen.warn(text), ask, allowServers }).approve(entry);
-  if (approval === 'disabled') throw refused(`${name} is disabled; to change that: ${PROGRAM} mcp enable ${name}`);
-  if (!approval) throw refused(`${name} is not approved`, 'untrusted');
-  try {
-    return fillIn(entry);
-  } catch (error) {
-    throw refused((error as Error).message);
-  }
 }
 
 async function examine(
@@ -89,23 +72,11 @@ async function examine(
     if (error instanceof Stop) throw error;
     const kind = error instanceof McpError ? error.kind : error instanceof RpcError ? 'refused' : 'unexpected';
     Object.assign(report, { ok: false, error: { kind, message: (error as Error).message } });
-    return CODES[kind] ?? EXIT.failed;
+    return EXIT_FOR[kind] ?? EXIT.failed;
   } finally {
     await connection.close();
   }
 }
-
-const CODES: Record<string, number> = {
-  config: EXIT.refused,
-  start: EXIT.unreachable,
-  closed: EXIT.unreachable,
-  timeout: EXIT.unreachable,
-  unreachable: EXIT.unreachable,
-  lost: EXIT.unreachable,
-  expired: EXIT.unreachable,
-  auth: EXIT.refused,
-  unexpected: EXIT.unexpected,
-};
 
 function find(name: string, { server, tools = [] }: Report): Tool {
   const found = tools.find((tool) => tool.name === name);

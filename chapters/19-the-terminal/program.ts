@@ -45,6 +45,7 @@ export class Program {
       onState: (server, state, reason) => {
         const { protocolVersion, because } = this.manager.status().find(({ name }) => name === server) ?? {};
         this.writeTrace({ type: 'server', server, state, reason, protocolVersion, because });
+        if (state === 'needs-auth') warn(reason ?? `MCP server "${server}" wants a login`); // the talk goes on without it
       },
     });
     this.agent = new Agent({
@@ -64,7 +65,7 @@ export class Program {
   private async approve(entry: ServerEntry) {
     const approval = await this.trust.approve(entry);
     // Not before: a project could name any words as secret, and so have them left out of what you are shown.
-    for (const secrets of [entry.config.env, entry.config.headers])
+    for (const secrets of [entry.config.env, entry.config.headers, entry.config.oauth])
       if (approval === true && isObject(secrets)) this.masker.learn(secrets);
     return approval;
   }

@@ -4,14 +4,14 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, renameSyn
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import {
-  fillIn, isObject, loadEntries, McpManager, problemWithConfig, readJsonFile, REVISIONS, show, type Json, type ServerEntry,
-  type ServerStatus,
+  fillIn, isObject, loadEntries, McpConnection, McpError, McpManager, problemWithConfig, readJsonFile, REVISIONS, show,
+  type Json, type ServerEntry, type ServerStatus,
 } from '../../mcp.ts';
 import { extras } from '../../agent.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { Masker, quoted } from '../17-the-gate/safe-text.ts';
 import { fingerprint, launchLines, PROGRAM, Trust } from '../17-the-gate/trust.ts';
-import { EXIT, parse, refused, usage } from './options.ts';
+import { EXIT, EXIT_FOR, parse, refused, Stop, usage } from './options.ts';
 import { cut, type Screen } from './screen.ts';
 
 type Scope = ServerEntry['scope'];
@@ -36,7 +36,7 @@ function statusOf(status: ServerStatus, masker: Masker): string[] {
   const more = [from(file, shadows), ...how(status), ...(reason ? [reason] : []), ...warnings];
   if (state === 'pending') more.push(`to be asked about it: ${again}`);
   if (state === 'failed') more.push(`to try again: ${again}`);
-  if (state === 'needs-auth') more.push('it can be used with a key: put it into the "headers" of its entry');
+  if (state === 'needs-auth') more.push('if you have a key for it: put it into the "headers" of its entry');
   return [
     `${shown(name)}: ${[state, ...facts].filter(Boolean).join(' · ')}`,
     ...more.map((line) => `  ${masker.text(line).replaceAll('\n', '\n  ')}`), // so that none looks like a server's
@@ -56,7 +56,7 @@ const from = (file: string, shadows?: string) => `from ${file}${shadows ? `, in 
 
 // ─── mcp … ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-const ACTIONS = ['list', 'get', 'add', 'add-json', 'remove', 'enable', 'disable'];
+const ACTIONS = ['list', 'get', 'add', 'add-json', 'remove', 'enable', 'disable', 'login', 'logout'];
 
 export async function mcpCommand(args: string[], screen: Screen): Promise<number> {
   const { values, positionals } = parse(args, {
@@ -77,6 +77,8 @@ export async function mcpCommand(args: string[], screen: Screen): Promise<number
   if (!name) throw usage(`"mcp ${action}" needs the name of a server`);
   if (action === 'get') return get(screen, trust, name, isJson);
   if (action === 'remove') return remove(screen, trust, name, scope);
+  if (action === 'login') return logIn(screen, name);
+  if (action === 'logout') return logOut(screen, name);
   const { env = [], header = [], transport } = values;
   const isRemote = transport !== undefined && transport !== 'stdio';
   if (action === 'add' && (isRemote || isAddress(more[0])))
@@ -114,6 +116,20 @@ export function findEntry(name: string, screen: Screen): ServerEntry {
   return entry;
 }
 
+/** The configuration of a server that may start. */
+export async function approved(name: string, screen: Screen, allowServers: string[] = []): Promise<Json> {
+  const entry = findEntry(name, screen);
+  const ask = screen.isInteractive ? screen.ask.bind(screen) : undefined;
+  const approval = await new Trust({ warn: (text) => screen.warn(text), ask, allowServers }).approve(entry);
+  if (approval === 'disabled') throw refused(`${name} is disabled; to change that: ${PROGRAM} mcp enable ${name}`);
+  if (!approval) throw refused(`${name} is not approved`, 'untrusted');
+  try {
+    return fillIn(entry);
+  } catch (error) {
+    throw refused((error as Error).message);
+  }
+}
+
 /** An entry without the values of its variables and headers: they are often secrets. */
 function get(screen: Screen, trust: Trust, name: string, isJson: boolean): number {
   const entry = findEntry(name, screen);
@@ -137,7 +153,7 @@ function get(screen: Screen, trust: Trust, name: string, isJson: boolean): numbe
 function withoutValues(config: Json): Json {
   const namesOf = (values: Json) => Object.fromEntries(Object.keys(values).map((name) => [name, '***']));
   const hide = (key: string, value: unknown) =>
-    (key === 'env' || key === 'headers') && isObject(value) ? namesOf(value) : value;
+    ['env', 'headers'].includes(key) && isObject(value) ? namesOf(value) : key === 'assertion' ? '***' : value;
   return JSON.parse(new Masker().json(config), hide) as Json;
 }
 
@@ -146,6 +162,49 @@ function enable(screen: Screen, trust: Trust, what: string, isEnabled: boolean):
   findEntry(server, screen);
   trust.setDisabled(!isEnabled, server, tool);
   screen.print(`${what} is ${isEnabled ? 'enabled' : 'disabled'} in this folder`);
+  return EXIT.done;
+}
+
+// ─── mcp login, mcp logout ────────────────────────────────────────────────────────────────────────────────────
+
+/** Only where somebody sits: a login is somebody's agreement, in a browser. */
+export const NO_TERMINAL = 'a login needs a terminal: somebody has to agree to it in a browser';
+
+async function logIn(screen: Screen, name: string): Promise<number> {
+  if (!screen.isInteractive) throw refused(NO_TERMINAL, 'auth');
+  const config = await approved(name, screen);
+  const stopped = new AbortController();
+  screen.onInterrupt = () => (stopped.signal.aborted ? process.exit(EXIT.interrupted) : stopped.abort());
+  try {
+    const open = await countTools(name, config).catch((error) => error as Error);
+    const isWanted = extras.logins?.isWanted(name);
+    if (open instanceof Error && !isWanted) throw open; // it has other troubles
+    if (isWanted) await extras.logins?.logIn(name, screen, stopped.signal);
+    const count = isWanted ? await countTools(name, config) : open;
+    screen.print(`${name}: ${isWanted ? 'you are logged in' : 'wants no login'}, ${count} tools`);
+    return EXIT.done;
+  } catch (error) {
+    const { kind, message } = error as McpError;
+    throw new Stop(EXIT_FOR[kind] ?? EXIT.failed, new Masker().text(message), kind);
+  }
+}
+
+/** What the server says to us as we are. */
+async function countTools(name: string, config: Json): Promise<number> {
+  const connection = new McpConnection(name, config, { ...extras });
+  try {
+    await connection.connect();
+    await connection.initialize();
+    return (await connection.listTools()).length;
+  } finally {
+    await connection.close();
+  }
+}
+
+async function logOut(screen: Screen, name: string): Promise<number> {
+  const isDone = await extras.logins?.logOut(name);
+  if (!isDone) throw refused(`you are not logged in at ${quoted(name)}`, 'auth');
+  screen.print(`logged out of ${name}`);
   return EXIT.done;
 }
 
@@ -219,7 +278,7 @@ function tryConfig(name: string, config: Json): void {
   }
 }
 
-function remove(screen: Screen, trust: Trust, name: string, scope?: Scope): number {
+async function remove(screen: Screen, trust: Trust, name: string, scope?: Scope): Promise<number> {
   const scopes = scope ? [scope] : (['user', 'project'] as const);
   const found = scopes.flatMap((each) => filesOf(each).map((file) => ({ scope: each, file })));
   const places = found.filter(({ file }) => Object.hasOwn(serversIn(file, screen), name));
@@ -231,6 +290,7 @@ function remove(screen: Screen, trust: Trust, name: string, scope?: Scope): numb
     screen.print(`removed ${name} from ${file}`);
   }
   trust.revoke(name);
+  await extras.logins?.logOut(name);
   return EXIT.done;
 }
 
@@ -291,9 +351,11 @@ export async function trustCommand(args: string[], screen: Screen): Promise<numb
   return EXIT.done;
 }
 
-function revoke(screen: Screen, trust: Trust, name?: string): number {
+async function revoke(screen: Screen, trust: Trust, name?: string): Promise<number> {
+  const servers = name ? [name] : trust.list().servers.map((each) => each.name);
   const count = trust.revoke(name);
-  if (name && count === 0) throw refused(`nothing was agreed to for ${quoted(name)} in ${trust.project}`);
+  const logOuts = await Promise.all(servers.map((each) => extras.logins?.logOut(each)));
+  if (name && count === 0 && !logOuts[0]) throw refused(`nothing was agreed to for ${quoted(name)} in ${trust.project}`);
   screen.print(`revoked: ${count === 1 ? '1 decision' : `${count} decisions`} about ${name ?? trust.project}`);
   return EXIT.done;
 }

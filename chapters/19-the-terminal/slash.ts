@@ -1,14 +1,16 @@
 // What can be said to the program itself in a chat: lines that begin with a slash.
 
+import { extras } from '../../agent.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { model, type Program } from './program.ts';
 import { cut } from './screen.ts';
-import { statusLines } from './servers.ts';
+import { NO_TERMINAL, statusLines } from './servers.ts';
 import { tokens } from './show.ts';
 
 const HELP = `/mcp                      the servers: state, file, version, tools, and what went wrong
 /mcp reconnect NAME       start a server again
 /mcp disable NAME[/TOOL]  switch a server or a tool off in this folder, /mcp enable on again
+/mcp login NAME           log in at a server that wants to know who you are, /mcp logout out again
 /mcp reload               read the configuration again
 /tools                    what the model can call
 /model [NAME]             which model answers; another one
@@ -18,7 +20,7 @@ const HELP = `/mcp                      the servers: state, file, version, tools
 /exit                     or Ctrl-D, or Ctrl-C twice
 Ctrl-C stops a turn.`;
 
-type Command = (words: string[], program: Program) => unknown;
+type Command = (words: string[], program: Program, signal: AbortSignal) => unknown;
 
 const COMMANDS: Record<string, Command> = {
   help: (_, { screen }) => screen.print(HELP),
@@ -53,7 +55,7 @@ export async function slash(line: string, program: Program, signal: AbortSignal)
   try {
     if (!command) throw new Error(`there is no /${name}${hint(name, [...Object.keys(COMMANDS), 'exit'], '/')}`);
     screen.spin(() => `/${name}`);
-    await Promise.race([command(words, program), stopped]);
+    await Promise.race([command(words, program, signal), stopped]);
   } catch (error) {
     screen.say(masker.text((error as Error).message), 'red');
   } finally {
@@ -74,25 +76,38 @@ async function showTools(_: string[], { agent, screen }: Program): Promise<void>
     screen.print(cut(`${definition.name}: ${definition.description}`, screen.width - 1));
 }
 
-async function showServers([action, name]: string[], program: Program): Promise<void> {
+async function showServers([action, name]: string[], program: Program, signal: AbortSignal): Promise<void> {
   const { agent, manager, screen, masker } = program;
   if (action === 'reload') {
     await manager.disconnectAll();
     agent.forgetConnection();
   }
   await agent.connect();
-  if (action !== undefined && action !== 'reload') await change(action, name, program);
+  if (action !== undefined && action !== 'reload') await change(action, name, program, signal);
   agent.refreshTable();
   for (const text of statusLines(manager, masker)) screen.print(text);
 }
 
-async function change(action: string, name: string | undefined, { manager, trust }: Program): Promise<void> {
-  if (!name || !['reconnect', 'disable', 'enable'].includes(action))
-    throw new Error('write /mcp, /mcp reload, or /mcp reconnect NAME, disable NAME, enable NAME');
+async function change(action: string, name: string | undefined, program: Program, signal: AbortSignal): Promise<void> {
+  const { manager, trust } = program;
+  if (!name || !['reconnect', 'disable', 'enable', 'login', 'logout'].includes(action))
+    throw new Error('write /mcp, /mcp reload, or /mcp reconnect NAME, disable NAME, enable NAME, login NAME, logout NAME');
   const [server = '', tool] = name.split('/');
   const names = manager.status().map((status) => status.name);
   if (!names.includes(server)) throw new Error(`no server is called ${server}${hint(server, names)}`);
-  if (action !== 'reconnect') trust.setDisabled(action === 'disable', server, tool);
+  if (action === 'login') return logIn(server, program, signal);
+  if (action === 'logout' && !(await extras.logins?.logOut(server))) throw new Error(`you are not logged in at ${server}`);
+  if (action === 'enable' || action === 'disable') trust.setDisabled(action === 'disable', server, tool);
   if (tool !== undefined && action !== 'reconnect') return; // the next look at the table leaves it out
   await (action === 'disable' ? manager.disable(server) : manager.reconnect(server));
+}
+
+/** Asks the server first, unless it has said already what it wants. */
+async function logIn(server: string, { manager, screen }: Program, signal: AbortSignal): Promise<void> {
+  const { logins } = extras;
+  if (!screen.isInteractive) throw new Error(NO_TERMINAL);
+  if (!logins?.isWanted(server)) await manager.reconnect(server);
+  if (!logins?.isWanted(server)) return; // what it wants instead is shown with its state
+  await logins.logIn(server, screen, signal);
+  await manager.reconnect(server);
 }

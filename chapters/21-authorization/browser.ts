@@ -1,0 +1,173 @@
+// browser.ts: through the browser of whoever sits at the terminal, and back. The authorization server sends the browser
+// to an address of this machine, where we listen for that one answer. Where the browser is on another machine, nobody
+// comes; then its user pastes the address at which it ended.
+
+import { spawn } from 'node:child_process';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { McpError, safeEnv } from '../../mcp.ts';
+import type { Asker } from '../17-the-gate/trust.ts';
+import { isLoopback } from '../20-streamable-http/http.ts';
+import type { Visit, Visitor } from './oauth.ts';
+
+const WAIT_MS = 5 * 60_000;
+
+// ─── Listening for the answer ─────────────────────────────────────────────────────────────────────────────────
+
+const escaped = (text: string) => text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+const page = (text: string) => `<!doctype html><meta charset="utf-8"><title>mcp-by-hand</title><p>${escaped(text)}</p>\n`;
+const PAGE_HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer', // the address holds the code
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+  connection: 'close',
+};
+
+/** Waits at an address of this machine for the one request that carries our `state`. */
+export class Callback {
+  readonly redirectUri: string;
+  private servers: Server[];
+  private state?: string;
+  private browser?: ServerResponse; // it waits until we know what to tell it
+  private arrived!: (answer: URL) => void;
+  readonly answer = new Promise<URL>((resolve) => (this.arrived = resolve));
+
+  private constructor(redirectUri: string, servers: Server[]) {
+    this.redirectUri = redirectUri;
+    this.servers = servers;
+    for (const server of servers) server.on('request', (request, response) => this.hear(request, response));
+  }
+
+  /** At the wanted address; or, unless it is fixed, at one with a free port. */
+  static async open(wanted = 'http://127.0.0.1/callback', isFixed = false): Promise<Callback> {
+    const free = ['http://127.0.0.1/callback', 'http://[::1]/callback']; // one of them is there on every machine
+    for (const address of isFixed ? [wanted] : [wanted, ...free]) {
+      const url = new URL(address);
+      const servers: Server[] = [];
+      // `localhost` is both, and browsers try either of them first.
+      for (const host of url.hostname === 'localhost' ? ['127.0.0.1', '::1'] : [url.hostname.replace(/[[\]]/g, '')]) {
+        const server = await listen(host, Number(url.port)).catch(() => undefined);
+        if (!server) continue;
+        url.port = `${(server.address() as AddressInfo).port}`;
+        servers.push(server);
+      }
+      if (servers.length > 0) return new Callback(url.href, servers);
+    }
+    throw new McpError('auth', `nobody can listen at ${wanted}: is another program doing so already?`);
+  }
+
+  expect(state: string): void { this.state = state; }
+
+  /** Anybody on this machine can come here, and any page that a browser has open. Only one has our `state`. */
+  private hear(request: IncomingMessage, response: ServerResponse): void {
+    const { host } = new URL(this.redirectUri);
+    const answer = new URL(request.url ?? '', this.redirectUri);
+    const isOurs =
+      request.method === 'GET' && request.headers.host === host && answer.host === host &&
+      answer.pathname === new URL(this.redirectUri).pathname && this.take(answer);
+    if (isOurs) this.browser = response;
+    else response.writeHead(400, PAGE_HEADERS).end(page('This is not the answer that we wait for.'));
+  }
+
+  /** One answer, and only the first. Is it the one? */
+  take(answer: URL): boolean {
+    const isExpected = this.state !== undefined && answer.searchParams.get('state') === this.state;
+    if (!isExpected) return false;
+    this.state = undefined;
+    this.arrived(answer);
+    return true;
+  }
+
+  close(words: string): void {
+    this.state = undefined;
+    this.browser?.writeHead(200, PAGE_HEADERS).end(page(words));
+    this.browser = undefined;
+    for (const server of this.servers) {
+      server.close();
+      server.closeIdleConnections();
+      setTimeout(() => server.closeAllConnections(), 1000).unref();
+    }
+  }
+}
+
+function listen(host: string, port: number): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(port, host, () => resolve(server));
+  });
+}
+
+// ─── Opening the browser ──────────────────────────────────────────────────────────────────────────────────────
+
+const OPENERS: Record<string, string[]> = {
+  darwin: ['open'],
+  win32: ['rundll32', 'url.dll,FileProtocolHandler'], // not `start`: that is a word of the shell
+};
+const DESKTOP = /^(DISPLAY|WAYLAND_DISPLAY|BROWSER|XAUTHORITY|XDG_\w+|DBUS_SESSION_BUS_ADDRESS)$/;
+
+/** Without a shell: the address is data, whatever is in it. Tells whether there was something to open it with. */
+export function openBrowser(url: URL): boolean {
+  const isWeb = url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url));
+  if (!isWeb) throw new McpError('auth', `a browser is not sent to ${url.protocol}//${url.host}`);
+  const { DISPLAY, WAYLAND_DISPLAY, BROWSER } = process.env;
+  const opener = OPENERS[process.platform];
+  if (!opener && !DISPLAY && !WAYLAND_DISPLAY && !BROWSER) return false; // a machine without a desktop
+  const [command = '', ...args] = opener ?? ['xdg-open'];
+  const desktop = Object.fromEntries(Object.entries(process.env).filter(([name]) => DESKTOP.test(name)));
+  const env = { ...safeEnv(), ...desktop };
+  const child = spawn(command, [...args, url.href], { stdio: 'ignore', detached: true, windowsHide: true, env });
+  child.on('error', () => {}); // the address is on the screen, too
+  child.unref(); // it is the user's browser, and outlives us
+  return true;
+}
+
+// ─── At the terminal ──────────────────────────────────────────────────────────────────────────────────────────
+
+export type Terminal = { say(text: string): void; ask: Asker; dismiss(): void };
+
+/** Shows the address, opens it, and waits for the answer: at our address, or pasted. */
+export function atTerminal(terminal: Terminal, signal: AbortSignal): Visitor {
+  return async (redirectUri, isFixed): Promise<Visit> => {
+    signal.throwIfAborted();
+    const callback = await Callback.open(redirectUri, isFixed);
+    const go = async (url: URL, state: string) => {
+      callback.expect(state);
+      const isOpened = openBrowser(url);
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS)]);
+      const isOver = new AbortController();
+      const stopped = new Promise<never>((_, reject) => limit.addEventListener('abort', () => reject(stop(signal))));
+      stopped.catch(() => {}); // it may never be waited for
+      const pasted = pasteInto(callback, url, isOpened, terminal, isOver.signal);
+      try {
+        return await Promise.race([callback.answer, pasted, stopped]);
+      } finally {
+        isOver.abort();
+        terminal.dismiss(); // the question, if it still stands
+      }
+    };
+    return { redirectUri: callback.redirectUri, go, close: (words) => callback.close(words) };
+  };
+}
+
+const stop = ({ aborted }: AbortSignal) =>
+  aborted
+    ? new McpError('aborted', 'the login was stopped')
+    : new McpError('auth', `nobody came back from the browser within ${WAIT_MS / 60_000} minutes`);
+
+/** For a browser on another machine: it ends at an address that it cannot reach, and that has the code in it. */
+async function pasteInto(
+  callback: Callback, url: URL, isOpened: boolean, terminal: Terminal, signal: AbortSignal,
+): Promise<URL> {
+  const first = isOpened ? 'Your browser was asked to open this address:' : 'Open this address in a browser:';
+  const rest = 'If it ends at a page that cannot be reached, paste the address of that page here.';
+  for (let lines = [first, `  ${url.href}`, rest]; ; lines = ['That is not the address that the browser ended at.']) {
+    const text = (await terminal.ask(lines, 'waiting for the browser', signal))?.trim();
+    if (signal.aborted) return callback.answer;
+    if (text === undefined) throw new McpError('aborted', 'the login was stopped');
+    const answer = URL.canParse(text) ? new URL(text) : undefined;
+    if (answer && callback.take(answer)) return answer;
+  }
+}

@@ -1,0 +1,125 @@
+// clients.ts: who are we to an authorization server? Somebody it knows, a document that it can read, or somebody whom it
+// gets to know now, in that order.
+
+import { readFileSync } from 'node:fs';
+import { excerpt, isObject, McpError, type Json } from '../../mcp.ts';
+import type { Metadata } from './discovery.ts';
+import { clientAssertion } from './proof.ts';
+import type { Reach } from './reach.ts';
+import type { Client } from './tokens.ts';
+
+/** The field "oauth" of a server's configuration. Everything in it may be left out. */
+export type OAuthConfig = {
+  issuer?: string; // the only one that may see what stands here
+  clientId?: string; // under which we are known there
+  clientSecret?: string;
+  privateKey?: string; // instead of a secret, as PEM
+  privateKeyFile?: string;
+  keyId?: string;
+  clientMetadataUrl?: string; // where a document about us is, for those who read it
+  scopes?: string; // instead of those that the server asks for
+  redirectUri?: string; // such as http://localhost:8080/callback, if that is how we are known
+  callbackPort?: number;
+  dpop?: boolean; // also if the server does not ask for it
+  grant?: 'authorization_code' | 'client_credentials' | 'company' | 'workload';
+  company?: { issuer: string; tokenEndpoint?: string; clientId: string; clientSecret?: string; idToken?: string };
+  assertion?: string; // by which a platform says who a program is
+  assertionFile?: string;
+};
+
+const TEXTS = [
+  'issuer', 'clientId', 'clientSecret', 'privateKey', 'privateKeyFile', 'keyId', 'clientMetadataUrl', 'scopes',
+  'redirectUri', 'assertion', 'assertionFile',
+];
+const GRANTS = ['authorization_code', 'client_credentials', 'company', 'workload'];
+
+export function checkedOAuth(serverName: string, { oauth = {} }: Json): OAuthConfig {
+  const wrong = (what: string) => new McpError('config', `MCP server "${serverName}": ${what}`);
+  if (!isObject(oauth)) throw wrong('"oauth" is not an object');
+  const odd = TEXTS.find((name) => typeof (oauth[name] ?? '') !== 'string');
+  if (odd) throw wrong(`"${odd}" in "oauth" is not a string`);
+  const { grant = GRANTS[0], company, callbackPort = 0, redirectUri } = oauth;
+  if (!GRANTS.includes(`${grant}`)) throw wrong(`"grant" in "oauth" is none of ${GRANTS.join(', ')}`);
+  const isCompany = isObject(company) && typeof company.issuer === 'string' && typeof company.clientId === 'string';
+  if (grant === 'company' && !isCompany) throw wrong('"company" in "oauth" needs "issuer" and "clientId"');
+  if (!Number.isInteger(callbackPort) || Number(callbackPort) < 0 || Number(callbackPort) > 65_535)
+    throw wrong('"callbackPort" in "oauth" is not a port');
+  const local = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?\/[\w/.-]*$/;
+  if (redirectUri !== undefined && !local.test(`${redirectUri}`))
+    throw wrong('"redirectUri" in "oauth" is not an address on this machine, such as http://127.0.0.1:8080/callback');
+  return oauth as OAuthConfig;
+}
+
+export async function chooseClient(
+  reach: Reach, metadata: Metadata, config: OAuthConfig, redirectUri: string, known?: Client,
+): Promise<Client> {
+  const { clientId, clientSecret, clientMetadataUrl } = config;
+  const offered = offeredMethods(metadata);
+  if (clientId && keyOf(config)) return { id: clientId, method: 'private_key_jwt' };
+  if (clientId && clientSecret) return { id: clientId, secret: clientSecret, method: withSecret(offered) };
+  if (clientId) return { id: clientId, method: 'none' };
+  if (clientMetadataUrl && metadata.client_id_metadata_document_supported === true)
+    return { id: clientMetadataUrl, method: 'none' };
+  const isGood = known?.redirectUri === redirectUri && (known?.expiresAt ?? Infinity) > Date.now();
+  return known && isGood ? known : register(reach, metadata, redirectUri);
+}
+
+/** In this order: a program on somebody's desk cannot keep a secret anyway. */
+const METHODS = ['none', 'client_secret_basic', 'client_secret_post'];
+
+function offeredMethods({ token_endpoint_auth_methods_supported: list }: Metadata): unknown[] {
+  return Array.isArray(list) ? list : METHODS;
+}
+
+const withSecret = (offered: unknown[]) =>
+  METHODS.slice(1).find((method) => offered.includes(method)) ?? 'client_secret_basic';
+
+/** Dynamic client registration (RFC 7591): we introduce ourselves, and get an id. */
+async function register(reach: Reach, metadata: Metadata, redirectUri: string): Promise<Client> {
+  const { registration_endpoint: endpoint, issuer } = metadata;
+  const byHand = `Register a client there by hand (redirect URI ${redirectUri}), and put its "clientId" into "oauth"`;
+  if (endpoint === undefined) throw reach.error(`can be used by clients that ${issuer} knows. ${byHand}`);
+  const wanted = METHODS.find((method) => offeredMethods(metadata).includes(method));
+  if (!wanted) throw reach.error(`has an authorization server (${issuer}) that wants another proof than we have`);
+  const about = {
+    client_name: 'mcp-by-hand',
+    application_type: 'native',
+    redirect_uris: [redirectUri],
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    token_endpoint_auth_method: wanted,
+  };
+  const headers = { 'content-type': 'application/json' };
+  const { status, body = {} } = await reach.ask(endpoint, { method: 'POST', headers, body: JSON.stringify(about) });
+  const { client_id: id, client_secret: secret, client_secret_expires_at: end, token_endpoint_auth_method } = body;
+  if (status >= 400 || typeof id !== 'string') {
+    const why = excerpt(body.error_description ?? body.error ?? `HTTP ${status}`);
+    throw reach.error(`has an authorization server (${issuer}) that does not register us: ${why}. ${byHand}`);
+  }
+  return {
+    id,
+    method: typeof token_endpoint_auth_method === 'string' ? token_endpoint_auth_method : wanted,
+    redirectUri,
+    ...(typeof secret === 'string' && { secret }),
+    ...(typeof end === 'number' && end > 0 && { expiresAt: end * 1000 }),
+  };
+}
+
+const keyOf = ({ privateKey, privateKeyFile }: OAuthConfig) =>
+  privateKey ?? (privateKeyFile ? readFileSync(privateKeyFile, 'utf8') : undefined);
+
+type Authentication = { headers: Record<string, string>; form: Record<string, string> };
+
+/** What a token request must have to be ours. The issuer is its only reader. */
+export function authentication(client: Client, config: OAuthConfig, issuer: string): Authentication {
+  const { id, secret = '', method } = client;
+  const encoded = (text: string) => new URLSearchParams({ '': text }).toString().slice(1); // first as in a form
+  const basic = `Basic ${Buffer.from(`${encoded(id)}:${encoded(secret)}`).toString('base64')}`;
+  const none = { headers: {}, form: {} };
+  if (method === 'client_secret_basic') return { ...none, headers: { authorization: basic } };
+  if (method === 'client_secret_post') return { ...none, form: { client_id: id, client_secret: secret } };
+  if (method !== 'private_key_jwt') return { ...none, form: { client_id: id } };
+  const type = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
+  const assertion = clientAssertion(id, issuer, keyOf(config) ?? '', config.keyId);
+  return { ...none, form: { client_id: id, client_assertion_type: type, client_assertion: assertion } };
+}

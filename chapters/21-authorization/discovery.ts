@@ -1,0 +1,105 @@
+// discovery.ts: who may let us in? A server answers 401 and names a document about itself; that names the authorization
+// server; and that has a document of its own. Nobody's word is taken for another: what a document says of itself must
+// be what we asked for.
+
+import { excerpt, type Json } from '../../mcp.ts';
+import type { Reach } from './reach.ts';
+
+const MAX_CHALLENGE = 8192;
+
+// ─── The challenge ────────────────────────────────────────────────────────────────────────────────────────────
+
+export type Challenge = { status: number; scheme: string; params: Map<string, string> };
+
+/** Reads `WWW-Authenticate`: any number of schemes, each with parameters in any order, some of them in quotes. */
+export function parseChallenges(status: number, header = ''): Challenge[] {
+  const challenges: Challenge[] = [];
+  // name="a, b", name=value, or a word by itself, which is the next scheme.
+  const part = /([^\s,="]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))|([^\s,="]+)/g;
+  for (const [, name, quoted, bare = '', scheme] of header.slice(0, MAX_CHALLENGE).matchAll(part)) {
+    if (scheme) challenges.push({ status, scheme: scheme.toLowerCase(), params: new Map() });
+    const params = challenges.at(-1)?.params;
+    if (!name || !params || params.has(name.toLowerCase())) continue;
+    params.set(name.toLowerCase(), quoted?.replace(/\\(.)/g, '$1') ?? bare);
+  }
+  return challenges;
+}
+
+/** What the server wants of us, if it is something that a token can change. */
+export function challengeIn(status: number, header?: string): Challenge | undefined {
+  const known = parseChallenges(status, header).filter(({ scheme }) => scheme === 'bearer' || scheme === 'dpop');
+  const isAbout = ({ params }: Challenge) => params.get('error') === 'insufficient_scope';
+  if (status === 403) return known.find(isAbout);
+  // A 401 without a word about how to log in is a 401 all the same.
+  return status === 401 ? (known[0] ?? { status, scheme: 'bearer', params: new Map() }) : undefined;
+}
+
+export const words = (scope: unknown): string[] =>
+  typeof scope === 'string' ? [...new Set(scope.split(/\s+/).filter(Boolean))] : [];
+
+// ─── The server's own document ────────────────────────────────────────────────────────────────────────────────
+
+/** `resource` is the server's name for itself, to the letter. Without `issuers` it named nobody. */
+export type Resource = { resource: string; issuers: string[]; scopes: string[] };
+
+const texts = (list: unknown) => (Array.isArray(list) ? list.filter((each) => typeof each === 'string') : []);
+
+/** Protected-resource metadata (RFC 9728); nothing if the server has none, which was usual until 2025. */
+export async function findResource(reach: Reach, server: URL, named?: string): Promise<Resource | undefined> {
+  const { origin, pathname, search } = server;
+  const wellKnown = `${origin}/.well-known/oauth-protected-resource`;
+  const path = pathname === '/' ? '' : `${pathname}${search}`;
+  for (const address of new Set([named, wellKnown + path, wellKnown])) {
+    const { status, body } = address === undefined ? {} : await reach.ask(address);
+    if (status !== 200 || !body) continue;
+    const { resource, authorization_servers, scopes_supported } = body;
+    // A token for somebody else must not be asked for in this server's name.
+    if (typeof resource !== 'string' || !isWithin(resource, server))
+      throw reach.error(`says at ${address} that it is ${excerpt(resource)}, which it is not. We do not log in there`);
+    return { resource, issuers: texts(authorization_servers), scopes: texts(scopes_supported) };
+  }
+  return undefined;
+}
+
+/** The same origin, and the same path or one above it. */
+function isWithin(resource: string, server: URL): boolean {
+  if (!URL.canParse(resource)) return false;
+  const { origin, pathname } = new URL(resource);
+  return origin === server.origin && `${server.pathname}/`.startsWith(pathname.replace(/\/?$/, '/'));
+}
+
+// ─── The authorization server's document ──────────────────────────────────────────────────────────────────────
+
+export type Metadata = Json & { issuer: string };
+
+/** Authorization-server metadata (RFC 8414), or what OpenID Connect has instead. */
+export async function findIssuer(reach: Reach, issuer: string): Promise<Metadata | undefined> {
+  const { origin, pathname, search } = reach.checked(issuer);
+  const path = pathname.replace(/\/$/, '');
+  if (search) throw reach.error(`names an authorization server with a query: ${excerpt(issuer)}`);
+  const addresses = new Set([
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+    `${origin}/.well-known/openid-configuration${path}`,
+    `${origin}${path}/.well-known/openid-configuration`,
+  ]);
+  let other: unknown;
+  for (const address of addresses) {
+    const { status, body } = await reach.ask(address);
+    if (status !== 200 || !body) continue;
+    if (body.issuer === issuer) return body as Metadata; // to the letter: a slash more is somebody else
+    other ??= body.issuer ?? 'nobody';
+  }
+  if (other === undefined) return undefined;
+  throw reach.error(`names the authorization server ${excerpt(issuer)}, whose metadata says it is ${excerpt(other)}`);
+}
+
+/** Before there were such documents, a server was its own authorization server, at addresses that everybody knew. */
+export function usualEndpoints({ origin }: URL): Metadata {
+  return {
+    issuer: origin,
+    authorization_endpoint: `${origin}/authorize`,
+    token_endpoint: `${origin}/token`,
+    registration_endpoint: `${origin}/register`,
+    code_challenge_methods_supported: ['S256'], // nobody says so, but a server that does not know it ignores it
+  };
+}

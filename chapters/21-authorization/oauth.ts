@@ -1,0 +1,242 @@
+// oauth.ts: OAuth 2.1, the way to a token. The MCP server gives out none; it says who does.
+//
+//   401 ──→ whom to ask ──→ who are we to them ──→ a browser, and a code ──→ a token
+//           discovery.ts    clients.ts             browser.ts
+//
+// login.ts goes this way when a request is refused, and sends the request again.
+
+import { createHash, randomBytes } from 'node:crypto';
+import { excerpt, McpError, type Json } from '../../mcp.ts';
+import { keepSecret } from '../17-the-gate/safe-text.ts';
+import { isLoopback } from '../20-streamable-http/http.ts';
+import { authentication, chooseClient, type OAuthConfig } from './clients.ts';
+import { findIssuer, findResource, usualEndpoints, words, type Challenge, type Metadata } from './discovery.ts';
+import { machineGrant } from './machines.ts';
+import { KeyProof } from './proof.ts';
+import { Reach } from './reach.ts';
+import type { Client, Row, Tokens, TokenStore } from './tokens.ts';
+
+/** A way through somebody's browser. `go` opens an address, and gives back where the browser was sent in the end: an
+ *  address of ours that carries `state`. `close` tells the person how it went. */
+export type Visit = { redirectUri: string; go(url: URL, state: string): Promise<URL>; close(words: string): void };
+/** Prepares one. The address of ours is a wish, unless it is fixed. */
+export type Visitor = (redirectUri: string | undefined, isFixed: boolean) => Promise<Visit>;
+
+export type Form = Record<string, string>;
+export type Found = { metadata: Metadata; resource: string; scopes: string[] };
+type Endpoint = { issuer: string; tokenEndpoint: unknown; client: Client };
+
+export const [DONE, FAILED] = ['You are logged in. You can close this page.', 'It did not work. The terminal says why.'];
+
+/** An authorization server said no. `code` is its word for why. */
+export class Refusal extends McpError {
+  code: unknown;
+  constructor(code: unknown, message: string) { super('auth', message); this.code = code; }
+}
+
+/** Everything that one MCP server's authorization takes, but for the moment when it is needed. */
+export class OAuth {
+  readonly config: OAuthConfig;
+  readonly store: TokenStore;
+  proof?: KeyProof; // if tokens are bound to a key
+  private server: string;
+  private url: URL;
+  private who: string;
+  private reach: Reach;
+  private trustsAnyIssuer: boolean;
+
+  constructor(server: string, url: URL, config: OAuthConfig, store: TokenStore, trustsAnyIssuer = false) {
+    this.server = server;
+    this.url = url;
+    this.config = config;
+    this.store = store;
+    this.trustsAnyIssuer = trustsAnyIssuer;
+    this.who = `MCP server "${server}" (${url.origin})`;
+    this.reach = new Reach(this.who, url);
+  }
+
+  // ── The whole way ──
+
+  /** From a challenge to a token: by what a machine has, or through somebody's browser. */
+  async obtain(challenge: Challenge, visitor?: Visitor): Promise<Row> {
+    if (this.url.protocol === 'http:' && !isLoopback(this.url))
+      throw this.error('would get our token over http://, where everybody can read it; use https://');
+    const found = await this.discover(challenge);
+    const { metadata, resource } = found;
+    const before = this.store.find(this.server, this.url.href, metadata.issuer);
+    const scope = this.scopeFor(challenge, found, before?.tokens?.scope);
+    const isBound = challenge.scheme === 'dpop' || this.config.dpop;
+    if (isBound) this.proof ??= new KeyProof(before?.key);
+    const asked = { resource, ...(scope.length > 0 && { scope: scope.join(' ') }) };
+    const grant = await machineGrant(this, found, scope, visitor);
+    if (grant) {
+      const row = this.rowFor(found, await chooseClient(this.reach, metadata, this.config, ''));
+      return this.withTokens(row, await this.token(row, { ...grant, ...asked }), scope);
+    }
+    const { client, form, close } = await this.askPerson(visitor!, metadata, asked, before?.client);
+    const row = this.rowFor(found, client);
+    try {
+      if (client.redirectUri && client.id !== before?.client.id) this.store.keep(row); // we are known there from now on
+      const answer = this.withTokens(row, await this.token(row, { ...form, resource }), scope);
+      close(DONE);
+      return answer;
+    } catch (error) {
+      close(FAILED);
+      throw error;
+    }
+  }
+
+  private async discover(challenge: Challenge): Promise<Found> {
+    const { reach, config, url } = this;
+    const found = await findResource(reach, url, challenge.params.get('resource_metadata'));
+    const { resource = url.href, issuers = [], scopes = [] } = found ?? {};
+    const named = issuers.length > 0 ? issuers : [url.origin]; // until 2025 a server was its own authorization server
+    const known = this.store.find(this.server, url.href)?.issuer;
+    const issuer = config.issuer ?? named.find((each) => each === known) ?? named[0]!;
+    // Else whoever the server names would get what we have for somebody else.
+    if (!named.includes(issuer))
+      throw this.error(`wants us to log in at ${excerpt(named)}, but "oauth" in its configuration is for ${issuer}`);
+    if (this.hasSecret && !config.issuer && !this.trustsAnyIssuer)
+      throw this.error(`names ${excerpt(issuer)} as its authorization server. If the secret in its "oauth" is for that `
+        + `one, write beside it: "issuer": ${excerpt(issuer)}`);
+    const metadata = (await findIssuer(reach, issuer)) ?? (found ? undefined : usualEndpoints(url));
+    if (!metadata) throw this.error(`names the authorization server ${excerpt(issuer)}, which has no metadata`);
+    return { metadata, resource, scopes };
+  }
+
+  private get hasSecret(): boolean {
+    const { clientSecret, privateKey, privateKeyFile, assertion, assertionFile } = this.config;
+    return (clientSecret ?? privateKey ?? privateKeyFile ?? assertion ?? assertionFile) !== undefined;
+  }
+
+  /** What the server asks for counts. What we had asked for before is kept, for it need not be part of that. */
+  private scopeFor(challenge: Challenge, { metadata, scopes }: Found, before: string[] = []): string[] {
+    const challenged = words(challenge.params.get('scope'));
+    const own = words(this.config.scopes);
+    const first = own.length > 0 ? own : challenged.length > 0 ? challenged : scopes;
+    const wanted = challenge.status === 403 ? [...before, ...challenged] : first;
+    const all = metadata.scopes_supported;
+    // It means: with a refresh token. Alone it would mean: and with nothing else.
+    const mayStay = wanted.length > 0 && Array.isArray(all) && all.includes('offline_access') && !this.config.grant;
+    return [...new Set([...wanted, ...(mayStay ? ['offline_access'] : [])])];
+  }
+
+  private rowFor({ metadata, resource }: Found, client: Client): Row {
+    const { issuer, token_endpoint, revocation_endpoint: revocationEndpoint } = metadata;
+    const tokenEndpoint = this.reach.checked(token_endpoint).href;
+    const row = { server: this.server, url: this.url.href, issuer, client, resource, tokenEndpoint };
+    return typeof revocationEndpoint === 'string' ? { ...row, revocationEndpoint } : row;
+  }
+
+  // ── Through somebody's browser ──
+
+  /** Sends a person to the authorization server, and takes the code with which they come back. */
+  async askPerson(visitor: Visitor, metadata: Metadata, asked: Form, known?: Client) {
+    const methods = metadata.code_challenge_methods_supported;
+    if (!Array.isArray(methods) || !methods.includes('S256'))
+      throw this.error(`has an authorization server (${metadata.issuer}) without PKCE: whoever saw the code could use it`);
+    const { redirectUri, callbackPort } = this.config;
+    const fixed = redirectUri ?? (callbackPort ? `http://127.0.0.1:${callbackPort}/callback` : undefined);
+    const { url } = await this.reach.allowed(metadata.authorization_endpoint);
+    const visit = await visitor(fixed ?? known?.redirectUri, fixed !== undefined);
+    try {
+      const client = await chooseClient(this.reach, metadata, this.config, visit.redirectUri, known);
+      const [verifier, state] = [randomBytes(32).toString('base64url'), randomBytes(32).toString('base64url')];
+      for (const secret of [verifier, state]) keepSecret(secret);
+      const question = {
+        response_type: 'code',
+        client_id: client.id,
+        redirect_uri: visit.redirectUri,
+        state,
+        code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+        code_challenge_method: 'S256',
+        ...asked,
+      };
+      for (const [name, value] of Object.entries(question)) url.searchParams.set(name, value);
+      const code = this.codeIn((await visit.go(url, state)).searchParams, metadata);
+      keepSecret(code);
+      const form = { grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: visit.redirectUri };
+      return { client, form, close: visit.close };
+    } catch (error) {
+      visit.close(FAILED);
+      throw error;
+    }
+  }
+
+  /** The answer must come from whom we asked. If not, it is of no interest what it says, not even as an error. */
+  private codeIn(answer: URLSearchParams, metadata: Metadata): string {
+    const { issuer, authorization_response_iss_parameter_supported: saysWho } = metadata;
+    const iss = answer.get('iss');
+    if (iss === null ? saysWho === true : iss !== issuer)
+      throw this.error(`was to be logged into at ${issuer}, but the answer does not come from there. It is not used`);
+    const error = answer.get('error');
+    if (error !== null) throw this.refusal(issuer, error, answer.get('error_description'));
+    const code = answer.get('code');
+    if (!code) throw this.error(`was to be logged into at ${issuer}, which sent your browser back without a code`);
+    return code;
+  }
+
+  // ── The token endpoint ──
+
+  async token({ issuer, tokenEndpoint, client }: Endpoint, form: Form): Promise<Json> {
+    const { headers, form: added } = authentication(client, this.config, issuer);
+    const all = { ...form, ...added };
+    const url = this.reach.checked(tokenEndpoint);
+    for (let tries = 1; ; tries++) {
+      const type = { 'content-type': 'application/x-www-form-urlencoded' };
+      const proof: Form = this.proof ? { dpop: this.proof.for('POST', url) } : {};
+      const what = { method: 'POST', headers: { ...headers, ...type, ...proof }, body: `${new URLSearchParams(all)}` };
+      const { status, headers: theirs, body = {} } = await this.reach.ask(tokenEndpoint, what);
+      const isNewNonce = this.proof?.learn(url, theirs['dpop-nonce']);
+      if (isNewNonce && body.error === 'use_dpop_nonce' && tries === 1) continue;
+      if (status === 200 && body.error === undefined) return body;
+      throw this.refusal(issuer, body.error ?? `HTTP ${status}`, body.error_description, Object.values(all));
+    }
+  }
+
+  /** Uses up the token that was given to us for this purpose. Some give a new one of that kind, too. */
+  async refresh(row: Row): Promise<Row> {
+    const { refresh, scope } = row.tokens!;
+    const { clientId, clientSecret: secret } = this.config;
+    const client = clientId && secret ? { ...row.client, secret } : row.client;
+    const form = { grant_type: 'refresh_token', refresh_token: refresh!, resource: row.resource };
+    return this.withTokens(row, { refresh_token: refresh, ...(await this.token({ ...row, client }, form)) }, scope);
+  }
+
+  private withTokens(row: Row, answer: Json, scope: string[]): Row {
+    const { access_token: access, token_type: type, refresh_token: refresh, expires_in: seconds } = answer;
+    const kind = (['Bearer', 'DPoP'] as const).find((each) => each.toLowerCase() === `${type}`.toLowerCase());
+    const isToken = typeof access === 'string' && /^[\x21-\x7e]+$/.test(access) && kind;
+    if (!isToken) throw this.error(`has an authorization server (${row.issuer}) that gives no token we can use`);
+    const tokens: Tokens = {
+      access,
+      type: kind,
+      scope,
+      ...(typeof refresh === 'string' && { refresh }),
+      ...(Number(seconds) > 0 && { expiresAt: Date.now() + Number(seconds) * 900 }), // a tenth earlier: the way takes time
+    };
+    const { secret, ...client } = row.client;
+    const isOurs = this.config.clientId !== undefined; // then the secret is in the configuration, and stays there
+    return { ...row, client: isOurs ? client : row.client, tokens, ...(this.proof && { key: this.proof.jwk }) };
+  }
+
+  // ── Words ──
+
+  error(what: string): McpError { return new McpError('auth', `${this.who} ${what}`); }
+
+  /** An authorization server may repeat in its error what we have sent it. */
+  private refusal(issuer: string, code: unknown, description?: unknown, sent: string[] = []): Refusal {
+    let words = excerpt([code, description].filter(Boolean).join(': '));
+    for (const secret of sent.filter(({ length }) => length >= 8)) words = words.replaceAll(secret, '***');
+    return new Refusal(code, `${this.who}: the authorization server ${issuer} refused us: ${words}`);
+  }
+}
+
+/** Tells an authorization server that a token is of no use any more (RFC 7009). If it does not hear it, so be it. */
+export async function revoke({ server, url, issuer, client, tokens, revocationEndpoint }: Row): Promise<void> {
+  if (!tokens || !revocationEndpoint || client.method === 'private_key_jwt') return;
+  const { headers, form } = authentication(client, {}, issuer);
+  const body = `${new URLSearchParams({ token: tokens.refresh ?? tokens.access, ...form })}`;
+  const what = { method: 'POST', headers: { ...headers, 'content-type': 'application/x-www-form-urlencoded' }, body };
+  await new Reach(`MCP server "${server}"`, new URL(url)).ask(revocationEndpoint, what).catch(() => {});
+}

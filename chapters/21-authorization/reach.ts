@@ -1,0 +1,103 @@
+// reach.ts: where a server may send us. Its metadata names addresses that we then ask: of an authorization server, we
+// hope. But they can also be those of your router, or of a machine that only you can reach.
+
+import type { LookupAddress } from 'node:dns';
+import { lookup as lookUp } from 'node:dns/promises';
+import { BlockList, isIPv6, type LookupFunction } from 'node:net';
+import { excerpt, isObject, isTooDeep, McpError, type Json } from '../../mcp.ts';
+import { isLoopback } from '../20-streamable-http/http.ts';
+import { ask, readText, type Ask } from '../20-streamable-http/request.ts';
+
+const ASK_MS = 20_000;
+const MAX_BYTES = 2 ** 20;
+
+// Addresses that mean something else on every machine. What is in none of these networks is public.
+const NETWORKS = {
+  loopback: ['127.0.0.0/8', '::1/128'],
+  private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7'],
+  'link-local': ['169.254.0.0/16', 'fe80::/10'], // in a cloud, 169.254.169.254 gives out keys
+  reserved: [
+    '0.0.0.0/8', '192.0.0.0/24', '198.18.0.0/15', '224.0.0.0/4', '240.0.0.0/4', '::/128', 'ff00::/8',
+    '64:ff9b::/96', '64:ff9b:1::/48', '2002::/16', '2001::/32', // these four hold IPv4 addresses of any kind
+  ],
+};
+type Kind = keyof typeof NETWORKS | 'public';
+
+const lists = Object.entries(NETWORKS).map(([kind, networks]) => {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = '', bits] = network.split('/');
+    list.addSubnet(address, Number(bits), isIPv6(address) ? 'ipv6' : 'ipv4');
+  }
+  return [kind as Kind, list] as const;
+});
+
+export function kindOf(address: string): Kind {
+  const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+  return lists.find(([, list]) => list.check(address, family))?.[0] ?? 'public';
+}
+
+export type Answer = { status: number; headers: Record<string, unknown>; body?: Json }; // `body` if it is a JSON object
+
+/** Asks the addresses that a server's metadata names, but only those that the server could have asked itself. */
+export class Reach {
+  private who: string;
+  private server: URL;
+
+  constructor(who: string, server: URL) {
+    this.who = who;
+    this.server = server;
+  }
+
+  async ask(address: unknown, what: Partial<Ask> = {}): Promise<Answer> {
+    const { url, addresses } = await this.allowed(address);
+    // Looked up once, and used as it was checked: the next answer of a name server may be another.
+    const [{ address: first, family }] = addresses as [LookupAddress];
+    const lookup: LookupFunction = (_, { all }, done) => (all ? done(null, addresses) : done(null, first, family));
+    const limit = AbortSignal.timeout(ASK_MS);
+    const signal = what.signal ? AbortSignal.any([what.signal, limit]) : limit;
+    const headers = { accept: 'application/json', ...what.headers };
+    const who = `${this.who}: ${url.origin}`;
+    const reply = await ask(who, url, { method: 'GET', ...what, headers, signal, lookup });
+    return { ...reply, body: parsed(await readText(who, reply.body, MAX_BYTES)) };
+  }
+
+  /** Public addresses are, and those of the kind that the server's own address is of: loopback for loopback. */
+  async allowed(address: unknown): Promise<{ url: URL; addresses: LookupAddress[] }> {
+    const url = this.checked(address);
+    const [ours, addresses] = await Promise.all([this.lookUp(this.server), this.lookUp(url)]);
+    const kinds = new Set<Kind>(['public', ...ours.map((each) => kindOf(each.address))]);
+    kinds.delete('reserved');
+    const odd = addresses.find((each) => !kinds.has(kindOf(each.address)));
+    if (odd) throw this.error(`sends us to ${url.host}, which is ${kindOf(odd.address)}: we do not go there`);
+    return { url, addresses };
+  }
+
+  /** In clear text only within this machine: everywhere else somebody could read it on the way, or change it. */
+  checked(address: unknown): URL {
+    const url = typeof address === 'string' && URL.canParse(address) ? new URL(address) : undefined;
+    const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url));
+    if (!url || !isSafe || url.username || url.password)
+      throw this.error(`names an address that we do not use, because it is not https: ${excerpt(address)}`);
+    return url;
+  }
+
+  private async lookUp(url: URL): Promise<LookupAddress[]> {
+    try {
+      return await lookUp(url.hostname.replace(/^\[|\]$/g, ''), { all: true });
+    } catch (error) {
+      throw this.error(`has to do with ${url.host}, which cannot be found (${(error as NodeJS.ErrnoException).code})`);
+    }
+  }
+
+  error(what: string): McpError { return new McpError('auth', `${this.who} ${what}`); }
+}
+
+function parsed(text: string): Json | undefined {
+  try {
+    const body: unknown = isTooDeep(text) ? undefined : JSON.parse(text);
+    return isObject(body) ? body : undefined;
+  } catch {
+    return undefined;
+  }
+}

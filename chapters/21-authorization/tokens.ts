@@ -1,0 +1,170 @@
+// tokens.ts: what we were given, in the user's home. Every row belongs to one server, at one address, and to one
+// authorization server: what one has given out is never shown to another.
+
+import { closeSync, openSync, rmSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { setTimeout as wait } from 'node:timers/promises';
+import { isObject, type Json } from '../../mcp.ts';
+import { PrivateFile } from '../17-the-gate/private-file.ts';
+
+/** Who we are to an authorization server, and how we show it. `redirectUri` is what a registration was made for. */
+export type Client = { id: string; secret?: string; method: string; redirectUri?: string; expiresAt?: number };
+/** `scope` is what we asked for: what was granted may be less, but to ask for it again is of no use. */
+export type Tokens = { access: string; type: 'Bearer' | 'DPoP'; refresh?: string; expiresAt?: number; scope: string[] };
+export type Row = {
+  server: string;
+  url: string;
+  issuer: string;
+  client: Client;
+  resource: string;
+  tokenEndpoint: string;
+  revocationEndpoint?: string;
+  tokens?: Tokens; // without them it is a registration to come back to
+  key?: Json; // to which they are bound
+};
+/** "I want a login", said a server then, and how. */
+type Verdict = { server: string; url: string; at: number; challenge: string };
+type Store = {
+  version: 1;
+  rows: Row[]; // the newest is the last
+  verdicts: Verdict[];
+  company: { issuer: string; client: string; idToken: string }[]; // logins that count for many servers
+};
+
+const EMPTY: Store = { version: 1, rows: [], verdicts: [], company: [] };
+const VERDICT_MS = 15 * 60_000;
+const LOCK_MS = 30_000;
+
+export class TokenStore {
+  private home?: string;
+  private opened?: PrivateFile<Store>;
+  private memory: Store = structuredClone(EMPTY); // what cannot be written down counts for this run
+  private isInMemory = false;
+  private warn: (text: string) => void;
+
+  constructor({ home, warn = () => {} }: { home?: string; warn?: (text: string) => void } = {}) {
+    this.home = home;
+    this.warn = warn;
+  }
+
+  private get file(): PrivateFile<Store> {
+    return (this.opened ??= new PrivateFile(this.home ?? homedir(), 'logins.json', EMPTY, checked));
+  }
+
+  private read(): Store {
+    if (this.isInMemory) return this.memory;
+    try {
+      return this.file.read();
+    } catch (error) {
+      return this.withoutFile(error);
+    }
+  }
+
+  private change(edit: (store: Store) => void): void {
+    try {
+      if (!this.isInMemory) return this.file.change(edit);
+    } catch (error) {
+      this.withoutFile(error);
+    }
+    edit(this.memory);
+  }
+
+  private withoutFile(error: unknown): Store {
+    this.isInMemory = true;
+    this.warn(`${this.file.file} is not used, so logins count for this run only: ${(error as Error).message}`);
+    return this.memory;
+  }
+
+  /** The newest row of a server, or the one of an authorization server. */
+  find(server: string, url: string, issuer?: string): Row | undefined {
+    const isMeant = (row: Row) => row.server === server && row.url === url && row.issuer === (issuer ?? row.issuer);
+    return this.read().rows.findLast(isMeant);
+  }
+
+  keep(row: Row): void {
+    this.change((store) => {
+      const isOld = (each: Row) => each.server === row.server && each.url === row.url && each.issuer === row.issuer;
+      store.rows = [...store.rows.filter((each) => !isOld(each)), row];
+      const isAnswered = ({ server, url }: Verdict) => server === row.server && url === row.url;
+      if (row.tokens) store.verdicts = store.verdicts.filter((each) => !isAnswered(each));
+    });
+  }
+
+  /** Takes out everything that a server of this name was given, wherever it was. */
+  forget(server: string): Row[] {
+    const forgotten = this.read().rows.filter((row) => row.server === server);
+    this.change((store) => {
+      store.rows = store.rows.filter((row) => row.server !== server);
+      store.verdicts = store.verdicts.filter((verdict) => verdict.server !== server);
+    });
+    return forgotten;
+  }
+
+  /** What a server said last, if that is not long ago: nobody is asked at every start what it will say again. */
+  verdict(server: string, url: string): Verdict | undefined {
+    const verdict = this.read().verdicts.find((each) => each.server === server && each.url === url);
+    const age = Date.now() - (verdict?.at ?? -Infinity);
+    return age >= 0 && age < VERDICT_MS ? verdict : undefined;
+  }
+
+  judge(server: string, url: string, challenge = ''): void {
+    this.change((store) => {
+      const others = store.verdicts.filter((each) => each.server !== server || each.url !== url);
+      store.verdicts = [...others, { server, url, at: Date.now(), challenge }];
+    });
+  }
+
+  companyLogin(issuer: string, client: string): string | undefined {
+    return this.read().company.find((each) => each.issuer === issuer && each.client === client)?.idToken;
+  }
+
+  keepCompanyLogin(issuer: string, client: string, idToken?: string): void {
+    this.change((store) => {
+      store.company = store.company.filter((each) => each.issuer !== issuer || each.client !== client);
+      if (idToken) store.company.push({ issuer, client, idToken });
+    });
+  }
+
+  /** One program at a time: two that use up the same refresh token look like a thief and his victim. */
+  async alone<T>(work: () => Promise<T>): Promise<T> {
+    if (this.isInMemory) return work();
+    const lock = `${this.file.file}.refresh`;
+    while (!isMade(lock)) await wait(50);
+    try {
+      return await work();
+    } finally {
+      rmSync(lock, { force: true });
+    }
+  }
+}
+
+function isMade(lock: string): boolean {
+  try {
+    closeSync(openSync(lock, 'wx', 0o600));
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') return true; // no folder, no file, nobody else to wait for
+    const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+    if (age > LOCK_MS) rmSync(lock, { force: true }); // whoever made it is gone
+    return false;
+  }
+}
+
+function checked(value: unknown): Store {
+  if (!isObject(value)) throw new Error('it holds no JSON object');
+  if (value.version !== 1) throw new Error(`its version is ${JSON.stringify(value.version)}, and this program knows 1`);
+  const hasTexts = (row: unknown, ...names: string[]): row is Json =>
+    isObject(row) && names.every((name) => typeof row[name] === 'string');
+  const isList = (rows: unknown, isOne: (row: unknown) => boolean) => Array.isArray(rows) && rows.every(isOne);
+  const isTokens = (tokens: unknown) =>
+    tokens === undefined || (hasTexts(tokens, 'access', 'type') && isList(tokens.scope, (each) => typeof each === 'string'));
+  const isRow = (row: unknown) =>
+    hasTexts(row, 'server', 'url', 'issuer', 'resource', 'tokenEndpoint') &&
+    hasTexts(row.client, 'id', 'method') && isTokens(row.tokens);
+  const isSound =
+    isList(value.rows, isRow) &&
+    isList(value.verdicts, (row) => hasTexts(row, 'server', 'url', 'challenge') && typeof row.at === 'number') &&
+    isList(value.company, (row) => hasTexts(row, 'issuer', 'client', 'idToken'));
+  if (!isSound) throw new Error('its content has another shape than this program writes');
+  return value as Store;
+}
