@@ -3,7 +3,13 @@
 // speaks, and has to find out from the wire; whatever goes wrong ends it with a code other than 0.
 
 import assert from 'node:assert/strict';
-import { HttpTransport } from '../../chapters/20-streamable-http/http.ts';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { OAuthConfig } from '../../chapters/21-authorization/clients.ts';
+import { Logins } from '../../chapters/21-authorization/login.ts';
+import type { Visitor } from '../../chapters/21-authorization/oauth.ts';
+import { TokenStore } from '../../chapters/21-authorization/tokens.ts';
 import { bothEras } from '../../chapters/22-no-handshake/era.ts';
 import { asObject, McpConnection, type Handler, type Json, type Tool } from '../../mcp.ts';
 
@@ -22,9 +28,36 @@ const elicit: Handler = async ({ requestedSchema }) => {
   return { action: 'accept', content: Object.fromEntries(proposed.filter(([, value]) => value !== undefined)) };
 };
 
-const connection = new McpConnection('suite', { type: 'http', url: process.argv.at(-1) }, {
+/** A browser whose user agrees to everything: the suite's authorization server redirects at once. */
+const visitor: Visitor = async () => ({
+  redirectUri: 'http://127.0.0.1:33418/callback',
+  go: async (url) => {
+    const { headers } = await fetch(url, { redirect: 'manual' });
+    return new URL(headers.get('location') ?? assert.fail('no redirect'));
+  },
+  close: () => {},
+});
+
+/** What a user would have written into the configuration of the server. */
+function oauthConfig(): OAuthConfig {
+  const given = JSON.parse(context);
+  const { client_id: clientId, client_secret: clientSecret, private_key_pem: privateKey } = given;
+  const known = { ...(clientId && { clientId }), ...(clientSecret && { clientSecret }) };
+  if (/client-credentials/.test(scenario)) return { ...known, ...(privateKey && { privateKey }), grant: 'client_credentials' };
+  if (/wif/.test(scenario)) return { ...known, grant: 'workload', assertion: given.valid_jwt };
+  const { idp_issuer: issuer, idp_client_id, idp_id_token: idToken, idp_token_endpoint: tokenEndpoint } = given;
+  if (idToken) return { ...known, grant: 'company', company: { issuer, clientId: idp_client_id, idToken, tokenEndpoint } };
+  return { ...known, clientMetadataUrl: 'https://conformance-test.local/client-metadata.json' };
+}
+
+// In a folder of its own, and not to be kept: nobody has a login before the suite begins.
+const home = mkdtempSync(join(tmpdir(), 'judge-'));
+process.on('exit', () => rmSync(home, { recursive: true, force: true }));
+const logins = new Logins({ store: new TokenStore({ home }), visitor, trustsAnyIssuer: true });
+
+const connection = new McpConnection('suite', { type: 'http', url: process.argv.at(-1), oauth: oauthConfig() }, {
   ...bothEras,
-  transports: { http: (...given) => new HttpTransport(...given) },
+  transports: logins.transports,
   handlers: { ...bothEras.handlers, 'elicitation/create': elicit },
   capabilities: { elicitation: {} },
   onWarning: console.error,
