@@ -505,14 +505,14 @@ function anchor(heading: string): string {
   return heading.replace(/^#+ /, '').toLowerCase().replace(/[^\p{L}\p{N}\p{Pc} -]/gu, '').replaceAll(' ', '-');
 }
 
-/** mcp.ts and the fixtures import node: only; a chapter mcp.ts, earlier chapters, and (from 15 on) agent.ts, which
+/** mcp.ts imports node: only, the fixtures also each other; a chapter mcp.ts, earlier chapters, and (from 15 on) agent.ts, which
  *  is chapter 15, puts the later chapters together and gives them its types. */
 function forwardImports(book: Book): string[] {
   const folders = ['chapters', 'fixtures'].flatMap((part) => filesIn(join(book.root, part), book.root));
   return ['mcp.ts', ...folders].filter((file) => /\.(ts|mjs)$/.test(file)).flatMap((file) => {
     const isEarlier = (name: string) => {
       if (name.startsWith('node:')) return true;
-      if (!file.startsWith('chapters/')) return false;
+      if (!file.startsWith('chapters/')) return file.startsWith('fixtures/') && name.startsWith('./');
       const target = relative(book.root, resolve(book.root, dirname(file), name)).replaceAll('\\', '/');
       if (target === 'agent.ts') return dirname(file) >= 'chapters/15';
       return target === 'mcp.ts' || (target.startsWith('chapters/') && dirname(target) <= dirname(file));

@@ -65,6 +65,8 @@ export async function mcpCommand(args: string[], screen: Screen): Promise<number
     env: { type: 'string', short: 'e', multiple: true },
     transport: { type: 'string', short: 't' },
     header: { type: 'string', short: 'H', multiple: true },
+    'client-id': { type: 'string' },
+    'callback-port': { type: 'string' },
     'no-color': { type: 'boolean' },
   });
   const [action = 'list', name, ...more] = positionals;
@@ -82,7 +84,7 @@ export async function mcpCommand(args: string[], screen: Screen): Promise<number
   const { env = [], header = [], transport } = values;
   const isRemote = transport !== undefined && transport !== 'stdio';
   if (action === 'add' && (isRemote || isAddress(more[0])))
-    return add(screen, trust, name, remoteConfig(more, header, transport), scope);
+    return add(screen, trust, name, { ...remoteConfig(more, header, transport), ...oauthConfig(values) }, scope);
   if (action === 'add') return add(screen, trust, name, commandConfig(more, env), scope);
   if (action === 'add-json') return add(screen, trust, name, jsonConfig(more.join(' ')), scope);
   return enable(screen, trust, name, action === 'enable');
@@ -237,6 +239,12 @@ function remoteConfig([url, ...rest]: string[], headers: string[], type = typeFo
   if (!url || rest.length > 0) throw usage(`what is its address? Write: mcp add --transport ${type} NAME URL`);
   const pairs = headers.map((pair) => splitAt(pair, ':', '--header is "Name: value"'));
   return { type, url, ...(pairs.length > 0 && { headers: Object.fromEntries(pairs) }) };
+}
+
+/** For authorization servers that know us already, under an id and at a port that somebody told them. */
+function oauthConfig({ 'client-id': clientId, 'callback-port': port }: { 'client-id'?: string; 'callback-port'?: string }): Json {
+  const oauth = { ...(clientId && { clientId }), ...(port && { callbackPort: Number(port) }) };
+  return Object.keys(oauth).length > 0 ? { oauth } : {};
 }
 
 function jsonConfig(text: string): Json {

@@ -250,7 +250,9 @@ export class HttpTransport implements Transport {
         const startedAt = Date.now();
         await this.read(reply, latest, this.events);
         if (Date.now() - startedAt > MAX_RETRY_MS) pause = RETRY_MS / 2; // that one held for a while
-      } catch {}
+      } catch (error) {
+        if (error instanceof McpError && error.kind === 'auth') return; // whoever logs in begins anew
+      }
       await wait(pauseBefore(latest, pause), undefined, { signal }).catch(() => {});
     }
   }

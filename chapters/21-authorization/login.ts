@@ -54,15 +54,17 @@ export class Login {
 
   asking: Asking = async (who, url, what) => {
     if (this.hasOwnHeader) return ask(who, url, what);
+    // A goodbye is not worth a new token, which would get lost if the program ends before it is written down.
+    const isGoodbye = what.method === 'DELETE';
     for (let tries = 1; ; tries++) {
-      const row = await unlessAborted(this.current(), what.signal);
+      const row = isGoodbye ? this.row : await unlessAborted(this.current(), what.signal);
       const headers = { ...what.headers, ...this.headers(row, what.method, url) };
       const reply = await ask(who, url, { ...what, headers });
       const header = reply.headers['www-authenticate'];
       const challenge = challengeIn(reply.status, header);
       const isNewNonce = this.oauth.proof?.learn(url, reply.headers['dpop-nonce']);
       if (!challenge) this.unproven = undefined; // whatever it says, it is not about the token
-      if (!challenge || tries === MAX_TRIES) return reply;
+      if (!challenge || isGoodbye || tries === MAX_TRIES) return reply;
       reply.body.destroy();
       const wantsNonce = challenge.params.get('error') === 'use_dpop_nonce';
       if (!isNewNonce || !wantsNonce) await unlessAborted(this.renew(challenge, row, header), what.signal);
@@ -80,7 +82,8 @@ export class Login {
   private async current(): Promise<Row | undefined> {
     this.row ??= this.stored();
     const { refresh, expiresAt = Infinity } = this.row?.tokens ?? {};
-    if (refresh && expiresAt <= Date.now()) await this.renew(NO_CHALLENGE, this.row);
+    // If that fails, the old one may do for a little longer; if not, the server will say so.
+    if (refresh && expiresAt <= Date.now()) await this.renew(NO_CHALLENGE, this.row).catch(() => {});
     if (!this.row) this.remember();
     return this.row;
   }

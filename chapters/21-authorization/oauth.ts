@@ -189,7 +189,7 @@ export class OAuth {
       const { status, headers: theirs, body = {} } = await this.reach.ask(tokenEndpoint, what);
       const isNewNonce = this.proof?.learn(url, theirs['dpop-nonce']);
       if (isNewNonce && body.error === 'use_dpop_nonce' && tries === 1) continue;
-      if (status === 200 && body.error === undefined) return body;
+      if (status < 300 && body.error === undefined) return body;
       throw this.refusal(issuer, body.error ?? `HTTP ${status}`, body.error_description, Object.values(all));
     }
   }
