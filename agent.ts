@@ -41,6 +41,7 @@ export interface ServerLogins {
   isWanted(server: string): boolean; // does it wait for one?
   logIn(server: string, terminal: Pick<Screen, 'say' | 'ask' | 'dismiss'>, signal: AbortSignal): Promise<void>;
   logOut(server: string): Promise<boolean>; // was there one?
+  onWarning?: (warning: string) => void;
 }
 export const extras: Extras = { transports: {}, layers: [], handlers: {} };
 Object.assign(extras.transports, httpTransports);

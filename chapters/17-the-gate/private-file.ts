@@ -1,12 +1,13 @@
 // A file for the user alone: others cannot read it, and what they may have planted in its place is not used.
 
 import {
-  chmodSync, closeSync, lstatSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync,
+  chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 
 const LOCK_TRIES = 150;
 const LOCK_WAIT_MS = 20;
+const MAX_TURN_MS = 60_000;
 
 /** A JSON file in the user's home, where no project can write. `checked` throws if the content is not what it should
  *  be, and `empty` stands for a file that is not there yet. */
@@ -67,15 +68,32 @@ export class PrivateFile<T> {
 
 function lock(file: string): () => void {
   for (let tries = 0; tries < LOCK_TRIES; tries++) {
-    try {
-      closeSync(openSync(file, 'wx', 0o600));
-      return () => rmSync(file, { force: true });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-      const age = Date.now() - (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
-      if (age > 10_000) rmSync(file, { force: true }); // whoever made it is gone
-      else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_WAIT_MS);
-    }
+    const unlock = takeLock(file);
+    if (unlock) return unlock;
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_WAIT_MS);
   }
   throw new Error(`${file} is in the way; if no other mcp-by-hand is running, delete it`);
+}
+
+/** A file that says whose turn it is. Gives back how to end the turn; nothing if it is somebody else's. */
+export function takeLock(file: string): (() => void) | undefined {
+  try {
+    writeFileSync(file, `${process.pid}`, { mode: 0o600, flag: 'wx' });
+    return () => rmSync(file, { force: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    if (isLeft(file)) rmSync(file, { force: true });
+    return undefined;
+  }
+}
+
+/** Is whoever made it gone? */
+function isLeft(file: string): boolean {
+  try {
+    const age = Math.abs(Date.now() - statSync(file).mtimeMs); // clocks are set back, too
+    const pid = Number(readFileSync(file, 'utf8'));
+    return age > MAX_TURN_MS || (pid > 0 && !process.kill(pid, 0));
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH'; // there is no such process
+  }
 }

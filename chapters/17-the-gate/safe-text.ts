@@ -89,8 +89,10 @@ const SECRET_SHAPE = // keys of models, of GitHub, of Slack, of Amazon, and what
 const MASK = '***';
 const secrets = new Set<string>(); // what came up while the program runs, such as a token that a server has given us
 
-/** From now on, no Masker lets this through. */
-export function keepSecret(secret: string): void { if (secret.length >= 8) secrets.add(secret); }
+/** From now on, no Masker lets these through. */
+export function keepSecrets(...found: (string | undefined)[]): void {
+  for (const secret of found) if (secret && secret.length >= 8) secrets.add(secret);
+}
 
 /** Takes secrets out of what is written to a terminal, a trace or a transcript. */
 export class Masker {
@@ -102,11 +104,11 @@ export class Masker {
   learn(variables: Record<string, unknown>): void {
     for (const [name, value] of Object.entries(variables))
       if (SECRET_VARIABLE.test(name) && typeof value === 'string' && value.length >= 8) this.values.add(value);
-    this.values = new Set([...this.values].sort((a, b) => b.length - a.length)); // one may be the beginning of another
   }
 
   text(text: string): string {
-    for (const value of [...this.values, ...secrets]) text = text.replaceAll(value, MASK);
+    const longestFirst = [...this.values, ...secrets].sort((a, b) => b.length - a.length); // one may begin another
+    for (const value of longestFirst) text = text.replaceAll(value, MASK);
     return text.replace(SECRET_SHAPE, MASK);
   }
 

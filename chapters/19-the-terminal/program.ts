@@ -45,9 +45,10 @@ export class Program {
       onState: (server, state, reason) => {
         const { protocolVersion, because } = this.manager.status().find(({ name }) => name === server) ?? {};
         this.writeTrace({ type: 'server', server, state, reason, protocolVersion, because });
-        if (state === 'needs-auth') warn(reason ?? `MCP server "${server}" wants a login`); // the talk goes on without it
+        if (state === 'needs-auth' && reason) warn(reason); // the talk goes on without it
       },
     });
+    if (extras.logins) extras.logins.onWarning = warn;
     this.agent = new Agent({
       model: model(options.model, options.baseUrl),
       tools: hands({ roots, resultsFolder, isHidden: this.gate.isHidden }),

@@ -74,6 +74,7 @@ export async function mcpCommand(args: string[], screen: Screen): Promise<number
   if (values.scope !== undefined && !scope) throw usage(`--scope is user or project, not ${values.scope}`);
   const trust = new Trust({ warn: (text) => screen.warn(text) });
   const isJson = values.json ?? false;
+  if (extras.logins) extras.logins.onWarning = (text) => screen.warn(text);
   if (!ACTIONS.includes(action)) throw usage(`there is no "mcp ${action}"; write mcp ${oneOf(action, ACTIONS)}`);
   if (action === 'list') return list(screen, trust, isJson);
   if (!name) throw usage(`"mcp ${action}" needs the name of a server`);
@@ -82,9 +83,10 @@ export async function mcpCommand(args: string[], screen: Screen): Promise<number
   if (action === 'login') return logIn(screen, name);
   if (action === 'logout') return logOut(screen, name);
   const { env = [], header = [], transport } = values;
+  const oauth = oauthConfig(values['client-id'], values['callback-port']);
   const isRemote = transport !== undefined && transport !== 'stdio';
   if (action === 'add' && (isRemote || isAddress(more[0])))
-    return add(screen, trust, name, { ...remoteConfig(more, header, transport), ...oauthConfig(values) }, scope);
+    return add(screen, trust, name, { ...remoteConfig(more, header, transport), ...oauth }, scope);
   if (action === 'add') return add(screen, trust, name, commandConfig(more, env), scope);
   if (action === 'add-json') return add(screen, trust, name, jsonConfig(more.join(' ')), scope);
   return enable(screen, trust, name, action === 'enable');
@@ -175,20 +177,31 @@ export const NO_TERMINAL = 'a login needs a terminal: somebody has to agree to i
 async function logIn(screen: Screen, name: string): Promise<number> {
   if (!screen.isInteractive) throw refused(NO_TERMINAL, 'auth');
   const config = await approved(name, screen);
-  const stopped = new AbortController();
-  screen.onInterrupt = () => (stopped.signal.aborted ? process.exit(EXIT.interrupted) : stopped.abort());
+  const stopping = new AbortController();
+  const stopped = new Promise<never>((_, reject) => {
+    screen.onInterrupt = () => {
+      stopping.abort();
+      reject(new McpError('aborted', 'the login was stopped'));
+    };
+  });
+  screen.open(); // from now on Ctrl-C is a key, and no "^C" on the screen
   try {
-    const open = await countTools(name, config).catch((error) => error as Error);
-    const isWanted = extras.logins?.isWanted(name);
-    if (open instanceof Error && !isWanted) throw open; // it has other troubles
-    if (isWanted) await extras.logins?.logIn(name, screen, stopped.signal);
-    const count = isWanted ? await countTools(name, config) : open;
-    screen.print(`${name}: ${isWanted ? 'you are logged in' : 'wants no login'}, ${count} tools`);
+    screen.print(await Promise.race([logInAt(name, config, screen, stopping.signal), stopped]));
     return EXIT.done;
   } catch (error) {
     const { kind, message } = error as McpError;
     throw new Stop(EXIT_FOR[kind] ?? EXIT.failed, new Masker().text(message), kind);
   }
+}
+
+async function logInAt(name: string, config: Json, screen: Screen, signal: AbortSignal): Promise<string> {
+  const open = await countTools(name, config).catch((error) => error as Error);
+  const isWanted = extras.logins?.isWanted(name);
+  if (open instanceof Error && !isWanted) throw open; // it has other troubles
+  if (isWanted) await extras.logins?.logIn(name, screen, signal);
+  const count = isWanted ? await countTools(name, config) : open;
+  const tools = count === 1 ? '1 tool' : `${count} tools`;
+  return `${name}: ${isWanted ? 'you are logged in' : 'it lets you in as you are'}, ${tools}`;
 }
 
 /** What the server says to us as we are. */
@@ -242,7 +255,7 @@ function remoteConfig([url, ...rest]: string[], headers: string[], type = typeFo
 }
 
 /** For authorization servers that know us already, under an id and at a port that somebody told them. */
-function oauthConfig({ 'client-id': clientId, 'callback-port': port }: { 'client-id'?: string; 'callback-port'?: string }): Json {
+function oauthConfig(clientId?: string, port?: string): Json {
   const oauth = { ...(clientId && { clientId }), ...(port && { callbackPort: Number(port) }) };
   return Object.keys(oauth).length > 0 ? { oauth } : {};
 }
@@ -363,7 +376,8 @@ async function revoke(screen: Screen, trust: Trust, name?: string): Promise<numb
   const servers = name ? [name] : trust.list().servers.map((each) => each.name);
   const count = trust.revoke(name);
   const logOuts = await Promise.all(servers.map((each) => extras.logins?.logOut(each)));
-  if (name && count === 0 && !logOuts[0]) throw refused(`nothing was agreed to for ${quoted(name)} in ${trust.project}`);
+  if (name && count === 0 && !logOuts[0])
+    throw refused(`nothing was agreed to for ${quoted(name)} in ${trust.project}`);
   screen.print(`revoked: ${count === 1 ? '1 decision' : `${count} decisions`} about ${name ?? trust.project}`);
   return EXIT.done;
 }

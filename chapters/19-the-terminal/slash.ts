@@ -91,12 +91,13 @@ async function showServers([action, name]: string[], program: Program, signal: A
 async function change(action: string, name: string | undefined, program: Program, signal: AbortSignal): Promise<void> {
   const { manager, trust } = program;
   if (!name || !['reconnect', 'disable', 'enable', 'login', 'logout'].includes(action))
-    throw new Error('write /mcp, /mcp reload, or /mcp reconnect NAME, disable NAME, enable NAME, login NAME, logout NAME');
+    throw new Error('write /mcp, /mcp reload, or /mcp and reconnect, disable, enable, login or logout, and a NAME');
   const [server = '', tool] = name.split('/');
   const names = manager.status().map((status) => status.name);
   if (!names.includes(server)) throw new Error(`no server is called ${server}${hint(server, names)}`);
   if (action === 'login') return logIn(server, program, signal);
-  if (action === 'logout' && !(await extras.logins?.logOut(server))) throw new Error(`you are not logged in at ${server}`);
+  const isLoggedOut = action === 'logout' && (await extras.logins?.logOut(server));
+  if (action === 'logout' && !isLoggedOut) throw new Error(`you are not logged in at ${server}`);
   if (action === 'enable' || action === 'disable') trust.setDisabled(action === 'disable', server, tool);
   if (tool !== undefined && action !== 'reconnect') return; // the next look at the table leaves it out
   await (action === 'disable' ? manager.disable(server) : manager.reconnect(server));
@@ -106,8 +107,11 @@ async function change(action: string, name: string | undefined, program: Program
 async function logIn(server: string, { manager, screen }: Program, signal: AbortSignal): Promise<void> {
   const { logins } = extras;
   if (!screen.isInteractive) throw new Error(NO_TERMINAL);
-  if (!logins?.isWanted(server)) await manager.reconnect(server);
-  if (!logins?.isWanted(server)) return; // what it wants instead is shown with its state
+  const { state } = manager.status().find(({ name }) => name === server)!;
+  const mayAsk = state !== 'connected' && state !== 'pending';
+  if (!logins?.isWanted(server) && mayAsk) await manager.reconnect(server);
+  if (!logins?.isWanted(server)) return; // what it wants instead, if anything, is shown with its state
+  signal.addEventListener('abort', () => screen.say('the login was stopped', 'dim'));
   await logins.logIn(server, screen, signal);
   await manager.reconnect(server);
 }

@@ -3,7 +3,7 @@
 
 import { isTooDeep, McpError, type Message, type Transport, type TransportEvents } from '../../mcp.ts';
 import { readEvents } from '../18-minds/sse.ts';
-import { ask, loginError, readStart, wordsOf, type Asking, type Headers } from './request.ts';
+import { ask, loginError, readStart, within, wordsOf, type Asking, type Headers } from './request.ts';
 
 const SEND_MS = 60_000;
 const START_MS = 5000; // shorter than a handshake: whoever is no such server has another reason to tell
@@ -83,8 +83,8 @@ export class HttpSseTransport implements Transport {
   }
 
   async send(message: Message): Promise<void> {
-    const signal = AbortSignal.any([this.end.signal, AbortSignal.timeout(SEND_MS)]);
     const headers = { ...this.headers, 'content-type': 'application/json' };
+    const signal = within(SEND_MS, this.end.signal);
     const what = { method: 'POST', headers, body: JSON.stringify(message), signal };
     const reply = await this.asking(this.who, this.endpoint!, what);
     const { status, body } = reply;

@@ -8,7 +8,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { asObject, excerpt, isObject, isTooDeep, McpError, textOf } from '../../mcp.ts';
 import type { Id, Json, Message, Transport, TransportEvents, TransportFactory } from '../../mcp.ts';
 import { readEvents } from '../18-minds/sse.ts';
-import { ask, loginError, readStart, readText, wordsOf, type Asking, type Headers, type Reply } from './request.ts';
+import { ask, loginError, readStart, readText, within, wordsOf } from './request.ts';
+import type { Asking, Headers, Reply } from './request.ts';
 import { HttpSseTransport } from './http-sse.ts';
 import { LATER_ERRORS, standardHeaders } from './headers.ts';
 
@@ -66,8 +67,7 @@ export class HttpTransport implements Transport {
   }
 
   private async tell(message: Message, headers: Headers): Promise<void> {
-    const signal = AbortSignal.any([this.end.signal, AbortSignal.timeout(NOTICE_MS)]);
-    const reply = await this.post(message, headers, signal);
+    const reply = await this.post(message, headers, within(NOTICE_MS, this.end.signal));
     if (reply.status >= 400) await this.refuse(reply, message);
     reply.body.resume(); // nothing of interest, but a connection is free again only when it was read
   }

@@ -103,6 +103,13 @@ export async function readStart(body: Readable, maxBytes: number): Promise<strin
   return Buffer.concat(chunks).toString();
 }
 
+/** Until a signal, or until time is over. Node 20 forgets a time limit to which nobody listens directly. */
+export function within(ms: number, signal?: AbortSignal): AbortSignal {
+  const limit = AbortSignal.timeout(ms);
+  limit.addEventListener('abort', () => {});
+  return signal ? AbortSignal.any([signal, limit]) : limit;
+}
+
 /** 401: who are you? 403: we know who you are, and you may not. */
 export function loginError(who: string, { status, headers }: Reply, text: string): McpError {
   const what = status === 401 ? 'wants a login (HTTP 401)' : `refuses us (HTTP ${status}): ${wordsOf(text)}`;

@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { McpError, safeEnv } from '../../mcp.ts';
 import type { Asker } from '../17-the-gate/trust.ts';
 import { isLoopback } from '../20-streamable-http/http.ts';
+import { within } from '../20-streamable-http/request.ts';
 import type { Visit, Visitor } from './oauth.ts';
 
 const WAIT_MS = 5 * 60_000;
@@ -15,7 +16,8 @@ const WAIT_MS = 5 * 60_000;
 // ─── Listening for the answer ─────────────────────────────────────────────────────────────────────────────────
 
 const escaped = (text: string) => text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
-const page = (text: string) => `<!doctype html><meta charset="utf-8"><title>mcp-by-hand</title><p>${escaped(text)}</p>\n`;
+const HEAD = '<!doctype html><meta charset="utf-8"><title>mcp-by-hand</title>';
+const page = (text: string) => `${HEAD}<p>${escaped(text)}</p>\n`;
 const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -46,27 +48,29 @@ export class Callback {
     for (const address of isFixed ? [wanted] : [wanted, ...free]) {
       const url = new URL(address);
       const servers: Server[] = [];
+      let isTaken = false;
       // `localhost` is both, and browsers try either of them first.
       for (const host of url.hostname === 'localhost' ? ['127.0.0.1', '::1'] : [url.hostname.replace(/[[\]]/g, '')]) {
-        const server = await listen(host, Number(url.port)).catch(() => undefined);
-        if (!server) continue;
-        url.port = `${(server.address() as AddressInfo).port}`;
-        servers.push(server);
+        const server = await listen(host, Number(url.port)).catch((error: NodeJS.ErrnoException) => error.code);
+        if (typeof server === 'object') url.port = `${(server.address() as AddressInfo).port}`;
+        if (typeof server === 'object') servers.push(server);
+        else if (server === 'EADDRINUSE') isTaken = true; // by somebody who would get our answer
       }
-      if (servers.length > 0) return new Callback(url.href, servers);
+      if (servers.length > 0 && !isTaken) return new Callback(url.href, servers);
+      for (const server of servers) server.close();
     }
-    throw new McpError('auth', `nobody can listen at ${wanted}: is another program doing so already?`);
+    throw new Error(`another program waits at ${wanted}. Choose another "callbackPort" in "oauth"`);
   }
 
   expect(state: string): void { this.state = state; }
 
   /** Anybody on this machine can come here, and any page that a browser has open. Only one has our `state`. */
   private hear(request: IncomingMessage, response: ServerResponse): void {
-    const { host } = new URL(this.redirectUri);
-    const answer = new URL(request.url ?? '', this.redirectUri);
-    const isOurs =
-      request.method === 'GET' && request.headers.host === host && answer.host === host &&
-      answer.pathname === new URL(this.redirectUri).pathname && this.take(answer);
+    const { host, pathname } = new URL(this.redirectUri);
+    const path = request.url ?? '';
+    const answer = URL.canParse(path, this.redirectUri) ? new URL(path, this.redirectUri) : undefined;
+    const isHere = request.headers.host === host && answer?.host === host && answer.pathname === pathname;
+    const isOurs = request.method === 'GET' && isHere && this.take(answer);
     if (isOurs) this.browser = response;
     else response.writeHead(400, PAGE_HEADERS).end(page('This is not the answer that we wait for.'));
   }
@@ -131,12 +135,12 @@ export type Terminal = { say(text: string): void; ask: Asker; dismiss(): void };
 /** Shows the address, opens it, and waits for the answer: at our address, or pasted. */
 export function atTerminal(terminal: Terminal, signal: AbortSignal): Visitor {
   return async (redirectUri, isFixed): Promise<Visit> => {
-    signal.throwIfAborted();
+    if (signal.aborted) throw stop(signal);
     const callback = await Callback.open(redirectUri, isFixed);
     const go = async (url: URL, state: string) => {
       callback.expect(state);
       const isOpened = openBrowser(url);
-      const limit = AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS)]);
+      const limit = within(WAIT_MS, signal);
       const isOver = new AbortController();
       const stopped = new Promise<never>((_, reject) => limit.addEventListener('abort', () => reject(stop(signal))));
       stopped.catch(() => {}); // it may never be waited for
@@ -163,8 +167,9 @@ async function pasteInto(
 ): Promise<URL> {
   const first = isOpened ? 'Your browser was asked to open this address:' : 'Open this address in a browser:';
   const rest = 'If it ends at a page that cannot be reached, paste the address of that page here.';
-  for (let lines = [first, `  ${url.href}`, rest]; ; lines = ['That is not the address that the browser ended at.']) {
-    const text = (await terminal.ask(lines, 'waiting for the browser', signal))?.trim();
+  const other = `That is not it: the address of that page begins with ${callback.redirectUri}`;
+  for (let lines = [first, `  ${url.href}`, rest]; ; lines = [other]) {
+    const text = (await terminal.ask(lines, 'waiting for the browser, or paste the address', signal))?.trim();
     if (signal.aborted) return callback.answer;
     if (text === undefined) throw new McpError('aborted', 'the login was stopped');
     const answer = URL.canParse(text) ? new URL(text) : undefined;

@@ -1,8 +1,9 @@
-// clients.ts: who are we to an authorization server? Somebody it knows, a document that it can read, or somebody whom it
-// gets to know now, in that order.
+// clients.ts: who are we to an authorization server? Somebody it knows, a document that it can read, or somebody whom
+// it gets to know now, in that order.
 
 import { readFileSync } from 'node:fs';
 import { excerpt, isObject, McpError, type Json } from '../../mcp.ts';
+import { keepSecrets } from '../17-the-gate/safe-text.ts';
 import type { Metadata } from './discovery.ts';
 import { clientAssertion } from './proof.ts';
 import type { Reach } from './reach.ts';
@@ -40,6 +41,8 @@ export function checkedOAuth(serverName: string, { oauth = {} }: Json): OAuthCon
   if (odd) throw wrong(`"${odd}" in "oauth" is not a string`);
   const { grant = GRANTS[0], company, callbackPort = 0, redirectUri } = oauth;
   if (!GRANTS.includes(`${grant}`)) throw wrong(`"grant" in "oauth" is none of ${GRANTS.join(', ')}`);
+  const isMachine = grant === 'client_credentials' || grant === 'company';
+  if (isMachine && !oauth.clientId) throw wrong(`"oauth" with the grant ${grant} needs a "clientId"`);
   const isCompany = isObject(company) && typeof company.issuer === 'string' && typeof company.clientId === 'string';
   if (grant === 'company' && !isCompany) throw wrong('"company" in "oauth" needs "issuer" and "clientId"');
   if (!Number.isInteger(callbackPort) || Number(callbackPort) < 0 || Number(callbackPort) > 65_535)
@@ -57,7 +60,7 @@ export async function chooseClient(
   const offered = offeredMethods(metadata);
   if (clientId && keyOf(config)) return { id: clientId, method: 'private_key_jwt' };
   if (clientId && clientSecret) return { id: clientId, secret: clientSecret, method: withSecret(offered) };
-  if (clientId) return { id: clientId, method: 'none' };
+  if (clientId || config.grant === 'workload') return { id: clientId ?? '', method: 'none' };
   if (clientMetadataUrl && metadata.client_id_metadata_document_supported === true)
     return { id: clientMetadataUrl, method: 'none' };
   const isGood = known?.redirectUri === redirectUri && (known?.expiresAt ?? Infinity) > Date.now();
@@ -92,13 +95,17 @@ async function register(reach: Reach, metadata: Metadata, redirectUri: string): 
   const headers = { 'content-type': 'application/json' };
   const { status, body = {} } = await reach.ask(endpoint, { method: 'POST', headers, body: JSON.stringify(about) });
   const { client_id: id, client_secret: secret, client_secret_expires_at: end, token_endpoint_auth_method } = body;
+  if ((status >= 400 || typeof id !== 'string') && metadata.isGuess)
+    throw reach.error('wants a login, but does not say where. If you have a key for it, put it into "headers"');
   if (status >= 400 || typeof id !== 'string') {
     const why = excerpt(body.error_description ?? body.error ?? `HTTP ${status}`);
     throw reach.error(`has an authorization server (${issuer}) that does not register us: ${why}. ${byHand}`);
   }
+  keepSecrets(typeof secret === 'string' ? secret : undefined);
+  const usual = typeof secret === 'string' ? withSecret(offeredMethods(metadata)) : wanted;
   return {
     id,
-    method: typeof token_endpoint_auth_method === 'string' ? token_endpoint_auth_method : wanted,
+    method: typeof token_endpoint_auth_method === 'string' ? token_endpoint_auth_method : usual,
     redirectUri,
     ...(typeof secret === 'string' && { secret }),
     ...(typeof end === 'number' && end > 0 && { expiresAt: end * 1000 }),
@@ -118,7 +125,7 @@ export function authentication(client: Client, config: OAuthConfig, issuer: stri
   const none = { headers: {}, form: {} };
   if (method === 'client_secret_basic') return { ...none, headers: { authorization: basic } };
   if (method === 'client_secret_post') return { ...none, form: { client_id: id, client_secret: secret } };
-  if (method !== 'private_key_jwt') return { ...none, form: { client_id: id } };
+  if (method !== 'private_key_jwt') return id ? { ...none, form: { client_id: id } } : none;
   const type = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
   const assertion = clientAssertion(id, issuer, keyOf(config) ?? '', config.keyId);
   return { ...none, form: { client_id: id, client_assertion_type: type, client_assertion: assertion } };

@@ -2,14 +2,14 @@
 // server; and that has a document of its own. Nobody's word is taken for another: what a document says of itself must
 // be what we asked for.
 
-import { excerpt, type Json } from '../../mcp.ts';
+import { excerpt, type Json, type McpError } from '../../mcp.ts';
 import type { Reach } from './reach.ts';
 
 const MAX_CHALLENGE = 8192;
 
 // ─── The challenge ────────────────────────────────────────────────────────────────────────────────────────────
 
-export type Challenge = { status: number; scheme: string; params: Map<string, string> };
+export type Challenge = { status: number; header: string; scheme: string; params: Map<string, string> };
 
 /** Reads `WWW-Authenticate`: any number of schemes, each with parameters in any order, some of them in quotes. */
 export function parseChallenges(status: number, header = ''): Challenge[] {
@@ -17,7 +17,7 @@ export function parseChallenges(status: number, header = ''): Challenge[] {
   // name="a, b", name=value, or a word by itself, which is the next scheme.
   const part = /([^\s,="]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))|([^\s,="]+)/g;
   for (const [, name, quoted, bare = '', scheme] of header.slice(0, MAX_CHALLENGE).matchAll(part)) {
-    if (scheme) challenges.push({ status, scheme: scheme.toLowerCase(), params: new Map() });
+    if (scheme) challenges.push({ status, header, scheme: scheme.toLowerCase(), params: new Map() });
     const params = challenges.at(-1)?.params;
     if (!name || !params || params.has(name.toLowerCase())) continue;
     params.set(name.toLowerCase(), quoted?.replace(/\\(.)/g, '$1') ?? bare);
@@ -26,12 +26,13 @@ export function parseChallenges(status: number, header = ''): Challenge[] {
 }
 
 /** What the server wants of us, if it is something that a token can change. */
-export function challengeIn(status: number, header?: string): Challenge | undefined {
+export function challengeIn(status: number, header = ''): Challenge | undefined {
   const known = parseChallenges(status, header).filter(({ scheme }) => scheme === 'bearer' || scheme === 'dpop');
-  const isAbout = ({ params }: Challenge) => params.get('error') === 'insufficient_scope';
-  if (status === 403) return known.find(isAbout);
+  const isAboutScope = ({ params }: Challenge) => params.get('error') === 'insufficient_scope';
+  if (status === 403) return known.find(isAboutScope);
+  const best = known.find(({ scheme }) => scheme === 'dpop') ?? known[0]; // bound to a key is better, if it may be
   // A 401 without a word about how to log in is a 401 all the same.
-  return status === 401 ? (known[0] ?? { status, scheme: 'bearer', params: new Map() }) : undefined;
+  return status === 401 ? (best ?? { status, header, scheme: 'bearer', params: new Map() }) : undefined;
 }
 
 export const words = (scope: unknown): string[] =>
@@ -40,7 +41,7 @@ export const words = (scope: unknown): string[] =>
 // ─── The server's own document ────────────────────────────────────────────────────────────────────────────────
 
 /** `resource` is the server's name for itself, to the letter. Without `issuers` it named nobody. */
-export type Resource = { resource: string; issuers: string[]; scopes: string[] };
+export type Resource = { resource: string; issuers: string[]; scopes: string[]; isBound: boolean };
 
 const texts = (list: unknown) => (Array.isArray(list) ? list.filter((each) => typeof each === 'string') : []);
 
@@ -49,16 +50,31 @@ export async function findResource(reach: Reach, server: URL, named?: string): P
   const { origin, pathname, search } = server;
   const wellKnown = `${origin}/.well-known/oauth-protected-resource`;
   const path = pathname === '/' ? '' : `${pathname}${search}`;
-  for (const address of new Set([named, wellKnown + path, wellKnown])) {
-    const { status, body } = address === undefined ? {} : await reach.ask(address);
-    if (status !== 200 || !body) continue;
-    const { resource, authorization_servers, scopes_supported } = body;
+  let isAway = false;
+  for (const address of new Set([named ?? wellKnown + path, wellKnown + path, wellKnown])) {
+    const { status, body } = await documentAt(reach, address);
+    isAway ||= status >= 500;
+    if (!body) continue;
+    const { resource, authorization_servers, scopes_supported, dpop_bound_access_tokens_required: isBound } = body;
     // A token for somebody else must not be asked for in this server's name.
     if (typeof resource !== 'string' || !isWithin(resource, server))
       throw reach.error(`says at ${address} that it is ${excerpt(resource)}, which it is not. We do not log in there`);
-    return { resource, issuers: texts(authorization_servers), scopes: texts(scopes_supported) };
+    const [issuers, scopes] = [texts(authorization_servers), texts(scopes_supported)];
+    return { resource, issuers, scopes, isBound: isBound === true };
   }
+  if (isAway) throw reach.error('has trouble of its own, and does not say where to log in');
   return undefined;
+}
+
+/** A document, if it is there. A redirect to somebody else is not followed, and so it is not there. */
+async function documentAt(reach: Reach, address: string): Promise<{ status: number; body?: Json }> {
+  try {
+    const { status, body } = await reach.ask(address);
+    return { status, ...(status === 200 && body && { body }) };
+  } catch (error) {
+    if ((error as McpError).kind !== 'protocol') throw error;
+    return { status: 404 };
+  }
 }
 
 /** The same origin, and the same path or one above it. */
@@ -84,8 +100,8 @@ export async function findIssuer(reach: Reach, issuer: string): Promise<Metadata
   ]);
   let other: unknown;
   for (const address of addresses) {
-    const { status, body } = await reach.ask(address);
-    if (status !== 200 || !body) continue;
+    const { body } = await documentAt(reach, address);
+    if (!body) continue;
     if (body.issuer === issuer) return body as Metadata; // to the letter: a slash more is somebody else
     other ??= body.issuer ?? 'nobody';
   }
@@ -101,5 +117,6 @@ export function usualEndpoints({ origin }: URL): Metadata {
     token_endpoint: `${origin}/token`,
     registration_endpoint: `${origin}/register`,
     code_challenge_methods_supported: ['S256'], // nobody says so, but a server that does not know it ignores it
+    isGuess: true,
   };
 }

@@ -1,13 +1,14 @@
-// machines.ts: logins without a browser. A program has a secret or a key of its own; a platform vouches for what runs on
-// it; and a company vouches for those who have logged in there, once for all servers.
+// machines.ts: logins without a browser. A program has a secret or a key of its own; a platform vouches for what runs
+// on it; and a company vouches for those who have logged in there, once for all servers.
 
 import { readFileSync } from 'node:fs';
+import { keepSecrets } from '../17-the-gate/safe-text.ts';
 import type { OAuthConfig } from './clients.ts';
-import { findIssuer } from './discovery.ts';
-import { keepSecret } from '../17-the-gate/safe-text.ts';
-import { DONE, FAILED, type Form, type Found, type OAuth, type Visitor } from './oauth.ts';
+import { findIssuer, type Metadata } from './discovery.ts';
+import { OAuth, Refusal, type Form, type Found, type Visitor } from './oauth.ts';
 import { endOf } from './proof.ts';
 import { Reach } from './reach.ts';
+import type { Client } from './tokens.ts';
 
 const URN = 'urn:ietf:params:oauth';
 
@@ -28,15 +29,29 @@ function platformsWord({ assertion, assertionFile }: OAuthConfig): string {
   const word = (assertion ?? (assertionFile ? readFileSync(assertionFile, 'utf8') : '')).trim();
   // It is sent away. What is no JWT may be any file of yours.
   if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(word)) throw new Error('there is no JWT in "assertion" or "assertionFile"');
+  keepSecrets(word);
   return word;
 }
 
+// ─── The company's word ───────────────────────────────────────────────────────────────────────────────────────
+
 /** A letter from the company to this one authorization server, about this one MCP server (an ID-JAG). */
-async function companysWord(oauth: OAuth, { metadata, resource }: Found, scope: string[], visitor?: Visitor) {
-  const { issuer, clientId, clientSecret: secret, tokenEndpoint } = oauth.config.company!;
-  const idToken = companyLogin(oauth) ?? (visitor && (await logInAtCompany(oauth, visitor)));
-  if (!idToken) throw oauth.error(`wants to know who you are at ${issuer}, and you are not logged in there`);
-  const client = { id: clientId, method: secret ? 'client_secret_basic' : 'none', ...(secret && { secret }) };
+async function companysWord(oauth: OAuth, found: Found, scope: string[], visitor?: Visitor): Promise<string> {
+  const { issuer, clientId } = oauth.config.company!;
+  const idToken = companyLogin(oauth);
+  if (!idToken && !visitor) throw oauth.error(`wants to know who you are at ${issuer}, where you are not logged in`);
+  try {
+    return await letter(oauth, found, scope, idToken ?? (await logInAtCompany(oauth, visitor!)));
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    oauth.store.keepCompanyLogin(issuer, clientId); // of no use any more
+    if (!idToken || !visitor) throw error;
+    return letter(oauth, found, scope, await logInAtCompany(oauth, visitor));
+  }
+}
+
+async function letter(oauth: OAuth, { metadata, resource }: Found, scope: string[], idToken: string): Promise<string> {
+  const { issuer, tokenEndpoint = (await companyMetadata(oauth)).token_endpoint } = oauth.config.company!;
   const form = {
     grant_type: `${URN}:grant-type:token-exchange`,
     requested_token_type: `${URN}:token-type:id-jag`,
@@ -46,35 +61,47 @@ async function companysWord(oauth: OAuth, { metadata, resource }: Found, scope: 
     resource,
     ...(scope.length > 0 && { scope: scope.join(' ') }),
   };
-  const endpoint = tokenEndpoint ?? (await companyMetadata(oauth)).token_endpoint;
-  const { access_token: letter } = await oauth.token({ issuer, tokenEndpoint: endpoint, client }, form);
-  if (typeof letter !== 'string') throw oauth.error(`wants a letter from ${issuer}, which gave us none`);
-  keepSecret(letter);
-  return letter;
+  const { company, client } = atCompany(oauth);
+  const { access_token: text } = await company.token({ issuer, tokenEndpoint, client }, form);
+  if (typeof text !== 'string') throw oauth.error(`wants a letter from ${issuer}, which gave us none`);
+  keepSecrets(text);
+  return text;
 }
 
 /** The login that there is, if its time is not over. */
 export function companyLogin({ config, store }: OAuth): string | undefined {
   const { issuer, clientId, idToken = store.companyLogin(issuer, clientId) } = config.company!;
-  if (idToken) keepSecret(idToken);
+  keepSecrets(idToken);
   return idToken && endOf(idToken) > Date.now() ? idToken : undefined;
 }
 
-async function companyMetadata(oauth: OAuth) {
+/** An authorization server like any other. It knows us by another name, and must not see the secret of this one. */
+function atCompany({ server, config, store }: OAuth) {
+  const { issuer, clientId: id, clientSecret: secret } = config.company!;
+  const { redirectUri, callbackPort } = config;
+  const theirs = { clientId: id, ...(secret && { clientSecret: secret }), redirectUri, callbackPort };
+  const client = { id, method: secret ? 'client_secret_basic' : 'none', ...(secret && { secret }) };
+  return { company: new OAuth(server, new URL(issuer), theirs, store), client };
+}
+
+async function companyMetadata(oauth: OAuth): Promise<Metadata> {
   const { issuer } = oauth.config.company!;
-  const metadata = await findIssuer(new Reach(`"company" in "oauth" of an MCP server`, new URL(issuer)), issuer);
-  return metadata ?? Promise.reject(oauth.error(`wants a letter from ${issuer}, which has no metadata`));
+  const metadata = await findIssuer(new Reach(`MCP server "${oauth.server}"`, new URL(issuer)), issuer);
+  if (!metadata) throw oauth.error(`wants a letter from ${issuer}, which has no metadata`);
+  return metadata;
 }
 
 async function logInAtCompany(oauth: OAuth, visitor: Visitor): Promise<string> {
-  const { issuer, clientId, clientSecret: secret } = oauth.config.company!;
+  const { issuer, clientId } = oauth.config.company!;
   const metadata = await companyMetadata(oauth);
-  const known = { id: clientId, method: secret ? 'client_secret_basic' : 'none', ...(secret && { secret }) };
-  const { client, form, close } = await oauth.askPerson(visitor, metadata, { scope: 'openid' }, known);
-  const { id_token: idToken } = await oauth.token({ issuer, tokenEndpoint: metadata.token_endpoint, client }, form);
-  close(typeof idToken === 'string' ? DONE : FAILED);
-  if (typeof idToken !== 'string') throw oauth.error(`wants to know who you are at ${issuer}, which does not say`);
-  keepSecret(idToken);
-  oauth.store.keepCompanyLogin(issuer, clientId, idToken);
-  return idToken;
+  const { company, client } = atCompany(oauth);
+  const redeem = async (_: Client, form: Form) => {
+    const answer = await company.token({ issuer, tokenEndpoint: metadata.token_endpoint, client }, form);
+    const { id_token: idToken } = answer;
+    if (typeof idToken !== 'string') throw oauth.error(`wants to know who you are at ${issuer}, which does not say`);
+    keepSecrets(idToken);
+    oauth.store.keepCompanyLogin(issuer, clientId, idToken);
+    return idToken;
+  };
+  return company.askPerson(visitor, metadata, { scope: 'openid' }, { choose: async () => client, redeem });
 }

@@ -6,11 +6,12 @@
 // login.ts goes this way when a request is refused, and sends the request again.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { excerpt, McpError, type Json } from '../../mcp.ts';
-import { keepSecret } from '../17-the-gate/safe-text.ts';
+import { excerpt, McpError, show, type Json } from '../../mcp.ts';
+import { keepSecrets, Masker } from '../17-the-gate/safe-text.ts';
 import { isLoopback } from '../20-streamable-http/http.ts';
 import { authentication, chooseClient, type OAuthConfig } from './clients.ts';
-import { findIssuer, findResource, usualEndpoints, words, type Challenge, type Metadata } from './discovery.ts';
+import { findIssuer, findResource, usualEndpoints, words } from './discovery.ts';
+import type { Challenge, Metadata } from './discovery.ts';
 import { machineGrant } from './machines.ts';
 import { KeyProof } from './proof.ts';
 import { Reach } from './reach.ts';
@@ -23,10 +24,17 @@ export type Visit = { redirectUri: string; go(url: URL, state: string): Promise<
 export type Visitor = (redirectUri: string | undefined, isFixed: boolean) => Promise<Visit>;
 
 export type Form = Record<string, string>;
-export type Found = { metadata: Metadata; resource: string; scopes: string[] };
+export type Found = { metadata: Metadata; resource: string; scopes: string[]; isBound: boolean };
+/** What differs: the address at which we would like to listen, who we are, and what the code is good for. */
+type Ways<T> = {
+  wish?: string;
+  choose: (redirectUri: string) => Promise<Client>;
+  redeem: (client: Client, form: Form) => Promise<T>;
+};
 type Endpoint = { issuer: string; tokenEndpoint: unknown; client: Client };
 
-export const [DONE, FAILED] = ['You are logged in. You can close this page.', 'It did not work. The terminal says why.'];
+export const DONE = 'You are logged in. You can close this page.';
+export const FAILED = 'It did not work. The terminal says why.';
 
 /** An authorization server said no. `code` is its word for why. */
 export class Refusal extends McpError {
@@ -36,10 +44,10 @@ export class Refusal extends McpError {
 
 /** Everything that one MCP server's authorization takes, but for the moment when it is needed. */
 export class OAuth {
+  readonly server: string;
   readonly config: OAuthConfig;
   readonly store: TokenStore;
   proof?: KeyProof; // if tokens are bound to a key
-  private server: string;
   private url: URL;
   private who: string;
   private reach: Reach;
@@ -65,7 +73,7 @@ export class OAuth {
     const { metadata, resource } = found;
     const before = this.store.find(this.server, this.url.href, metadata.issuer);
     const scope = this.scopeFor(challenge, found, before?.tokens?.scope);
-    const isBound = challenge.scheme === 'dpop' || this.config.dpop;
+    const isBound = challenge.scheme === 'dpop' || found.isBound || this.config.dpop;
     if (isBound) this.proof ??= new KeyProof(before?.key);
     const asked = { resource, ...(scope.length > 0 && { scope: scope.join(' ') }) };
     const grant = await machineGrant(this, found, scope, visitor);
@@ -73,15 +81,22 @@ export class OAuth {
       const row = this.rowFor(found, await chooseClient(this.reach, metadata, this.config, ''));
       return this.withTokens(row, await this.token(row, { ...grant, ...asked }), scope);
     }
-    const { client, form, close } = await this.askPerson(visitor!, metadata, asked, before?.client);
-    const row = this.rowFor(found, client);
     try {
-      if (client.redirectUri && client.id !== before?.client.id) this.store.keep(row); // we are known there from now on
-      const answer = this.withTokens(row, await this.token(row, { ...form, resource }), scope);
-      close(DONE);
-      return answer;
+      const choose = async (redirectUri: string) => {
+        const client = await chooseClient(this.reach, metadata, this.config, redirectUri, before?.client);
+        const isRegistered = client.redirectUri && !before?.tokens; // they know us from now on, however this ends
+        if (isRegistered) this.store.keep(this.rowFor(found, client));
+        return client;
+      };
+      const redeem = async (client: Client, form: Form) => {
+        const row = this.rowFor(found, client);
+        return this.withTokens(row, await this.token(row, { ...form, resource }), scope);
+      };
+      return await this.askPerson(visitor!, metadata, asked, { wish: before?.client.redirectUri, choose, redeem });
     } catch (error) {
-      close(FAILED);
+      const isNo = error instanceof Refusal && error.code === 'access_denied'; // by the person, and not by the server
+      const isUseless = !isNo && (error as McpError).kind !== 'aborted';
+      if (before && isUseless) this.store.drop(before); // maybe they have forgotten us: next time we register again
       throw error;
     }
   }
@@ -89,7 +104,7 @@ export class OAuth {
   private async discover(challenge: Challenge): Promise<Found> {
     const { reach, config, url } = this;
     const found = await findResource(reach, url, challenge.params.get('resource_metadata'));
-    const { resource = url.href, issuers = [], scopes = [] } = found ?? {};
+    const { resource = url.href, issuers = [], scopes = [], isBound = false } = found ?? {};
     const named = issuers.length > 0 ? issuers : [url.origin]; // until 2025 a server was its own authorization server
     const known = this.store.find(this.server, url.href)?.issuer;
     const issuer = config.issuer ?? named.find((each) => each === known) ?? named[0]!;
@@ -101,8 +116,10 @@ export class OAuth {
         + `one, write beside it: "issuer": ${excerpt(issuer)}`);
     const metadata = (await findIssuer(reach, issuer)) ?? (found ? undefined : usualEndpoints(url));
     if (!metadata) throw this.error(`names the authorization server ${excerpt(issuer)}, which has no metadata`);
-    return { metadata, resource, scopes };
+    return { metadata, resource, scopes, isBound };
   }
+
+  get isMachine(): boolean { return (this.config.grant ?? 'authorization_code') !== 'authorization_code'; }
 
   private get hasSecret(): boolean {
     const { clientSecret, privateKey, privateKeyFile, assertion, assertionFile } = this.config;
@@ -117,32 +134,42 @@ export class OAuth {
     const wanted = challenge.status === 403 ? [...before, ...challenged] : first;
     const all = metadata.scopes_supported;
     // It means: with a refresh token. Alone it would mean: and with nothing else.
-    const mayStay = wanted.length > 0 && Array.isArray(all) && all.includes('offline_access') && !this.config.grant;
+    const mayStay = wanted.length > 0 && Array.isArray(all) && all.includes('offline_access') && !this.isMachine;
     return [...new Set([...wanted, ...(mayStay ? ['offline_access'] : [])])];
   }
 
   private rowFor({ metadata, resource }: Found, client: Client): Row {
     const { issuer, token_endpoint, revocation_endpoint: revocationEndpoint } = metadata;
     const tokenEndpoint = this.reach.checked(token_endpoint).href;
-    const row = { server: this.server, url: this.url.href, issuer, client, resource, tokenEndpoint };
-    return typeof revocationEndpoint === 'string' ? { ...row, revocationEndpoint } : row;
+    const { company } = this.config;
+    return {
+      server: this.server,
+      url: this.url.href,
+      issuer,
+      client,
+      resource,
+      tokenEndpoint,
+      ...(typeof revocationEndpoint === 'string' && { revocationEndpoint }),
+      ...(company && { company: { issuer: company.issuer, client: company.clientId } }),
+    };
   }
 
   // ── Through somebody's browser ──
 
-  /** Sends a person to the authorization server, and takes the code with which they come back. */
-  async askPerson(visitor: Visitor, metadata: Metadata, asked: Form, known?: Client) {
+  /** Sends a person to the authorization server, redeems the code with which they come back, and tells them. */
+  async askPerson<T>(visitor: Visitor, metadata: Metadata, asked: Form, ways: Ways<T>): Promise<T> {
+    const { wish, choose, redeem } = ways;
     const methods = metadata.code_challenge_methods_supported;
     if (!Array.isArray(methods) || !methods.includes('S256'))
-      throw this.error(`has an authorization server (${metadata.issuer}) without PKCE: whoever saw the code could use it`);
+      throw this.error(`has an authorization server (${metadata.issuer}) without PKCE: others could use our code`);
     const { redirectUri, callbackPort } = this.config;
     const fixed = redirectUri ?? (callbackPort ? `http://127.0.0.1:${callbackPort}/callback` : undefined);
     const { url } = await this.reach.allowed(metadata.authorization_endpoint);
-    const visit = await visitor(fixed ?? known?.redirectUri, fixed !== undefined);
+    const visit = await visitor(fixed ?? wish, fixed !== undefined);
     try {
-      const client = await chooseClient(this.reach, metadata, this.config, visit.redirectUri, known);
+      const client = await choose(visit.redirectUri);
       const [verifier, state] = [randomBytes(32).toString('base64url'), randomBytes(32).toString('base64url')];
-      for (const secret of [verifier, state]) keepSecret(secret);
+      keepSecrets(verifier, state);
       const question = {
         response_type: 'code',
         client_id: client.id,
@@ -154,9 +181,11 @@ export class OAuth {
       };
       for (const [name, value] of Object.entries(question)) url.searchParams.set(name, value);
       const code = this.codeIn((await visit.go(url, state)).searchParams, metadata);
-      keepSecret(code);
-      const form = { grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: visit.redirectUri };
-      return { client, form, close: visit.close };
+      keepSecrets(code);
+      const grant = { grant_type: 'authorization_code', code, code_verifier: verifier };
+      const redeemed = await redeem(client, { ...grant, redirect_uri: visit.redirectUri });
+      visit.close(DONE);
+      return redeemed;
     } catch (error) {
       visit.close(FAILED);
       throw error;
@@ -179,42 +208,46 @@ export class OAuth {
   // ── The token endpoint ──
 
   async token({ issuer, tokenEndpoint, client }: Endpoint, form: Form): Promise<Json> {
-    const { headers, form: added } = authentication(client, this.config, issuer);
-    const all = { ...form, ...added };
     const url = this.reach.checked(tokenEndpoint);
     for (let tries = 1; ; tries++) {
-      const type = { 'content-type': 'application/x-www-form-urlencoded' };
+      const { headers, form: added } = authentication(client, this.config, issuer);
+      const body = `${new URLSearchParams({ ...form, ...added })}`;
       const proof: Form = this.proof ? { dpop: this.proof.for('POST', url) } : {};
-      const what = { method: 'POST', headers: { ...headers, ...type, ...proof }, body: `${new URLSearchParams(all)}` };
-      const { status, headers: theirs, body = {} } = await this.reach.ask(tokenEndpoint, what);
-      const isNewNonce = this.proof?.learn(url, theirs['dpop-nonce']);
-      if (isNewNonce && body.error === 'use_dpop_nonce' && tries === 1) continue;
-      if (status < 300 && body.error === undefined) return body;
-      throw this.refusal(issuer, body.error ?? `HTTP ${status}`, body.error_description, Object.values(all));
+      const all = { ...headers, ...proof, 'content-type': 'application/x-www-form-urlencoded' };
+      const answer = await this.reach.ask(tokenEndpoint, { method: 'POST', headers: all, body });
+      const { error = null, error_description: description } = answer.body ?? {};
+      this.proof?.learn(url, answer.headers['dpop-nonce']);
+      if (error === 'use_dpop_nonce' && tries === 1) continue;
+      if (answer.status < 300 && answer.body && error === null) return answer.body;
+      throw this.refusal(issuer, error ?? `HTTP ${answer.status}`, description);
     }
   }
 
   /** Uses up the token that was given to us for this purpose. Some give a new one of that kind, too. */
   async refresh(row: Row): Promise<Row> {
     const { refresh, scope } = row.tokens!;
-    const { clientId, clientSecret: secret } = this.config;
-    const client = clientId && secret ? { ...row.client, secret } : row.client;
+    const client = withSecret(row.client, this.config);
     const form = { grant_type: 'refresh_token', refresh_token: refresh!, resource: row.resource };
-    return this.withTokens(row, { refresh_token: refresh, ...(await this.token({ ...row, client }, form)) }, scope);
+    const answer = await this.token({ ...row, client }, form);
+    return this.withTokens(row, { ...answer, refresh_token: answer.refresh_token || refresh }, scope);
   }
 
   private withTokens(row: Row, answer: Json, scope: string[]): Row {
     const { access_token: access, token_type: type, refresh_token: refresh, expires_in: seconds } = answer;
     const kind = (['Bearer', 'DPoP'] as const).find((each) => each.toLowerCase() === `${type}`.toLowerCase());
     const isToken = typeof access === 'string' && /^[\x21-\x7e]+$/.test(access) && kind;
-    if (!isToken) throw this.error(`has an authorization server (${row.issuer}) that gives no token we can use`);
+    const isBoundToNothing = kind === 'DPoP' && !this.proof;
+    if (!isToken || isBoundToNothing)
+      throw this.error(`has an authorization server (${row.issuer}) that gives no token we can use`);
     const tokens: Tokens = {
       access,
       type: kind,
       scope,
       ...(typeof refresh === 'string' && { refresh }),
-      ...(Number(seconds) > 0 && { expiresAt: Date.now() + Number(seconds) * 900 }), // a tenth earlier: the way takes time
+      // A tenth earlier than they say: the way takes time.
+      ...(Number(seconds) > 0 && { expiresAt: Date.now() + Number(seconds) * 900 }),
     };
+    keepSecrets(tokens.access, tokens.refresh);
     const { secret, ...client } = row.client;
     const isOurs = this.config.clientId !== undefined; // then the secret is in the configuration, and stays there
     return { ...row, client: isOurs ? client : row.client, tokens, ...(this.proof && { key: this.proof.jwk }) };
@@ -225,17 +258,23 @@ export class OAuth {
   error(what: string): McpError { return new McpError('auth', `${this.who} ${what}`); }
 
   /** An authorization server may repeat in its error what we have sent it. */
-  private refusal(issuer: string, code: unknown, description?: unknown, sent: string[] = []): Refusal {
-    let words = excerpt([code, description].filter(Boolean).join(': '));
-    for (const secret of sent.filter(({ length }) => length >= 8)) words = words.replaceAll(secret, '***');
+  private refusal(issuer: string, code: unknown, description?: unknown): Refusal {
+    const words = excerpt(new Masker({}).text([code, description].filter(Boolean).map(show).join(': ')));
     return new Refusal(code, `${this.who}: the authorization server ${issuer} refused us: ${words}`);
   }
 }
 
+/** A secret that stands in the configuration is kept nowhere else. */
+const withSecret = (client: Client, { clientId, clientSecret: secret }: OAuthConfig): Client =>
+  clientId && secret ? { ...client, secret } : client;
+
 /** Tells an authorization server that a token is of no use any more (RFC 7009). If it does not hear it, so be it. */
-export async function revoke({ server, url, issuer, client, tokens, revocationEndpoint }: Row): Promise<void> {
-  if (!tokens || !revocationEndpoint || client.method === 'private_key_jwt') return;
-  const { headers, form } = authentication(client, {}, issuer);
+export async function revoke(row: Row, config: OAuthConfig = {}): Promise<void> {
+  const { server, url, issuer, tokens, revocationEndpoint } = row;
+  const client = withSecret(row.client, config);
+  const canSayWho = client.method === 'none' || client.secret; // from another program, perhaps not
+  if (!tokens || !revocationEndpoint || !canSayWho) return;
+  const { headers, form } = authentication(client, config, issuer);
   const body = `${new URLSearchParams({ token: tokens.refresh ?? tokens.access, ...form })}`;
   const what = { method: 'POST', headers: { ...headers, 'content-type': 'application/x-www-form-urlencoded' }, body };
   await new Reach(`MCP server "${server}"`, new URL(url)).ask(revocationEndpoint, what).catch(() => {});

@@ -1,5 +1,5 @@
-// proof.ts: who holds a key can sign, and whoever signs need not show a secret. A JWT is three pieces of base64 with dots
-// between them: what kind of signature, what is claimed, and the signature of both.
+// proof.ts: who holds a key can sign, and whoever signs need not show a secret. A JWT is three pieces of base64 with
+// dots between them: what kind of signature, what is claimed, and the signature of both.
 
 import { createHash, createPrivateKey, generateKeyPairSync, randomUUID, sign, type KeyObject } from 'node:crypto';
 import type { Json } from '../../mcp.ts';
@@ -8,7 +8,9 @@ const base64 = (value: Json) => Buffer.from(JSON.stringify(value)).toString('bas
 const seconds = () => Math.floor(Date.now() / 1000);
 
 export function signJwt(header: Json, claims: Json, key: KeyObject): string {
-  const alg = key.asymmetricKeyType === 'rsa' ? 'RS256' : 'ES256';
+  const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
+  const alg = type === 'rsa' ? 'RS256' : details?.namedCurve === 'prime256v1' ? 'ES256' : undefined;
+  if (!alg) throw new Error('a key has to be an RSA key, or one of the curve P-256');
   const signed = `${base64({ ...header, alg })}.${base64({ iat: seconds(), jti: randomUUID(), ...claims })}`;
   // Two numbers side by side, as JWTs want them, and not in the wrapping that certificates have around them.
   const signature = sign('sha256', Buffer.from(signed), { key, dsaEncoding: 'ieee-p1363' });
@@ -55,10 +57,10 @@ export class KeyProof {
     return signJwt({ typ: 'dpop+jwt', jwk: { kty, crv, x, y } }, claims, this.key);
   }
 
-  /** Was there a new nonce in the answer? */
-  learn({ origin }: URL, nonce: unknown): boolean {
-    if (typeof nonce !== 'string' || this.nonces.get(origin) === nonce) return false;
-    this.nonces.set(origin, nonce);
-    return true;
+  /** What the next proof for this server will hold. */
+  nonce({ origin }: URL): string | undefined { return this.nonces.get(origin); }
+
+  learn({ origin }: URL, nonce: unknown): void {
+    if (typeof nonce === 'string') this.nonces.set(origin, nonce);
   }
 }

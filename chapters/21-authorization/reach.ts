@@ -6,7 +6,7 @@ import { lookup as lookUp } from 'node:dns/promises';
 import { BlockList, isIPv6, type LookupFunction } from 'node:net';
 import { excerpt, isObject, isTooDeep, McpError, type Json } from '../../mcp.ts';
 import { isLoopback } from '../20-streamable-http/http.ts';
-import { ask, readText, type Ask } from '../20-streamable-http/request.ts';
+import { ask, readText, within, type Ask } from '../20-streamable-http/request.ts';
 
 const ASK_MS = 20_000;
 const MAX_BYTES = 2 ** 20;
@@ -14,10 +14,10 @@ const MAX_BYTES = 2 ** 20;
 // Addresses that mean something else on every machine. What is in none of these networks is public.
 const NETWORKS = {
   loopback: ['127.0.0.0/8', '::1/128'],
-  private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7'],
+  private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '198.18.0.0/15', 'fc00::/7'],
   'link-local': ['169.254.0.0/16', 'fe80::/10'], // in a cloud, 169.254.169.254 gives out keys
   reserved: [
-    '0.0.0.0/8', '192.0.0.0/24', '198.18.0.0/15', '224.0.0.0/4', '240.0.0.0/4', '::/128', 'ff00::/8',
+    '0.0.0.0/8', '192.0.0.0/24', '224.0.0.0/4', '240.0.0.0/4', '::/128', 'ff00::/8',
     '64:ff9b::/96', '64:ff9b:1::/48', '2002::/16', '2001::/32', // these four hold IPv4 addresses of any kind
   ],
 };
@@ -33,6 +33,9 @@ const lists = Object.entries(NETWORKS).map(([kind, networks]) => {
 });
 
 export function kindOf(address: string): Kind {
+  // A network without IPv4 writes its addresses so. What counts is the address inside.
+  const [, high = '', low = ''] = /^64:ff9b::([\da-f]+):([\da-f]+)$/i.exec(address) ?? [];
+  if (high) return kindOf([high, low].flatMap((part) => [parseInt(part, 16) >> 8, parseInt(part, 16) & 255]).join('.'));
   const family = isIPv6(address) ? 'ipv6' : 'ipv4';
   return lists.find(([, list]) => list.check(address, family))?.[0] ?? 'public';
 }
@@ -54,8 +57,7 @@ export class Reach {
     // Looked up once, and used as it was checked: the next answer of a name server may be another.
     const [{ address: first, family }] = addresses as [LookupAddress];
     const lookup: LookupFunction = (_, { all }, done) => (all ? done(null, addresses) : done(null, first, family));
-    const limit = AbortSignal.timeout(ASK_MS);
-    const signal = what.signal ? AbortSignal.any([what.signal, limit]) : limit;
+    const signal = within(ASK_MS, what.signal);
     const headers = { accept: 'application/json', ...what.headers };
     const who = `${this.who}: ${url.origin}`;
     const reply = await ask(who, url, { method: 'GET', ...what, headers, signal, lookup });
@@ -68,9 +70,10 @@ export class Reach {
     const [ours, addresses] = await Promise.all([this.lookUp(this.server), this.lookUp(url)]);
     const kinds = new Set<Kind>(['public', ...ours.map((each) => kindOf(each.address))]);
     kinds.delete('reserved');
-    const odd = addresses.find((each) => !kinds.has(kindOf(each.address)));
-    if (odd) throw this.error(`sends us to ${url.host}, which is ${kindOf(odd.address)}: we do not go there`);
-    return { url, addresses };
+    const allowed = addresses.filter((each) => kinds.has(kindOf(each.address)));
+    const kind = kindOf(addresses[0]!.address);
+    if (allowed.length === 0) throw this.error(`sends us to ${url.host}, which is ${kind}: we do not go there`);
+    return { url, addresses: allowed };
   }
 
   /** In clear text only within this machine: everywhere else somebody could read it on the way, or change it. */

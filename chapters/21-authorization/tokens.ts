@@ -1,11 +1,11 @@
 // tokens.ts: what we were given, in the user's home. Every row belongs to one server, at one address, and to one
 // authorization server: what one has given out is never shown to another.
 
-import { closeSync, openSync, rmSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import { isObject, type Json } from '../../mcp.ts';
-import { PrivateFile } from '../17-the-gate/private-file.ts';
+import { PrivateFile, takeLock } from '../17-the-gate/private-file.ts';
+import type { Challenge } from './discovery.ts';
 
 /** Who we are to an authorization server, and how we show it. `redirectUri` is what a registration was made for. */
 export type Client = { id: string; secret?: string; method: string; redirectUri?: string; expiresAt?: number };
@@ -21,9 +21,10 @@ export type Row = {
   revocationEndpoint?: string;
   tokens?: Tokens; // without them it is a registration to come back to
   key?: Json; // to which they are bound
+  company?: { issuer: string; client: string }; // whose login they rest on
 };
-/** "I want a login", said a server then, and how. */
-type Verdict = { server: string; url: string; at: number; challenge: string };
+/** "I want a login" (401), or "one with more rights" (403), said a server then, and how. */
+type Verdict = { server: string; url: string; at: number; status: number; challenge: string };
 type Store = {
   version: 1;
   rows: Row[]; // the newest is the last
@@ -33,7 +34,6 @@ type Store = {
 
 const EMPTY: Store = { version: 1, rows: [], verdicts: [], company: [] };
 const VERDICT_MS = 15 * 60_000;
-const LOCK_MS = 30_000;
 
 export class TokenStore {
   private home?: string;
@@ -71,14 +71,18 @@ export class TokenStore {
 
   private withoutFile(error: unknown): Store {
     this.isInMemory = true;
+    try {
+      this.memory = structuredClone(this.file.read()); // if it cannot be written, it may still be read
+    } catch {}
     this.warn(`${this.file.file} is not used, so logins count for this run only: ${(error as Error).message}`);
     return this.memory;
   }
 
-  /** The newest row of a server, or the one of an authorization server. */
+  /** The newest row of a server, or the one of an authorization server. What was only begun does not count yet. */
   find(server: string, url: string, issuer?: string): Row | undefined {
     const isMeant = (row: Row) => row.server === server && row.url === url && row.issuer === (issuer ?? row.issuer);
-    return this.read().rows.findLast(isMeant);
+    const rows = this.read().rows.filter(isMeant);
+    return rows.findLast(({ tokens }) => tokens) ?? rows.at(-1);
   }
 
   keep(row: Row): void {
@@ -96,8 +100,17 @@ export class TokenStore {
     this.change((store) => {
       store.rows = store.rows.filter((row) => row.server !== server);
       store.verdicts = store.verdicts.filter((verdict) => verdict.server !== server);
+      const isTheirs = (each: Row['company']) =>
+        forgotten.some(({ company }) => company?.issuer === each?.issuer && company?.client === each?.client);
+      store.company = store.company.filter((each) => !isTheirs(each));
     });
     return forgotten;
+  }
+
+  /** A registration that is of no use any more. */
+  drop({ server, url, issuer }: Row): void {
+    const isMeant = (row: Row) => row.server === server && row.url === url && row.issuer === issuer;
+    this.change((store) => void (store.rows = store.rows.filter((row) => !isMeant(row))));
   }
 
   /** What a server said last, if that is not long ago: nobody is asked at every start what it will say again. */
@@ -107,10 +120,10 @@ export class TokenStore {
     return age >= 0 && age < VERDICT_MS ? verdict : undefined;
   }
 
-  judge(server: string, url: string, challenge = ''): void {
+  judge(server: string, url: string, { status, header }: Challenge): void {
     this.change((store) => {
       const others = store.verdicts.filter((each) => each.server !== server || each.url !== url);
-      store.verdicts = [...others, { server, url, at: Date.now(), challenge }];
+      store.verdicts = [...others, { server, url, at: Date.now(), status, challenge: header }];
     });
   }
 
@@ -127,26 +140,24 @@ export class TokenStore {
 
   /** One program at a time: two that use up the same refresh token look like a thief and his victim. */
   async alone<T>(work: () => Promise<T>): Promise<T> {
-    if (this.isInMemory) return work();
-    const lock = `${this.file.file}.refresh`;
-    while (!isMade(lock)) await wait(50);
+    const unlock = await this.turn();
     try {
       return await work();
     } finally {
-      rmSync(lock, { force: true });
+      unlock();
     }
   }
-}
 
-function isMade(lock: string): boolean {
-  try {
-    closeSync(openSync(lock, 'wx', 0o600));
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') return true; // no folder, no file, nobody else to wait for
-    const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
-    if (age > LOCK_MS) rmSync(lock, { force: true }); // whoever made it is gone
-    return false;
+  private async turn(): Promise<() => void> {
+    for (;;) {
+      try {
+        const unlock = this.isInMemory ? () => {} : takeLock(`${this.file.file}.refresh`);
+        if (unlock) return unlock;
+      } catch {
+        return () => {}; // without a folder there is no file, and nobody to wait for
+      }
+      await wait(50);
+    }
   }
 }
 
@@ -156,14 +167,17 @@ function checked(value: unknown): Store {
   const hasTexts = (row: unknown, ...names: string[]): row is Json =>
     isObject(row) && names.every((name) => typeof row[name] === 'string');
   const isList = (rows: unknown, isOne: (row: unknown) => boolean) => Array.isArray(rows) && rows.every(isOne);
+  const isText = (each: unknown) => typeof each === 'string';
   const isTokens = (tokens: unknown) =>
-    tokens === undefined || (hasTexts(tokens, 'access', 'type') && isList(tokens.scope, (each) => typeof each === 'string'));
+    tokens === undefined || (hasTexts(tokens, 'access', 'type') && isList(tokens.scope, isText));
   const isRow = (row: unknown) =>
     hasTexts(row, 'server', 'url', 'issuer', 'resource', 'tokenEndpoint') &&
     hasTexts(row.client, 'id', 'method') && isTokens(row.tokens);
+  const isVerdict = (row: unknown) =>
+    hasTexts(row, 'server', 'url', 'challenge') && typeof row.at === 'number' && typeof row.status === 'number';
   const isSound =
     isList(value.rows, isRow) &&
-    isList(value.verdicts, (row) => hasTexts(row, 'server', 'url', 'challenge') && typeof row.at === 'number') &&
+    isList(value.verdicts, isVerdict) &&
     isList(value.company, (row) => hasTexts(row, 'issuer', 'client', 'idToken'));
   if (!isSound) throw new Error('its content has another shape than this program writes');
   return value as Store;

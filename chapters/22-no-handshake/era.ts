@@ -94,7 +94,7 @@ export async function openEither(connection: McpConnection): Promise<ServerDescr
 async function askFirst(connection: McpConnection, left: () => number, shake: Shake): Promise<ServerDescription> {
   const isHttp = 'url' in connection.config && connection.config.type !== 'ws';
   const wasStray = connection.warnings.has('stray');
-  const probe = discover(connection, isHttp ? Math.min(PROBE_MS, left()) : left());
+  const probe = discover(connection, left());
   probe.catch(() => {}); // it is awaited below, perhaps later than it fails
   const silence = pauses.silence(Math.min(PROBE_MS, left() / 3), { ref: false }).then(() => 'silence' as const);
   const startAnew: Shake = async (because) => {

@@ -10,13 +10,17 @@ import type { OAuthConfig } from '../../chapters/21-authorization/clients.ts';
 import { Logins } from '../../chapters/21-authorization/login.ts';
 import type { Visitor } from '../../chapters/21-authorization/oauth.ts';
 import { TokenStore } from '../../chapters/21-authorization/tokens.ts';
-import { bothEras } from '../../chapters/22-no-handshake/era.ts';
+import { bothEras, pauses } from '../../chapters/22-no-handshake/era.ts';
 import { asObject, McpConnection, type Handler, type Json, type Tool } from '../../mcp.ts';
 
 const { MCP_CONFORMANCE_SCENARIO: scenario = '', MCP_CONFORMANCE_CONTEXT: context = '{}' } = process.env;
 
 // The suite waits long for a client that hangs. It is no reason to stay alive: if nothing else is left, we leave.
 setTimeout(() => assert.fail('the judge ran out of time'), 25_000).unref();
+
+// And it runs forty of us at once: what looks like silence then may be a login under way.
+const { silence } = pauses;
+pauses.silence = (ms, options) => silence(3 * ms, options);
 
 let meanwhile: () => Promise<unknown> = async () => {}; // what is done while a question is open
 
