@@ -1034,7 +1034,8 @@ export class McpManager {
 
   /** A login can end at any time, and begin again: what a call meets is the state. */
   private noteLogin(server: Server, why?: unknown): void {
-    if (why instanceof McpError && why.kind === 'auth') this.fail(server, why);
+    const { kind, status } = why instanceof McpError ? (why as McpError & { status?: number }) : {};
+    if (kind === 'auth' && status !== 403) this.fail(server, why); // 403: it knows us, and only this call is too much
     else if (why === undefined && server.state === 'needs-auth') this.set(server, 'connected');
   }
 

@@ -89,7 +89,7 @@ function isWithin(resource: string, server: URL): boolean {
 export type Metadata = Json & { issuer: string };
 
 /** Authorization-server metadata (RFC 8414), or what OpenID Connect has instead. */
-export async function findIssuer(reach: Reach, issuer: string): Promise<Metadata | undefined> {
+export async function findIssuer(reach: Reach, issuer: string, alias = issuer): Promise<Metadata | undefined> {
   const { origin, pathname, search } = reach.checked(issuer);
   const path = pathname.replace(/\/$/, '');
   if (search) throw reach.error(`names an authorization server with a query: ${excerpt(issuer)}`);
@@ -102,16 +102,19 @@ export async function findIssuer(reach: Reach, issuer: string): Promise<Metadata
   for (const address of addresses) {
     const { body } = await documentAt(reach, address);
     if (!body) continue;
-    if (body.issuer === issuer) return body as Metadata; // to the letter: a slash more is somebody else
+    const isMeant = body.issuer === issuer || body.issuer === alias;
+    if (isMeant) return body as Metadata; // to the letter: a slash more is somebody else
     other ??= body.issuer ?? 'nobody';
   }
   if (other === undefined) return undefined;
   throw reach.error(`names the authorization server ${excerpt(issuer)}, whose metadata says it is ${excerpt(other)}`);
 }
 
-/** Before there were such documents, a server was its own authorization server, at addresses that everybody knew. */
-export function usualEndpoints({ origin }: URL): Metadata {
-  return {
+/** Until 2025 a server was its own authorization server; and before it had a document about that, there were addresses
+ *  that everybody knew. Nobody has spelled its name for us, so it may end with a slash. */
+export async function ownIssuer(reach: Reach, { origin }: URL): Promise<Metadata> {
+  const found = await findIssuer(reach, origin, `${origin}/`);
+  return found ?? {
     issuer: origin,
     authorization_endpoint: `${origin}/authorize`,
     token_endpoint: `${origin}/token`,

@@ -141,6 +141,8 @@ export class Login {
     if (status === 401 && had === 'new')
       throw this.oauth.error(`does not accept the token that ${used?.issuer} has given us for it`);
     if (status === 401 && !had && (await this.refreshAlone(used))) return 'refreshed';
+    const latest = status === 403 ? this.stored() : used;
+    if (latest?.tokens?.access !== used?.tokens?.access) return this.adopt(latest);
     const asked = used?.tokens?.scope ?? [];
     const missing = words(params.get('scope')).filter((scope) => !asked.includes(scope));
     if (status === 403 && missing.length === 0)
@@ -154,8 +156,8 @@ export class Login {
   /** Is there a new token, without anybody having to do anything? */
   private refreshAlone(used?: Row): Promise<Got | undefined> {
     return this.store.alone(async () => {
-      const latest = (this.row = this.stored()); // another program may have been faster, or have logged us out
-      if (latest?.tokens?.access !== used?.tokens?.access) return latest && 'refreshed';
+      const latest = this.stored(); // another program may have been faster, or have logged us out
+      if (latest?.tokens?.access !== used?.tokens?.access) return this.adopt(latest);
       if (!latest?.tokens?.refresh) return undefined;
       try {
         return this.keep(await this.oauth.refresh(latest), 'refreshed');
@@ -170,10 +172,15 @@ export class Login {
     });
   }
 
-  private keep(row: Row, got: Got): Got {
+  private adopt(row?: Row): Got | undefined {
     this.row = row;
-    this.challenge = undefined;
-    this.store.keep(row);
+    if (row) this.challenge = undefined;
+    return row && 'refreshed';
+  }
+
+  private keep(row: Row, got: Got): Got {
+    this.adopt(row);
+    this.store.keep(row, got === 'new');
     return got;
   }
 

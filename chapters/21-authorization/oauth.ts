@@ -10,7 +10,7 @@ import { excerpt, McpError, show, type Json } from '../../mcp.ts';
 import { keepSecrets, Masker } from '../17-the-gate/safe-text.ts';
 import { isLoopback } from '../20-streamable-http/http.ts';
 import { authentication, chooseClient, type OAuthConfig } from './clients.ts';
-import { findIssuer, findResource, usualEndpoints, words } from './discovery.ts';
+import { findIssuer, findResource, ownIssuer, words } from './discovery.ts';
 import type { Challenge, Metadata } from './discovery.ts';
 import { machineGrant } from './machines.ts';
 import { KeyProof } from './proof.ts';
@@ -96,7 +96,8 @@ export class OAuth {
     } catch (error) {
       const isNo = error instanceof Refusal && error.code === 'access_denied'; // by the person, and not by the server
       const isUseless = !isNo && (error as McpError).kind !== 'aborted';
-      if (before && isUseless) this.store.drop(before); // maybe they have forgotten us: next time we register again
+      // Maybe they have forgotten us: next time we register again.
+      if (before && isUseless) this.store.keep({ ...before, client: { ...before.client, redirectUri: undefined } });
       throw error;
     }
   }
@@ -114,7 +115,7 @@ export class OAuth {
     if (this.hasSecret && !config.issuer && !this.trustsAnyIssuer)
       throw this.error(`names ${excerpt(issuer)} as its authorization server. If the secret in its "oauth" is for that `
         + `one, write beside it: "issuer": ${excerpt(issuer)}`);
-    const metadata = (await findIssuer(reach, issuer)) ?? (found ? undefined : usualEndpoints(url));
+    const metadata = found ? await findIssuer(reach, issuer) : await ownIssuer(reach, url);
     if (!metadata) throw this.error(`names the authorization server ${excerpt(issuer)}, which has no metadata`);
     return { metadata, resource, scopes, isBound };
   }

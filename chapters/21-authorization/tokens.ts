@@ -85,12 +85,12 @@ export class TokenStore {
     return rows.findLast(({ tokens }) => tokens) ?? rows.at(-1);
   }
 
-  keep(row: Row): void {
+  keep(row: Row, isNew = false): void {
     this.change((store) => {
       const isOld = (each: Row) => each.server === row.server && each.url === row.url && each.issuer === row.issuer;
       store.rows = [...store.rows.filter((each) => !isOld(each)), row];
       const isAnswered = ({ server, url }: Verdict) => server === row.server && url === row.url;
-      if (row.tokens) store.verdicts = store.verdicts.filter((each) => !isAnswered(each));
+      if (isNew) store.verdicts = store.verdicts.filter((each) => !isAnswered(each));
     });
   }
 
