@@ -244,7 +244,7 @@ test('a document that nobody can get at the moment is no missing document: the l
 });
 
 test('a server without a document is its own authorization server, with one of its own or at the usual addresses', async () => {
-  for (const hasDocument of [true, false]) {
+  for (const [hasDocument, slash] of [[true, ''], [true, '/'], [false, '']] as const) {
     const live = new Set<string>();
     const { visitor, visits } = browser();
     const at = hasDocument ? '/own' : ''; // where its endpoints are
@@ -255,7 +255,7 @@ test('a server without a document is its own authorization server, with one of i
         [`GET ${WELL_KNOWN}/mcp`]: undefined,
         'GET /.well-known/oauth-authorization-server': hasDocument
           ? () => said({
-            issuer: server.origin,
+            issuer: server.origin + slash, // nobody has spelled it for us
             authorization_endpoint: `${server.origin}${at}/authorize`,
             token_endpoint: `${server.origin}${at}/token`,
             registration_endpoint: `${server.origin}${at}/register`,
@@ -1349,6 +1349,23 @@ test('a login that ends in the middle is needs-auth, and the call that works aga
   assert.equal((await manager.callTool('mcp__demo__echo', { a: 1 })).text, '{"a":1}');
   await until(() => state('demo').state === 'connected');
   assert.deepEqual(states, ['connected', 'needs-auth', 'connected']);
+});
+
+test('a call that is forbidden says nothing about the login: the server stays connected', async () => {
+  const as = await authorizationServer();
+  let header = 'Bearer error="insufficient_scope", scope="write"';
+  const server = await protectedServer({
+    as, gate: ({ json }) => (json.method === 'tools/call' ? said({ no: 'way' }, 403, { 'www-authenticate': header }) : undefined),
+  });
+  const { manager, state } = prepare({ demo: { type: 'http', url: server.url } }, undefined, {
+    transports: program().logins.transports,
+  });
+  await manager.loadAndConnect();
+  for (header of [header, 'Bearer']) {
+    const { kind, status } = await rejection(manager.callTool('mcp__demo__echo'));
+    await new Promise(setImmediate);
+    assert.deepEqual([kind, status, state('demo').state], ['auth', 403, 'connected']);
+  }
 });
 
 /** Somebody at a terminal without a browser, who pastes; what `first` says, before the right address. */
