@@ -633,6 +633,7 @@ test('a status that refuses: its kind tells whether the call can be repeated, an
     [429, '', { 'retry-after': '7' }, 'unreachable', /HTTP 429: "no explanation".*7 s/],
     [418, `${'long '.repeat(100_000)}`, {}, 'protocol', /HTTP 418: "long long/],
     [401, '', { 'www-authenticate': 'Bearer scope="a"' }, 'auth', /login \(HTTP 401\)/],
+    [403, '<title>Not for you</title>', {}, 'auth', /refuses us \(HTTP 403\): "Not for you"/],
   ];
   for (const [status, words, headers, kind, message] of cases) {
     const { url } = await peer({ 'tools/call': (_, response) => void response.writeHead(status, headers).end(words) });
@@ -1159,6 +1160,8 @@ test('whoever knows that a server is one of 2024 can say so: "type": "sse"', asy
   const cases: [string, RegExp, (given: Asked, response: any) => unknown][] = [
     ['protocol', /somebody else/, (_, response) => void stream(response, event(other.url, { event: 'endpoint' }))],
     ['start', /no stream of events \(HTTP 404\)/, (_, response) => response.writeHead(404).end()],
+    ['auth', /wants a login \(HTTP 401\)/, (_, response) => response.writeHead(401).end()],
+    ['auth', /refuses us \(HTTP 403\): "no entry"/, (_, response) => response.writeHead(403).end('no entry')],
     ['start', /before it named an address/, (_, response) => whole(response, ': hello\n\n')],
     ['start', /named no address within 5 s/, (_, response) => void stream(response, ': hello\n\n')],
     ['start', /named no address within 5 s/, () => {}],
