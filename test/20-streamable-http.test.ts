@@ -1193,3 +1193,7 @@ test('2024: too much on the stream ends it, and noise does not', async () => {
     await until(() => asked('GET')[0]!.isOver);
   }
 });
+
+test('a time limit holds although nobody remembers it but the one who waits', async () => {
+  assert.equal((await run('limited.ts').ended).code, 0);
+});
