@@ -39,9 +39,11 @@ type Extras = ConnectionOptions & Required<Pick<ConnectionOptions, 'transports' 
 /** Who we are to servers that want to know it. */
 export interface ServerLogins {
   isWanted(server: string): boolean; // does it wait for one?
+  where(server: string): string | undefined; // "logged in at …"
   logIn(server: string, terminal: Pick<Screen, 'say' | 'ask' | 'dismiss'>, signal: AbortSignal): Promise<void>;
   logOut(server: string): Promise<boolean>; // was there one?
   onWarning?: (warning: string) => void;
+  believesVerdicts: boolean; // may what a server said a moment ago be taken for its answer?
 }
 export const extras: Extras = { transports: {}, layers: [], handlers: {} };
 Object.assign(extras.transports, httpTransports);

@@ -115,10 +115,12 @@ test('without a desktop no browser is started: its address is shown whole, and w
   assert.match(terminal.text, shown);
   const end = await endOf(shownIn(terminal));
   const wrong = end.replace(/state=[^&]*/, 'state=another');
-  const words = 'That is not it: the address of that page begins with';
-  for (const [n, odd] of ['rubbish', wrong, end.replace(/state=[^&]*&?/, ''), 'http://', ''].entries()) {
-    terminal.enter(odd);
-    await terminal.see(words, n + 1);
+  const [notIt, another] = ['That is not it: the address of that page begins with', 'That is the answer to another login.'];
+  const without = end.replace(/state=[^&]*&?/, '');
+  const odd = [['rubbish', notIt, 1], [wrong, another, 1], [without, another, 2], ['http://', notIt, 2], ['', notIt, 3]] as const;
+  for (const [text, words, times] of odd) {
+    terminal.enter(text);
+    await terminal.see(words, times);
     await terminal.see(WAITS);
   }
   assert.equal((await fetch(wrong)).status, 400); // and who brings it by himself gets no further
@@ -231,7 +233,7 @@ test('mcp login where there is nothing to log in at: a server of this machine, a
   const where = place({}, userServers({ demo, gone: { type: 'http', url: `${gone.origin}/mcp` } }));
   const [first, second] = ['demo', 'gone'].map((name) => new Terminal(where, ['mcp', 'login', name], env));
   assert.deepEqual([await first!.ended(), await second!.ended()], [0, 4]);
-  assert.match(first!.text, /^demo: it lets you in as you are, 2 tools$/m);
+  assert.match(first!.text, /^demo: it wants no login, 2 tools$/m);
   assert.match(second!.text, /^MCP server "gone" .*cannot be reached: nobody listens there/m);
   assert.deepEqual(urls(), []);
 });
@@ -241,7 +243,7 @@ test('mcp login once more: it lets us in as we are, until a call lacks rights; t
   await logIn(where);
   const [desk, again] = [desktop(), new Terminal(where, ['mcp', 'login', 'calc'])];
   assert.equal(await again.ended(), 0);
-  assert.match(again.text, /^calc: it lets you in as you are, 7 tools$/m);
+  assert.match(again.text, /^calc: you were logged in before \(for another account, first: .* mcp logout calc\), 7 tools$/m);
   const greet = () => run(where, ['probe', 'calc', '--call', 'greet', 'name=Ada']);
   const lacking = await greet();
   assert.equal(lacking.code, 3);
@@ -328,7 +330,7 @@ test('/mcp login after a call that lacks rights: the same call works', async () 
   await logIn(where, 'calc', desk);
   const terminal = new Terminal(where, ['--allow', 'mcp__calc__*', 'greet Ada'], { ...desk.env, ...anthropic(model) });
   await terminal.see('Not allowed yet.');
-  assert.match(terminal.text, /^! MCP server "calc" .* wants a login with more rights \(calculator:write\)/m);
+  assert.match(terminal.text, /^ {2}MCP server "calc" .* wants a login with more rights \(calculator:write\)/m);
   await terminal.ready();
   terminal.enter('/mcp login calc');
   await terminal.see(/^calc: connected/);
@@ -553,4 +555,16 @@ test('mcp logout, mcp remove, trust revoke, trust reset: tokens are forgotten he
   }
   const twice = await run(where, ['mcp', 'logout', 'mine']);
   assert.deepEqual([twice.code, twice.err], [3, 'you are not logged in at "mine"\n']);
+});
+
+test('a probe asks the server whatever it said a moment ago; a list tells where we are logged in, and until then what it said', async () => {
+  const { where } = await lockedCalculator();
+  const list = async () => (await run(where, ['mcp', 'list'])).out;
+  assert.match(await list(), /"calc" .* wants a login\. /);
+  assert.match(await list(), /"calc" .* said at .* that it wants a login\. /);
+  const { code, out } = await run(where, ['probe', 'calc']);
+  assert.equal(code, 3);
+  assert.match(out, /"calc" .* wants a login\. /);
+  await logIn(where);
+  assert.match(await list(), /^ {2}logged in at http:\/\/127\.0\.0\.1:\d+ \(calculator:read offline_access\)$/m);
 });

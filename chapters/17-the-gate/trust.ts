@@ -284,7 +284,10 @@ function cautions(config: Json): string[] {
   const loaders = Object.keys(isObject(env) ? env : {}).filter((key) => LOADER.test(key));
   const hasVersion = words.slice(1).some((word) => /.[@=]=?v?\d/.test(word));
   const isUnpinned = LAUNCHER.test(programs[0]!) && !hasVersion;
+  const { assertionFile, privateKeyFile, issuer = 'whoever it names' } = isObject(config.oauth) ? config.oauth : {};
   return [
+    ...(assertionFile ? [`it sends what is in ${quoted(`${assertionFile}`)} to ${quoted(`${issuer}`)}`] : []),
+    ...(privateKeyFile ? [`it signs with the key in ${quoted(`${privateKeyFile}`)} for ${quoted(`${issuer}`)}`] : []),
     ...(read.size > 0 ? [`it reads your variables ${[...read].join(', ')}`] : []),
     ...(loaders.length > 0 ? [`it sets ${loaders.map(quoted).join(', ')}, which decides what code is loaded`] : []),
     ...(programs.includes('sudo') ? ['it asks for the rights of another user (sudo)'] : []),

@@ -45,6 +45,7 @@ export async function probe(args: string[], screen: Screen): Promise<number> {
   for (const secrets of [config.env, config.headers]) if (isObject(secrets)) masker.learn(secrets);
   const onWire = (direction: 'out' | 'in', message: unknown) => screen.wire(direction, masker.json(message));
   const connection = new McpConnection(name ?? command!, config, { ...extras, ...(values.wire && { onWire }) });
+  if (extras.logins) extras.logins.believesVerdicts = false; // ask, whatever it said a moment ago
   const report: Report = { server: name ?? command!, ok: true, warnings: [] };
   const code = await examine(connection, report, values.call, positionals.filter(isPair));
   report.warnings = [...connection.warnings.values()];

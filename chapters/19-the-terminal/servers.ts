@@ -33,12 +33,13 @@ function statusOf(status: ServerStatus, masker: Masker): string[] {
     serverInfo && nameAndVersion(serverInfo),
   ];
   const again = `/mcp reconnect ${shown(name)}, in a chat`;
-  const more = [from(file, shadows), ...how(status), ...(reason ? [reason] : []), ...warnings];
+  const maybe = [extras.logins?.where(name), reason].filter((line) => line !== undefined);
+  const more = [from(file, shadows), ...how(status), ...maybe, ...warnings];
   if (state === 'pending') more.push(`to be asked about it: ${again}`);
   if (state === 'failed') more.push(`to try again: ${again}`);
   if (state === 'needs-auth') more.push('if you have a key for it: put it into the "headers" of its entry');
   return [
-    `${shown(name)}: ${[state, ...facts].filter(Boolean).join(' · ')}`,
+    `${shown(name)}: ${[state, ...facts.map((fact) => masker.text(fact || ''))].filter(Boolean).join(' · ')}`,
     ...more.map((line) => `  ${masker.text(line).replaceAll('\n', '\n  ')}`), // so that none looks like a server's
   ];
 }
@@ -195,13 +196,16 @@ async function logIn(screen: Screen, name: string): Promise<number> {
 }
 
 async function logInAt(name: string, config: Json, screen: Screen, signal: AbortSignal): Promise<string> {
+  const { logins } = extras;
+  if (logins) logins.believesVerdicts = false;
   const open = await countTools(name, config).catch((error) => error as Error);
-  const isWanted = extras.logins?.isWanted(name);
+  const isWanted = logins?.isWanted(name);
   if (open instanceof Error && !isWanted) throw open; // it has other troubles
-  if (isWanted) await extras.logins?.logIn(name, screen, signal);
+  if (isWanted) await logins?.logIn(name, screen, signal);
   const count = isWanted ? await countTools(name, config) : open;
   const tools = count === 1 ? '1 tool' : `${count} tools`;
-  return `${name}: ${isWanted ? 'you are logged in' : 'it lets you in as you are'}, ${tools}`;
+  const other = `you were logged in before (for another account, first: ${PROGRAM} mcp logout ${name})`;
+  return `${name}: ${isWanted ? 'you are logged in' : logins?.where(name) ? other : 'it wants no login'}, ${tools}`;
 }
 
 /** What the server says to us as we are. */

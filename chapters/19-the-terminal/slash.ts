@@ -98,6 +98,7 @@ async function change(action: string, name: string | undefined, program: Program
   if (action === 'login') return logIn(server, program, signal);
   const isLoggedOut = action === 'logout' && (await extras.logins?.logOut(server));
   if (action === 'logout' && !isLoggedOut) throw new Error(`you are not logged in at ${server}`);
+  if (isLoggedOut) program.screen.print(`logged out of ${server}`);
   if (action === 'enable' || action === 'disable') trust.setDisabled(action === 'disable', server, tool);
   if (tool !== undefined && action !== 'reconnect') return; // the next look at the table leaves it out
   await (action === 'disable' ? manager.disable(server) : manager.reconnect(server));
@@ -113,5 +114,6 @@ async function logIn(server: string, { manager, screen }: Program, signal: Abort
   if (!logins?.isWanted(server)) return; // what it wants instead, if anything, is shown with its state
   signal.addEventListener('abort', () => screen.say('the login was stopped', 'dim'));
   await logins.logIn(server, screen, signal);
+  screen.print(`you are logged in at ${server}`);
   await manager.reconnect(server);
 }

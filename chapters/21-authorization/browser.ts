@@ -167,12 +167,15 @@ async function pasteInto(
 ): Promise<URL> {
   const first = isOpened ? 'Your browser was asked to open this address:' : 'Open this address in a browser:';
   const rest = 'If it ends at a page that cannot be reached, paste the address of that page here.';
-  const other = `That is not it: the address of that page begins with ${callback.redirectUri}`;
-  for (let lines = [first, `  ${url.href}`, rest]; ; lines = [other]) {
+  for (let lines = [first, `  ${url.href}`, rest]; ; ) {
     const text = (await terminal.ask(lines, 'waiting for the browser, or paste the address', signal))?.trim();
     if (signal.aborted) return callback.answer;
     if (text === undefined) throw new McpError('aborted', 'the login was stopped');
     const answer = URL.canParse(text) ? new URL(text) : undefined;
     if (answer && callback.take(answer)) return answer;
+    const isOld = text.startsWith(callback.redirectUri);
+    lines = isOld
+      ? ['That is the answer to another login. Open the address above, and paste where it ends this time.']
+      : [`That is not it: the address of that page begins with ${callback.redirectUri}`];
   }
 }

@@ -1,7 +1,7 @@
 // clients.ts: who are we to an authorization server? Somebody it knows, a document that it can read, or somebody whom
 // it gets to know now, in that order.
 
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { excerpt, isObject, McpError, type Json } from '../../mcp.ts';
 import { keepSecrets } from '../17-the-gate/safe-text.ts';
 import type { Metadata } from './discovery.ts';
@@ -32,6 +32,8 @@ const TEXTS = [
   'issuer', 'clientId', 'clientSecret', 'privateKey', 'privateKeyFile', 'keyId', 'clientMetadataUrl', 'scopes',
   'redirectUri', 'assertion', 'assertionFile',
 ];
+const MAX_FILE_BYTES = 2 ** 16;
+const MAX_ID = 2000; // it is part of an address
 const GRANTS = ['authorization_code', 'client_credentials', 'company', 'workload'];
 
 export function checkedOAuth(serverName: string, { oauth = {} }: Json): OAuthConfig {
@@ -45,6 +47,10 @@ export function checkedOAuth(serverName: string, { oauth = {} }: Json): OAuthCon
   if (isMachine && !oauth.clientId) throw wrong(`"oauth" with the grant ${grant} needs a "clientId"`);
   const isCompany = isObject(company) && typeof company.issuer === 'string' && typeof company.clientId === 'string';
   if (grant === 'company' && !isCompany) throw wrong('"company" in "oauth" needs "issuer" and "clientId"');
+  // It sees who you are, and a project could name anybody's.
+  const originOf = (address: unknown) => (URL.canParse(`${address}`) ? new URL(`${address}`).origin : undefined);
+  if (isCompany && company.tokenEndpoint !== undefined && originOf(company.tokenEndpoint) !== originOf(company.issuer))
+    throw wrong('"tokenEndpoint" of "company" in "oauth" is not at its "issuer"');
   if (!Number.isInteger(callbackPort) || Number(callbackPort) < 0 || Number(callbackPort) > 65_535)
     throw wrong('"callbackPort" in "oauth" is not a port');
   const local = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?\/[\w/.-]*$/;
@@ -80,7 +86,8 @@ const withSecret = (offered: unknown[]) =>
 /** Dynamic client registration (RFC 7591): we introduce ourselves, and get an id. */
 async function register(reach: Reach, metadata: Metadata, redirectUri: string): Promise<Client> {
   const { registration_endpoint: endpoint, issuer } = metadata;
-  const byHand = `Register a client there by hand (redirect URI ${redirectUri}), and put its "clientId" into "oauth"`;
+  const byHand = `Register a client there by hand, and write into the server's entry: `
+    + `"oauth": { "clientId": "…", "redirectUri": "${redirectUri}" }`;
   if (endpoint === undefined) throw reach.error(`can be used by clients that ${issuer} knows. ${byHand}`);
   const wanted = METHODS.find((method) => offeredMethods(metadata).includes(method));
   if (!wanted) throw reach.error(`has an authorization server (${issuer}) that wants another proof than we have`);
@@ -95,9 +102,10 @@ async function register(reach: Reach, metadata: Metadata, redirectUri: string): 
   const headers = { 'content-type': 'application/json' };
   const { status, body = {} } = await reach.ask(endpoint, { method: 'POST', headers, body: JSON.stringify(about) });
   const { client_id: id, client_secret: secret, client_secret_expires_at: end, token_endpoint_auth_method } = body;
-  if ((status >= 400 || typeof id !== 'string') && metadata.isGuess)
+  const isId = status < 400 && typeof id === 'string' && id.length <= MAX_ID;
+  if (!isId && metadata.isGuess)
     throw reach.error('wants a login, but does not say where. If you have a key for it, put it into "headers"');
-  if (status >= 400 || typeof id !== 'string') {
+  if (!isId) {
     const why = excerpt(body.error_description ?? body.error ?? `HTTP ${status}`);
     throw reach.error(`has an authorization server (${issuer}) that does not register us: ${why}. ${byHand}`);
   }
@@ -113,7 +121,14 @@ async function register(reach: Reach, metadata: Metadata, redirectUri: string): 
 }
 
 const keyOf = ({ privateKey, privateKeyFile }: OAuthConfig) =>
-  privateKey ?? (privateKeyFile ? readFileSync(privateKeyFile, 'utf8') : undefined);
+  privateKey ?? (privateKeyFile ? readSmallFile(privateKeyFile) : undefined);
+
+/** A configuration can name any file, also one that has no end. */
+export function readSmallFile(file: string): string {
+  const stat = statSync(file);
+  if (!stat.isFile() || stat.size > MAX_FILE_BYTES) throw new Error(`${file} is not a file of the usual size`);
+  return readFileSync(file, 'utf8');
+}
 
 type Authentication = { headers: Record<string, string>; form: Record<string, string> };
 
@@ -123,10 +138,12 @@ export function authentication(client: Client, config: OAuthConfig, issuer: stri
   const encoded = (text: string) => new URLSearchParams({ '': text }).toString().slice(1); // first as in a form
   const basic = `Basic ${Buffer.from(`${encoded(id)}:${encoded(secret)}`).toString('base64')}`;
   const none = { headers: {}, form: {} };
+  keepSecrets(secret, basic.slice(6));
   if (method === 'client_secret_basic') return { ...none, headers: { authorization: basic } };
   if (method === 'client_secret_post') return { ...none, form: { client_id: id, client_secret: secret } };
   if (method !== 'private_key_jwt') return id ? { ...none, form: { client_id: id } } : none;
   const type = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
   const assertion = clientAssertion(id, issuer, keyOf(config) ?? '', config.keyId);
+  keepSecrets(assertion);
   return { ...none, form: { client_id: id, client_assertion_type: type, client_assertion: assertion } };
 }

@@ -4,7 +4,7 @@
 import { McpError, type Json, type TransportFactory } from '../../mcp.ts';
 import { keepSecrets } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
-import { checked, httpTransportsBy } from '../20-streamable-http/http.ts';
+import { checked, httpTransportsBy, isLoopback } from '../20-streamable-http/http.ts';
 import { ask, type Asking, type Headers } from '../20-streamable-http/request.ts';
 import { atTerminal, type Terminal } from './browser.ts';
 import { checkedOAuth, type OAuthConfig } from './clients.ts';
@@ -22,6 +22,7 @@ export type LoginOptions = {
   store?: TokenStore;
   visitor?: Visitor; // if there is a browser for every login, so that nobody has to ask for it
   trustsAnyIssuer?: boolean; // our secrets go to whomever a server names
+  believes?: () => boolean; // may what a server said before be taken for its answer?
 };
 
 type Got = 'refreshed' | 'new'; // a token
@@ -38,14 +39,16 @@ export class Login {
   private row?: Row;
   private renewing?: Promise<Got | undefined>;
   private isFirst: boolean;
+  private believes: () => boolean;
 
   constructor(serverName: string, config: Json, options: LoginOptions = {}) {
-    const { store = new TokenStore(), visitor, trustsAnyIssuer } = options;
+    const { store = new TokenStore(), visitor, trustsAnyIssuer, believes = () => true } = options;
     const { url, headers } = checked(serverName, config);
     this.serverName = serverName;
     this.url = url;
     this.hasOwnHeader = headers.authorization !== undefined;
     this.isFirst = Object.keys(headers).length === 0; // with a key in them, the server may say something else now
+    this.believes = believes;
     this.visitor = visitor;
     this.store = store;
     const oauth = checkedOAuth(serverName, config);
@@ -89,7 +92,7 @@ export class Login {
     const { refresh, expiresAt = Infinity } = this.row?.tokens ?? {};
     // If that fails, the old one may do for a little longer; if not, the server will say what it wants.
     if (refresh && expiresAt <= Date.now()) await this.once(() => this.refreshAlone(this.row)).catch(() => {});
-    else if (!this.row && this.isFirst) this.remember();
+    else if (!this.row && this.isFirst && this.believes()) this.remember();
     this.isFirst = false;
     return this.row;
   }
@@ -111,6 +114,7 @@ export class Login {
   /** From the file, unless it is for somebody else than the configuration names now. */
   private stored(): Row | undefined {
     const { issuer, clientId } = this.oauth.config;
+    if (this.url.protocol === 'http:' && !isLoopback(this.url)) return undefined; // everybody could read it
     const row = this.store.find(this.serverName, this.url.href, issuer);
     if (!row?.tokens || (clientId && clientId !== row.client.id)) return undefined;
     keepSecrets(row.tokens.access, row.tokens.refresh);
@@ -184,6 +188,13 @@ export class Login {
     return got;
   }
 
+  /** Where we are logged in, if we are. */
+  get where(): string | undefined {
+    const { tokens, issuer } = this.row ?? {};
+    const scope = tokens?.scope.length ? ` (${tokens.scope.join(' ')})` : '';
+    return tokens && `logged in at ${issuer}${scope}`;
+  }
+
   /** What the server wants of a person. That it wants more rights is known from one program to the next. */
   get wish(): Challenge | undefined {
     const verdict = this.store.verdict(this.serverName, this.url.href);
@@ -231,10 +242,11 @@ export class Logins {
   private all = new Map<string, Login>(); // the one that was used last is the last
 
   onWarning?: (warning: string) => void;
+  believesVerdicts = true;
 
   constructor({ store = new TokenStore({ warn: (text) => this.onWarning?.(text) }), ...options }: LoginOptions = {}) {
     this.store = store;
-    this.options = { ...options, store };
+    this.options = { believes: () => this.believesVerdicts, ...options, store };
     this.transports = httpTransportsBy((serverName, config) => this.of(serverName, config).asking);
   }
 
@@ -252,6 +264,8 @@ export class Logins {
   }
 
   isWanted(serverName: string): boolean { return this.find(serverName)?.wish !== undefined; }
+
+  where(serverName: string): string | undefined { return this.find(serverName)?.where; }
 
   async logIn(serverName: string, terminal: Terminal, signal: AbortSignal): Promise<void> {
     await this.find(serverName)?.logIn(atTerminal(terminal, signal), signal);

@@ -1,9 +1,8 @@
 // machines.ts: logins without a browser. A program has a secret or a key of its own; a platform vouches for what runs
 // on it; and a company vouches for those who have logged in there, once for all servers.
 
-import { readFileSync } from 'node:fs';
 import { keepSecrets } from '../17-the-gate/safe-text.ts';
-import type { OAuthConfig } from './clients.ts';
+import { readSmallFile, type OAuthConfig } from './clients.ts';
 import { findIssuer, type Metadata } from './discovery.ts';
 import { OAuth, Refusal, type Form, type Found, type Visitor } from './oauth.ts';
 import { endOf } from './proof.ts';
@@ -26,7 +25,7 @@ export async function machineGrant(
 
 /** Read anew each time: platforms replace such files before they expire. */
 function platformsWord({ assertion, assertionFile }: OAuthConfig): string {
-  const word = (assertion ?? (assertionFile ? readFileSync(assertionFile, 'utf8') : '')).trim();
+  const word = (assertion ?? (assertionFile ? readSmallFile(assertionFile) : '')).trim();
   // It is sent away. What is no JWT may be any file of yours.
   if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(word)) throw new Error('there is no JWT in "assertion" or "assertionFile"');
   keepSecrets(word);

@@ -198,7 +198,8 @@ export class OAuth {
     const { issuer, authorization_response_iss_parameter_supported: saysWho } = metadata;
     const iss = answer.get('iss');
     if (iss === null ? saysWho === true : iss !== issuer)
-      throw this.error(`was to be logged into at ${issuer}, but the answer does not come from there. It is not used`);
+      throw this.error(`was to be logged into at ${issuer}, but the answer does not come from there. Nothing was sent. `
+        + 'Do not try again before you know why');
     const error = answer.get('error');
     if (error !== null) throw this.refusal(issuer, error, answer.get('error_description'));
     const code = answer.get('code');
@@ -272,7 +273,8 @@ const withSecret = (client: Client, { clientId, clientSecret: secret }: OAuthCon
 /** Tells an authorization server that a token is of no use any more (RFC 7009). If it does not hear it, so be it. */
 export async function revoke(row: Row, config: OAuthConfig = {}): Promise<void> {
   const { server, url, issuer, tokens, revocationEndpoint } = row;
-  const client = withSecret(row.client, config);
+  const isForThem = config.issuer === issuer && config.clientId === row.client.id;
+  const client = isForThem ? withSecret(row.client, config) : row.client;
   const canSayWho = client.method === 'none' || client.secret; // from another program, perhaps not
   if (!tokens || !revocationEndpoint || !canSayWho) return;
   const { headers, form } = authentication(client, config, issuer);

@@ -14,11 +14,11 @@ const MAX_BYTES = 2 ** 20;
 // Addresses that mean something else on every machine. What is in none of these networks is public.
 const NETWORKS = {
   loopback: ['127.0.0.0/8', '::1/128'],
-  private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '198.18.0.0/15', 'fc00::/7'],
+  private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '198.18.0.0/15', 'fc00::/7', 'fec0::/10'],
   'link-local': ['169.254.0.0/16', 'fe80::/10'], // in a cloud, 169.254.169.254 gives out keys
   reserved: [
-    '0.0.0.0/8', '192.0.0.0/24', '224.0.0.0/4', '240.0.0.0/4', '::/128', 'ff00::/8',
-    '64:ff9b::/96', '64:ff9b:1::/48', '2002::/16', '2001::/32', // these four hold IPv4 addresses of any kind
+    '0.0.0.0/8', '192.0.0.0/24', '224.0.0.0/4', '240.0.0.0/4', '::/96', '::ffff:0:0:0/96', 'ff00::/8',
+    '64:ff9b::/96', '64:ff9b:1::/48', '2002::/16', '2001::/32', // all but two hold IPv4 addresses
   ],
 };
 type Kind = keyof typeof NETWORKS | 'public';
@@ -68,8 +68,12 @@ export class Reach {
   async allowed(address: unknown): Promise<{ url: URL; addresses: LookupAddress[] }> {
     const url = this.checked(address);
     const [ours, addresses] = await Promise.all([this.lookUp(this.server), this.lookUp(url)]);
-    const kinds = new Set<Kind>(['public', ...ours.map((each) => kindOf(each.address))]);
+    // Whoever owns a name says where it leads. One that leads abroad, too, does not make us its neighbours, and only
+    // what is called loopback is on this machine.
+    const own = ours.map((each) => kindOf(each.address));
+    const kinds = new Set<Kind>(own.includes('public') ? ['public'] : ['public', ...own]);
     kinds.delete('reserved');
+    if (!isLoopback(this.server) && url.hostname !== this.server.hostname) kinds.delete('loopback');
     const allowed = addresses.filter((each) => kinds.has(kindOf(each.address)));
     const kind = kindOf(addresses[0]!.address);
     if (allowed.length === 0) throw this.error(`sends us to ${url.host}, which is ${kind}: we do not go there`);

@@ -151,7 +151,7 @@ export class TokenStore {
   private async turn(): Promise<() => void> {
     for (;;) {
       try {
-        const unlock = this.isInMemory ? () => {} : takeLock(`${this.file.file}.refresh`);
+        const unlock = this.isInMemory || this.file.folder === '' ? () => {} : takeLock(`${this.file.file}.refresh`);
         if (unlock) return unlock;
       } catch {
         return () => {}; // without a folder there is no file, and nobody to wait for
@@ -167,12 +167,17 @@ function checked(value: unknown): Store {
   const hasTexts = (row: unknown, ...names: string[]): row is Json =>
     isObject(row) && names.every((name) => typeof row[name] === 'string');
   const isList = (rows: unknown, isOne: (row: unknown) => boolean) => Array.isArray(rows) && rows.every(isOne);
+  const may = (value: unknown, type: string) => value === undefined || typeof value === type;
   const isText = (each: unknown) => typeof each === 'string';
   const isTokens = (tokens: unknown) =>
-    tokens === undefined || (hasTexts(tokens, 'access', 'type') && isList(tokens.scope, isText));
+    tokens === undefined ||
+    (hasTexts(tokens, 'access', 'type') && ['Bearer', 'DPoP'].includes(`${tokens.type}`) &&
+      isList(tokens.scope, isText) && may(tokens.refresh, 'string') && may(tokens.expiresAt, 'number'));
   const isRow = (row: unknown) =>
     hasTexts(row, 'server', 'url', 'issuer', 'resource', 'tokenEndpoint') &&
-    hasTexts(row.client, 'id', 'method') && isTokens(row.tokens);
+    hasTexts(row.client, 'id', 'method') && isTokens(row.tokens) && may(row.revocationEndpoint, 'string') &&
+    may(row.client.secret, 'string') && may(row.client.redirectUri, 'string') && may(row.client.expiresAt, 'number') &&
+    (row.key === undefined || hasTexts(row.key, 'x', 'd'));
   const isVerdict = (row: unknown) =>
     hasTexts(row, 'server', 'url', 'challenge') && typeof row.at === 'number' && typeof row.status === 'number';
   const isSound =
