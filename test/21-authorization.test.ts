@@ -355,7 +355,8 @@ test('nobody to register at, and a refused registration, are errors that say wha
     const { visitor, visits, words: told } = browser();
     const error = await rejection(program({ visitor }).to(server.url));
     assert.match(error.message, words);
-    const remedy = 'by hand (redirect URI http://127.0.0.1:33418/callback), and put its "clientId" into "oauth"';
+    const remedy = 'by hand, and write into the server\'s entry: "oauth": '
+      + '{ "clientId": "…", "redirectUri": "http://127.0.0.1:33418/callback" }';
     assert.equal(error.message.includes(remedy), as !== picky);
     assert.deepEqual([error.kind, visits.length, told], ['auth', 0, ['It did not work. The terminal says why.']]);
   }
