@@ -240,7 +240,6 @@ export class Logins {
   private options: LoginOptions;
   private store: TokenStore;
   private all = new Map<string, Login>(); // the one that was used last is the last
-
   onWarning?: (warning: string) => void;
   believesVerdicts = true;
 
