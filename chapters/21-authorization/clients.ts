@@ -60,7 +60,7 @@ export function checkedOAuth(serverName: string, { oauth = {} }: Json): OAuthCon
 }
 
 export async function chooseClient(
-  reach: Reach, metadata: Metadata, config: OAuthConfig, redirectUri: string, known?: Client,
+  reach: Reach, metadata: Metadata, config: OAuthConfig, redirectUri: string, scope: string[], known?: Client,
 ): Promise<Client> {
   const { clientId, clientSecret, clientMetadataUrl } = config;
   const offered = offeredMethods(metadata);
@@ -70,7 +70,7 @@ export async function chooseClient(
   if (clientMetadataUrl && metadata.client_id_metadata_document_supported === true)
     return { id: clientMetadataUrl, method: 'none' };
   const isGood = known?.redirectUri === redirectUri && (known?.expiresAt ?? Infinity) > Date.now();
-  return known && isGood ? known : register(reach, metadata, redirectUri);
+  return known && isGood ? known : register(reach, metadata, redirectUri, scope);
 }
 
 /** In this order: a program on somebody's desk cannot keep a secret anyway. */
@@ -84,13 +84,14 @@ const withSecret = (offered: unknown[]) =>
   METHODS.slice(1).find((method) => offered.includes(method)) ?? 'client_secret_basic';
 
 /** Dynamic client registration (RFC 7591): we introduce ourselves, and get an id. */
-async function register(reach: Reach, metadata: Metadata, redirectUri: string): Promise<Client> {
+async function register(reach: Reach, metadata: Metadata, redirectUri: string, scope: string[]): Promise<Client> {
   const { registration_endpoint: endpoint, issuer } = metadata;
   const byHand = `Register a client there by hand, and write into the server's entry: `
     + `"oauth": { "clientId": "…", "redirectUri": "${redirectUri}" }`;
   if (endpoint === undefined) throw reach.error(`can be used by clients that ${issuer} knows. ${byHand}`);
   const wanted = METHODS.find((method) => offeredMethods(metadata).includes(method));
   if (!wanted) throw reach.error(`has an authorization server (${issuer}) that wants another proof than we have`);
+  const listed: unknown[] = Array.isArray(metadata.scopes_supported) ? metadata.scopes_supported : [];
   const about = {
     client_name: 'mcp-by-hand',
     application_type: 'native',
@@ -98,6 +99,8 @@ async function register(reach: Reach, metadata: Metadata, redirectUri: string): 
     grant_types: ['authorization_code', 'refresh_token'],
     response_types: ['code'],
     token_endpoint_auth_method: wanted,
+    // Some give a client only what it has named here; others register nobody who names what is not on their list.
+    ...(scope.length > 0 && scope.every((each) => listed.includes(each)) && { scope: scope.join(' ') }),
   };
   const headers = { 'content-type': 'application/json' };
   const { status, body = {} } = await reach.ask(endpoint, { method: 'POST', headers, body: JSON.stringify(about) });

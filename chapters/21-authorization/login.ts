@@ -15,8 +15,6 @@ import { KeyProof } from './proof.ts';
 import { TokenStore, type Row } from './tokens.ts';
 
 const MAX_TRIES = 4; // of one request, the first included
-// With these words an authorization server does not say no for ever.
-const PASSING = /^(temporarily_unavailable|server_error|slow_down|HTTP \d+)$/;
 
 export type LoginOptions = {
   store?: TokenStore;
@@ -166,7 +164,7 @@ export class Login {
       try {
         return this.keep(await this.oauth.refresh(latest), 'refreshed');
       } catch (error) {
-        const isFinal = error instanceof Refusal && !PASSING.test(`${error.code}`);
+        const isFinal = error instanceof Refusal && !error.isPassing;
         if (!isFinal) throw error; // it may be of use yet
         const isForgotten = /client/.test(`${error.code}`); // and will not know our registration next time either
         if (isForgotten) this.store.drop(latest);

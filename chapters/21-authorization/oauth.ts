@@ -36,10 +36,18 @@ type Endpoint = { issuer: string; tokenEndpoint: unknown; client: Client };
 export const DONE = 'You are logged in. You can close this page.';
 export const FAILED = 'It did not work. The terminal says why.';
 
+const PASSING = /^(temporarily_unavailable|server_error|slow_down|HTTP \d+)$/;
+
 /** An authorization server said no. `code` is its word for why. */
 export class Refusal extends McpError {
   code: unknown;
-  constructor(code: unknown, message: string) { super('auth', message); this.code = code; }
+  isPassing: boolean; // it does not say no for ever
+
+  constructor(code: unknown, message: string, status = 400) {
+    super('auth', message);
+    this.code = code;
+    this.isPassing = status === 429 || status >= 500 || PASSING.test(`${code}`);
+  }
 }
 
 /** Everything that one MCP server's authorization takes, but for the moment when it is needed. */
@@ -76,14 +84,15 @@ export class OAuth {
     const isBound = challenge.scheme === 'dpop' || found.isBound || this.config.dpop;
     if (isBound) this.proof ??= new KeyProof(before?.key);
     const asked = { resource, ...(scope.length > 0 && { scope: scope.join(' ') }) };
+    const agreeing = scope.includes('offline_access') && { prompt: 'consent' }; // else OpenID providers leave it out
     const grant = await machineGrant(this, found, scope, visitor);
     if (grant) {
-      const row = this.rowFor(found, await chooseClient(this.reach, metadata, this.config, ''));
+      const row = this.rowFor(found, await chooseClient(this.reach, metadata, this.config, '', scope));
       return this.withTokens(row, await this.token(row, { ...grant, ...asked }), scope);
     }
     try {
       const choose = async (redirectUri: string) => {
-        const client = await chooseClient(this.reach, metadata, this.config, redirectUri, before?.client);
+        const client = await chooseClient(this.reach, metadata, this.config, redirectUri, scope, before?.client);
         const isRegistered = client.redirectUri && !before?.tokens; // they know us from now on, however this ends
         if (isRegistered) this.store.keep(this.rowFor(found, client));
         return client;
@@ -92,12 +101,13 @@ export class OAuth {
         const row = this.rowFor(found, client);
         return this.withTokens(row, await this.token(row, { ...form, resource }), scope);
       };
-      return await this.askPerson(visitor!, metadata, asked, { wish: before?.client.redirectUri, choose, redeem });
+      const ways = { wish: before?.client.redirectUri, choose, redeem };
+      return await this.askPerson(visitor!, metadata, { ...asked, ...agreeing }, ways);
     } catch (error) {
       const isNo = error instanceof Refusal && error.code === 'access_denied'; // by the person, and not by the server
-      const isUseless = !isNo && (error as McpError).kind !== 'aborted';
-      // Maybe they have forgotten us: next time we register again.
-      if (before && isUseless) this.store.keep({ ...before, client: { ...before.client, redirectUri: undefined } });
+      // Maybe they have forgotten us, and told only the person, who then stopped it: next time we register again.
+      const latest = before && this.store.find(this.server, this.url.href, metadata.issuer);
+      if (latest && !isNo) this.store.keep({ ...latest, client: { ...latest.client, redirectUri: undefined } });
       throw error;
     }
   }
@@ -221,7 +231,7 @@ export class OAuth {
       this.proof?.learn(url, answer.headers['dpop-nonce']);
       if (error === 'use_dpop_nonce' && tries === 1) continue;
       if (answer.status < 300 && answer.body && error === null) return answer.body;
-      throw this.refusal(issuer, error ?? `HTTP ${answer.status}`, description);
+      throw this.refusal(issuer, error ?? `HTTP ${answer.status}`, description, answer.status);
     }
   }
 
@@ -260,9 +270,9 @@ export class OAuth {
   error(what: string): McpError { return new McpError('auth', `${this.who} ${what}`); }
 
   /** An authorization server may repeat in its error what we have sent it. */
-  private refusal(issuer: string, code: unknown, description?: unknown): Refusal {
+  private refusal(issuer: string, code: unknown, description?: unknown, status?: number): Refusal {
     const words = excerpt(new Masker({}).text([code, description].filter(Boolean).map(show).join(': ')));
-    return new Refusal(code, `${this.who}: the authorization server ${issuer} refused us: ${words}`);
+    return new Refusal(code, `${this.who}: the authorization server ${issuer} refused us: ${words}`, status);
   }
 }
 
@@ -275,10 +285,13 @@ export async function revoke(row: Row, config: OAuthConfig = {}): Promise<void> 
   const { server, url, issuer, tokens, revocationEndpoint } = row;
   const isForThem = config.issuer === issuer && config.clientId === row.client.id;
   const client = isForThem ? withSecret(row.client, config) : row.client;
-  const canSayWho = client.method === 'none' || client.secret; // from another program, perhaps not
+  const hasKey = isForThem && client.method === 'private_key_jwt'; // and it is in the configuration
+  const canSayWho = client.method === 'none' || client.secret || hasKey; // from another program, perhaps not
   if (!tokens || !revocationEndpoint || !canSayWho) return;
-  const { headers, form } = authentication(client, config, issuer);
-  const body = `${new URLSearchParams({ token: tokens.refresh ?? tokens.access, ...form })}`;
-  const what = { method: 'POST', headers: { ...headers, 'content-type': 'application/x-www-form-urlencoded' }, body };
-  await new Reach(`MCP server "${server}"`, new URL(url)).ask(revocationEndpoint, what).catch(() => {});
+  try {
+    const { headers, form } = authentication(client, config, issuer);
+    const body = `${new URLSearchParams({ token: tokens.refresh ?? tokens.access, ...form })}`;
+    const all = { ...headers, 'content-type': 'application/x-www-form-urlencoded' };
+    await new Reach(`MCP server "${server}"`, new URL(url)).ask(revocationEndpoint, { method: 'POST', headers: all, body });
+  } catch {}
 }
