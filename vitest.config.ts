@@ -7,7 +7,7 @@ export default defineConfig({
   test: {
     include: ['test/*.test.ts'],
     // Tests wait for real processes. These limits only end a hang; no test asserts a duration.
-    maxWorkers: 4, // most of a test is waiting for a process
+    maxWorkers: 6, // most of a test is waiting for a process
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

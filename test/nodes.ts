@@ -1,19 +1,21 @@
-// Runs the tests under other versions of Node, which the npm registry has as packages. These two run TypeScript
-// themselves, so tsx takes no part here but for the little programs in test/programs/.
+// Runs the tests under Node's own runner: `here` with the Node of this machine, otherwise with the versions named, which
+// the npm registry has as packages. Those run TypeScript themselves, so tsx takes no part there but for the little
+// programs in test/programs/. The tests of the book are left out: what they run starts a Node of its own.
 
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { installed, root } from './on-demand.ts';
 
-const VERSIONS = ['22.23.3', '24.21.0'];
-
-const tests = readdirSync(join(root, 'test')).filter((name) => name.endsWith('.test.ts')).map((name) => join('test', name));
+const names = readdirSync(join(root, 'test')).filter((name) => name.endsWith('.test.ts') && name !== 'book.test.ts');
+const options = ['--test', '--test-concurrency=6', '--test-reporter=tap', ...names.map((name) => join('test', name))];
 const platform = process.platform === 'win32' ? 'win' : process.platform;
-for (const version of VERSIONS) {
+for (const version of process.argv.slice(2)) {
+  const isHere = version === 'here';
   const name = `node-${platform}-${process.arch}`;
-  const node = join(installed(`${name}@${version}`), 'node_modules', name, 'bin', platform === 'win' ? 'node.exe' : 'node');
-  console.log(`\nNode ${version}`);
-  const { status } = spawnSync(node, ['--test', '--test-concurrency=4', '--test-reporter=tap', ...tests], { cwd: root, stdio: 'inherit' });
+  const program = () => join(installed(`${name}@${version}`), 'node_modules', name, 'bin', platform === 'win' ? 'node.exe' : 'node');
+  const [node, loader] = isHere ? [process.execPath, ['--import', 'tsx']] : [program(), []];
+  console.log(`\nNode ${isHere ? process.versions.node : version}`);
+  const { status } = spawnSync(node, [...loader, ...options], { cwd: root, stdio: 'inherit' });
   if (status !== 0) process.exit(1);
 }
