@@ -19,7 +19,7 @@ const SETS = [
   { revision: '2025-03-26', options: ['--suite', 'backcompat'], scenarios: 2, checks: 21 },
 ];
 const ALONE = ['sse-retry']; // measures how long we wait
-const SIDE_BY_SIDE = 3;
+const SIDE_BY_SIDE = 4;
 
 type Run = { scenario: string; revision: string };
 type Outcome = Run & { passed: number; total: number; problem?: string; details?: string };
