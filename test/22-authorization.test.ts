@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
+import { declareExtension } from '../chapters/21-authorization/machines.ts';
 import { bothEras } from '../chapters/22-no-handshake/era.ts';
 import type { ConnectionOptions } from '../mcp.ts';
 import { authorizationServer, browser, program, protectedServer, strictCalculator, strictIssuer, tokenIn } from './auth-peers.ts';
@@ -95,4 +96,27 @@ test('fifty calls of the later era whose token is dead cause one refresh, and a 
   assert.deepEqual(await Promise.all(calls), Array.from({ length: 49 }, (_, n) => `{"n":${n}}`));
   assert.equal(as.asked('/token').length, 2);
   assert.ok(server.called('tools/call').every((heard) => tokenIn(heard) === `access-2-of-${as.port}`));
+});
+
+test('whoever logs in without a person says by which extension of the protocol, in each era; nobody else says anything', async () => {
+  const secret = { clientId: 'machine', clientSecret: 'machine-secret' };
+  for (const era of ['legacy', 'modern'])
+    for (const grant of ['client_credentials', undefined]) {
+      const { issuer } = await strictIssuer();
+      const url = await strictCalculator(issuer, ...flagsOf(era));
+      const said: unknown[] = [];
+      const onWire = (direction: string, message: any) => {
+        const meta = message.params?._meta?.['io.modelcontextprotocol/clientCapabilities'];
+        const { method, params } = message;
+        if (direction === 'out' && (meta || method === 'initialize')) said.push((meta ?? params.capabilities).extensions);
+      };
+      const options = { layers: [declareExtension, ...bothEras.layers], capabilities: { roots: {} }, onWire };
+      const oauth = grant ? { grant, issuer, ...secret } : {};
+      const { connection } = await openWith(url, program({ visitor: browser().visitor }), oauth, options);
+      assert.equal(await call(connection, 'add', { a: 2, b: 40 }), '42');
+      assert.deepEqual(connection.options.capabilities?.roots, {}, 'what we can do besides is still said');
+      const wanted = grant && { 'io.modelcontextprotocol/oauth-client-credentials': {} };
+      assert.ok(said.length > 0);
+      for (const each of said) assert.deepEqual(each, wanted, `${era} ${grant}`);
+    }
 });

@@ -1,6 +1,7 @@
 // machines.ts: logins without a browser. A program has a secret or a key of its own; a platform vouches for what runs
 // on it; and a company vouches for those who have logged in there, once for all servers.
 
+import { asObject, type Layer } from '../../mcp.ts';
 import { keepSecrets } from '../17-the-gate/safe-text.ts';
 import { readSmallFile, type OAuthConfig } from './clients.ts';
 import { findIssuer, type Metadata } from './discovery.ts';
@@ -10,6 +11,21 @@ import { Reach } from './reach.ts';
 import type { Client } from './tokens.ts';
 
 const URN = 'urn:ietf:params:oauth';
+const EXTENSIONS = new Map<unknown, string>([
+  ['client_credentials', 'io.modelcontextprotocol/oauth-client-credentials'],
+  ['company', 'io.modelcontextprotocol/enterprise-managed-authorization'],
+  ['workload', 'io.modelcontextprotocol/auth/wif'],
+]);
+
+/** These ways are extensions of the protocol, and whoever uses one says so among the things it can do. */
+export const declareExtension: Layer = (call, next, { config, options }) => {
+  const extension = EXTENSIONS.get(asObject(config.oauth).grant);
+  if (!extension) return next(call);
+  const extensions = { ...asObject(options.capabilities?.extensions), [extension]: {} };
+  options.capabilities = { ...options.capabilities, extensions }; // for every request of the later era,
+  if (call.method !== 'initialize') return next(call);
+  return next({ ...call, params: { ...call.params, capabilities: options.capabilities } }); // and the earlier's first
+};
 
 /** What we ask of the token endpoint. Nothing, if a person has to agree first. */
 export async function machineGrant(

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { OAuthConfig } from '../../chapters/21-authorization/clients.ts';
 import { Logins } from '../../chapters/21-authorization/login.ts';
+import { declareExtension } from '../../chapters/21-authorization/machines.ts';
 import type { Visitor } from '../../chapters/21-authorization/oauth.ts';
 import { TokenStore } from '../../chapters/21-authorization/tokens.ts';
 import { bothEras, pauses } from '../../chapters/22-no-handshake/era.ts';
@@ -61,6 +62,7 @@ const logins = new Logins({ store: new TokenStore({ home }), visitor, trustsAnyI
 
 const connection = new McpConnection('suite', { type: 'http', url: process.argv.at(-1), oauth: oauthConfig() }, {
   ...bothEras,
+  layers: [declareExtension, ...bothEras.layers],
   transports: logins.transports,
   handlers: { ...bothEras.handlers, 'elicitation/create': elicit },
   capabilities: { elicitation: {} },
