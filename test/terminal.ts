@@ -49,8 +49,10 @@ function compiled(): string {
 
 function forgetOldPrograms(): void {
   const paths = readdirSync(join(repository, '.cache')).map((name) => join(repository, '.cache', name));
-  for (const path of paths.filter((each) => /program-\w+$/.test(each)))
-    if (Date.now() - statSync(path).mtimeMs > 3_600_000) rmSync(path, { recursive: true, force: true });
+  for (const path of paths.filter((each) => /program-\w+$/.test(each))) {
+    const stat = statSync(path, { throwIfNoEntry: false }); // another test file may be taking it away just now
+    if (stat && Date.now() - stat.mtimeMs > 3_600_000) rmSync(path, { recursive: true, force: true });
+  }
 }
 
 // ─── Where it runs ────────────────────────────────────────────────────────────────────────────────────────────
