@@ -349,6 +349,8 @@ function parsed(text: string): unknown {
 }
 
 export const isLoopback = ({ hostname }: URL) => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+/** What is sent there in clear text can be read on the way. */
+export const isExposed = (url: URL) => url.protocol === 'http:' && !isLoopback(url);
 
 /** The address and headers of a configuration, or an error that names what is wrong with them. */
 export function checked(serverName: string, config: Json): { url: URL; headers: Headers } {
@@ -364,7 +366,7 @@ export function checked(serverName: string, config: Json): { url: URL; headers: 
   if (!isObject(headers) || !Object.entries(headers).every(isFit)) throw wrong('"headers" is not a mapping of strings');
   const pairs = Object.entries(headers as Headers).map(([name, value]) => [name.toLowerCase(), value]);
   const lower: Headers = Object.fromEntries(pairs);
-  if (lower.authorization && url.protocol === 'http:' && !isLoopback(url))
+  if (lower.authorization && isExposed(url))
     throw wrong('its "headers" hold a secret, and http:// would show it to everybody; use https://');
   return { url, headers: lower };
 }

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { McpError, safeEnv } from '../../mcp.ts';
 import type { Asker } from '../17-the-gate/trust.ts';
-import { isLoopback } from '../20-streamable-http/http.ts';
+import { isExposed } from '../20-streamable-http/http.ts';
 import { within } from '../20-streamable-http/request.ts';
 import type { Visit, Visitor } from './oauth.ts';
 
@@ -114,8 +114,8 @@ const DESKTOP = /^(DISPLAY|WAYLAND_DISPLAY|BROWSER|XAUTHORITY|XDG_\w+|DBUS_SESSI
 
 /** Without a shell: the address is data, whatever is in it. Tells whether there was something to open it with. */
 export function openBrowser(url: URL): boolean {
-  const isWeb = url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url));
-  if (!isWeb) throw new McpError('auth', `a browser is not sent to ${url.protocol}//${url.host}`);
+  const isWeb = /^https?:$/.test(url.protocol);
+  if (!isWeb || isExposed(url)) throw new McpError('auth', `a browser is not sent to ${url.protocol}//${url.host}`);
   const { DISPLAY, WAYLAND_DISPLAY, BROWSER } = process.env;
   const opener = OPENERS[process.platform];
   if (!opener && !DISPLAY && !WAYLAND_DISPLAY && !BROWSER) return false; // a machine without a desktop

@@ -133,10 +133,16 @@ export function readSmallFile(file: string): string {
   return readFileSync(file, 'utf8');
 }
 
-type Authentication = { headers: Record<string, string>; form: Record<string, string> };
+type Texts = Record<string, string>;
 
-/** What a token request must have to be ours. The issuer is its only reader. */
-export function authentication(client: Client, config: OAuthConfig, issuer: string): Authentication {
+/** A form, sent by us and nobody else: a secret, or a signature, is in it or beside it. The issuer is its only reader. */
+export function signedForm(client: Client, config: OAuthConfig, issuer: string, form: Texts) {
+  const { headers, form: added } = authentication(client, config, issuer);
+  const type = { 'content-type': 'application/x-www-form-urlencoded' };
+  return { method: 'POST', headers: { ...headers, ...type }, body: `${new URLSearchParams({ ...form, ...added })}` };
+}
+
+function authentication(client: Client, config: OAuthConfig, issuer: string): { headers: Texts; form: Texts } {
   const { id, secret = '', method } = client;
   const encoded = (text: string) => new URLSearchParams({ '': text }).toString().slice(1); // first as in a form
   const basic = `Basic ${Buffer.from(`${encoded(id)}:${encoded(secret)}`).toString('base64')}`;

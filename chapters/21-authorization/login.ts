@@ -4,7 +4,7 @@
 import { McpError, type Json, type TransportFactory } from '../../mcp.ts';
 import { keepSecrets } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
-import { checked, httpTransportsBy, isLoopback } from '../20-streamable-http/http.ts';
+import { checked, httpTransportsBy, isExposed } from '../20-streamable-http/http.ts';
 import { ask, type Asking, type Headers } from '../20-streamable-http/request.ts';
 import { atTerminal, type Terminal } from './browser.ts';
 import { checkedOAuth, type OAuthConfig } from './clients.ts';
@@ -36,7 +36,7 @@ export class Login {
   private oauth: OAuth;
   private row?: Row;
   private renewing?: Promise<Got | undefined>;
-  private isFirst: boolean;
+  private isFirst = true;
   private believes: () => boolean;
 
   constructor(serverName: string, config: Json, options: LoginOptions = {}) {
@@ -45,8 +45,8 @@ export class Login {
     this.serverName = serverName;
     this.url = url;
     this.hasOwnHeader = headers.authorization !== undefined;
-    this.isFirst = Object.keys(headers).length === 0; // with a key in them, the server may say something else now
-    this.believes = believes;
+    const hasKey = Object.keys(headers).length > 0; // then the server may say something else now
+    this.believes = () => !hasKey && believes();
     this.visitor = visitor;
     this.store = store;
     const oauth = checkedOAuth(serverName, config);
@@ -86,18 +86,18 @@ export class Login {
 
   /** What we have for this server, renewed if its time is over. */
   private async current(): Promise<Row | undefined> {
-    this.row ??= this.stored();
+    const { isFirst } = this;
+    this.isFirst = false;
+    if (isFirst) this.row = this.stored(); // later only when a request is refused: not a look at the file for each
     const { refresh, expiresAt = Infinity } = this.row?.tokens ?? {};
     // If that fails, the old one may do for a little longer; if not, the server will say what it wants.
     if (refresh && expiresAt <= Date.now()) await this.once(() => this.refreshAlone(this.row)).catch(() => {});
-    else if (!this.row && this.isFirst && this.believes()) this.remember();
-    this.isFirst = false;
+    else if (!this.row && isFirst && this.believes()) this.remember();
     return this.row;
   }
 
   /** At the start of a program, what the server said a moment ago is as good as asking it again. */
   private remember(): void {
-    this.isFirst = false;
     const verdict = this.store.verdict(this.serverName, this.url.href);
     if (verdict?.status !== 401 || this.visitor || this.canDoWithoutPerson) return;
     this.challenge = challengeIn(401, verdict.challenge);
@@ -112,7 +112,7 @@ export class Login {
   /** From the file, unless it is for somebody else than the configuration names now. */
   private stored(): Row | undefined {
     const { issuer, clientId } = this.oauth.config;
-    if (this.url.protocol === 'http:' && !isLoopback(this.url)) return undefined; // everybody could read it
+    if (isExposed(this.url)) return undefined;
     const row = this.store.find(this.serverName, this.url.href, issuer);
     if (!row?.tokens || (clientId && clientId !== row.client.id)) return undefined;
     keepSecrets(row.tokens.access, row.tokens.refresh);

@@ -8,8 +8,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { excerpt, McpError, show, type Json } from '../../mcp.ts';
 import { keepSecrets, Masker } from '../17-the-gate/safe-text.ts';
-import { isLoopback } from '../20-streamable-http/http.ts';
-import { authentication, chooseClient, type OAuthConfig } from './clients.ts';
+import { isExposed } from '../20-streamable-http/http.ts';
+import { chooseClient, signedForm, type OAuthConfig } from './clients.ts';
 import { findIssuer, findResource, ownIssuer, words } from './discovery.ts';
 import type { Challenge, Metadata } from './discovery.ts';
 import { machineGrant } from './machines.ts';
@@ -75,7 +75,7 @@ export class OAuth {
 
   /** From a challenge to a token: by what a machine has, or through somebody's browser. */
   async obtain(challenge: Challenge, visitor?: Visitor): Promise<Row> {
-    if (this.url.protocol === 'http:' && !isLoopback(this.url))
+    if (isExposed(this.url))
       throw this.error('would get our token over http://, where everybody can read it; use https://');
     const found = await this.discover(challenge);
     const { metadata, resource } = found;
@@ -222,11 +222,9 @@ export class OAuth {
   async token({ issuer, tokenEndpoint, client }: Endpoint, form: Form): Promise<Json> {
     const url = this.reach.checked(tokenEndpoint);
     for (let tries = 1; ; tries++) {
-      const { headers, form: added } = authentication(client, this.config, issuer);
-      const body = `${new URLSearchParams({ ...form, ...added })}`;
-      const proof: Form = this.proof ? { dpop: this.proof.for('POST', url) } : {};
-      const all = { ...headers, ...proof, 'content-type': 'application/x-www-form-urlencoded' };
-      const answer = await this.reach.ask(tokenEndpoint, { method: 'POST', headers: all, body });
+      const what = signedForm(client, this.config, issuer, form); // each time: an assertion is good once
+      if (this.proof) Object.assign(what.headers, { dpop: this.proof.for('POST', url) });
+      const answer = await this.reach.ask(tokenEndpoint, what);
       const { error = null, error_description: description } = answer.body ?? {};
       this.proof?.learn(url, answer.headers['dpop-nonce']);
       if (error === 'use_dpop_nonce' && tries === 1) continue;
@@ -289,9 +287,7 @@ export async function revoke(row: Row, config: OAuthConfig = {}): Promise<void> 
   const canSayWho = client.method === 'none' || client.secret || hasKey; // from another program, perhaps not
   if (!tokens || !revocationEndpoint || !canSayWho) return;
   try {
-    const { headers, form } = authentication(client, config, issuer);
-    const body = `${new URLSearchParams({ token: tokens.refresh ?? tokens.access, ...form })}`;
-    const all = { ...headers, 'content-type': 'application/x-www-form-urlencoded' };
-    await new Reach(`MCP server "${server}"`, new URL(url)).ask(revocationEndpoint, { method: 'POST', headers: all, body });
+    const what = signedForm(client, config, issuer, { token: tokens.refresh ?? tokens.access });
+    await new Reach(`MCP server "${server}"`, new URL(url)).ask(revocationEndpoint, what);
   } catch {}
 }

@@ -5,7 +5,7 @@ import type { LookupAddress } from 'node:dns';
 import { lookup as lookUp } from 'node:dns/promises';
 import { BlockList, isIPv6, type LookupFunction } from 'node:net';
 import { excerpt, isObject, isTooDeep, McpError, type Json } from '../../mcp.ts';
-import { isLoopback } from '../20-streamable-http/http.ts';
+import { isExposed, isLoopback } from '../20-streamable-http/http.ts';
 import { ask, readText, within, type Ask } from '../20-streamable-http/request.ts';
 
 const ASK_MS = 20_000;
@@ -83,8 +83,8 @@ export class Reach {
   /** In clear text only within this machine: everywhere else somebody could read it on the way, or change it. */
   checked(address: unknown): URL {
     const url = typeof address === 'string' && URL.canParse(address) ? new URL(address) : undefined;
-    const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url));
-    if (!url || !isSafe || url.username || url.password)
+    const isSafe = url && /^https?:$/.test(url.protocol) && !isExposed(url);
+    if (!isSafe || url.username || url.password)
       throw this.error(`names an address that we do not use, because it is not https: ${excerpt(address)}`);
     return url;
   }

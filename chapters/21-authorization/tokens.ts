@@ -32,6 +32,10 @@ type Store = {
   company: { issuer: string; client: string; idToken: string }[]; // logins that count for many servers
 };
 
+type Place = { server: string; url: string };
+const isAt = (a: Place, b: Place) => a.server === b.server && a.url === b.url;
+const isSame = (a: Row, b: Row) => isAt(a, b) && a.issuer === b.issuer;
+
 const EMPTY: Store = { version: 1, rows: [], verdicts: [], company: [] };
 const VERDICT_MS = 15 * 60_000;
 
@@ -80,17 +84,15 @@ export class TokenStore {
 
   /** The newest row of a server, or the one of an authorization server. What was only begun does not count yet. */
   find(server: string, url: string, issuer?: string): Row | undefined {
-    const isMeant = (row: Row) => row.server === server && row.url === url && row.issuer === (issuer ?? row.issuer);
+    const isMeant = (row: Row) => isAt(row, { server, url }) && row.issuer === (issuer ?? row.issuer);
     const rows = this.read().rows.filter(isMeant);
     return rows.findLast(({ tokens }) => tokens) ?? rows.at(-1);
   }
 
   keep(row: Row, isNew = false): void {
     this.change((store) => {
-      const isOld = (each: Row) => each.server === row.server && each.url === row.url && each.issuer === row.issuer;
-      store.rows = [...store.rows.filter((each) => !isOld(each)), row];
-      const isAnswered = ({ server, url }: Verdict) => server === row.server && url === row.url;
-      if (isNew) store.verdicts = store.verdicts.filter((each) => !isAnswered(each));
+      store.rows = [...store.rows.filter((each) => !isSame(each, row)), row];
+      if (isNew) store.verdicts = store.verdicts.filter((each) => !isAt(each, row));
     });
   }
 
@@ -108,21 +110,20 @@ export class TokenStore {
   }
 
   /** A registration that is of no use any more. */
-  drop({ server, url, issuer }: Row): void {
-    const isMeant = (row: Row) => row.server === server && row.url === url && row.issuer === issuer;
-    this.change((store) => void (store.rows = store.rows.filter((row) => !isMeant(row))));
+  drop(row: Row): void {
+    this.change((store) => void (store.rows = store.rows.filter((each) => !isSame(each, row))));
   }
 
   /** What a server said last, if that is not long ago: nobody is asked at every start what it will say again. */
   verdict(server: string, url: string): Verdict | undefined {
-    const verdict = this.read().verdicts.find((each) => each.server === server && each.url === url);
+    const verdict = this.read().verdicts.find((each) => isAt(each, { server, url }));
     const age = Date.now() - (verdict?.at ?? -Infinity);
     return age >= 0 && age < VERDICT_MS ? verdict : undefined;
   }
 
   judge(server: string, url: string, { status, header }: Challenge): void {
     this.change((store) => {
-      const others = store.verdicts.filter((each) => each.server !== server || each.url !== url);
+      const others = store.verdicts.filter((each) => !isAt(each, { server, url }));
       store.verdicts = [...others, { server, url, at: Date.now(), status, challenge: header }];
     });
   }
