@@ -1102,7 +1102,8 @@ test('fifty calls whose token is dead only on the server cause one refresh, and 
   }
 });
 
-test('calls that come while a refresh is under way wait for it, too', async () => {
+/** Somebody is logged in, and the token is dead. A refresh says when it is under way, and waits until it may go on. */
+async function slowRefresh() {
   const as = await authorizationServer();
   const under = hold();
   const go = hold();
@@ -1110,6 +1111,11 @@ test('calls that come while a refresh is under way wait for it, too', async () =
   const server = await protectedServer({ as });
   const { connection } = await program({ visitor: browser().visitor }).to(server.url);
   as.live.clear();
+  return { connection, server, family, under, go };
+}
+
+test('calls that come while a refresh is under way wait for it, too', async () => {
+  const { connection, server, family, under, go } = await slowRefresh();
   const first = call(connection, 'echo');
   await under.kept;
   const seen = server.log.length;
@@ -1199,13 +1205,7 @@ test('a program that died while it refreshed does not lock the others out', asyn
 });
 
 test('a call that is cancelled while others wait for a token too stops waiting, and the others go on', async () => {
-  const as = await authorizationServer();
-  const under = hold();
-  const go = hold();
-  const family = rotating(as, { slowly: () => (under.keep(), go.kept) });
-  const server = await protectedServer({ as });
-  const { connection } = await program({ visitor: browser().visitor }).to(server.url);
-  as.live.clear();
+  const { connection, server, family, under, go } = await slowRefresh();
   const controllers = FIFTY.map(() => new AbortController());
   const calls = controllers.map(({ signal }, n) => call(connection, 'echo', { n }, { signal }));
   const outcomes = calls.map((each) => each.then(() => 'done', (error) => error.kind));

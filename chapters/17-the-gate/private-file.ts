@@ -4,25 +4,30 @@ import {
   chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
+import { isObject, type Json } from '../../mcp.ts';
 
 const LOCK_TRIES = 150;
 const LOCK_WAIT_MS = 20;
 const MAX_TURN_MS = 60_000;
 
-/** A JSON file in the user's home, where no project can write. `checked` throws if the content is not what it should
- *  be, and `empty` stands for a file that is not there yet. */
-export class PrivateFile<T> {
+/** Is it an object in which these are texts? */
+export const hasTexts = (row: unknown, ...names: string[]): row is Json =>
+  isObject(row) && names.every((name) => typeof row[name] === 'string');
+
+/** A JSON file in the user's home, where no project can write. `isSound` tells whether the content has the shape that it
+ *  should have, and `empty` stands for a file that is not there yet. */
+export class PrivateFile<T extends { version: number }> {
   readonly folder: string; // empty if the home folder is not an absolute path
   readonly file: string;
   private empty: T;
-  private checked: (value: unknown) => T;
+  private isSound: (value: Json) => boolean;
   private last?: { version: string; content: T }; // the file as it was read last
 
-  constructor(home: string, name: string, empty: T, checked: (value: unknown) => T) {
+  constructor(home: string, name: string, empty: T, isSound: (value: Json) => boolean) {
     this.folder = isAbsolute(home) ? join(home, '.mcp-by-hand') : ''; // a relative home may be in the project
     this.file = join(this.folder, name);
     this.empty = empty;
-    this.checked = checked;
+    this.isSound = isSound;
   }
 
   /** Throws with the reason if the file cannot be used. To look at only: the next reader may get the same object. */
@@ -45,6 +50,15 @@ export class PrivateFile<T> {
     const content = this.checked(JSON.parse(readFileSync(this.file, 'utf8')));
     this.last = { version, content };
     return content;
+  }
+
+  private checked(value: unknown): T {
+    if (!isObject(value)) throw new Error('it holds no JSON object');
+    const { version } = this.empty;
+    if (value.version !== version)
+      throw new Error(`its version is ${JSON.stringify(value.version)}, and this program knows ${version}`);
+    if (!this.isSound(value)) throw new Error('its content has another shape than this program writes');
+    return value as unknown as T;
   }
 
   /** Reads, changes and writes under a lock, so that two programs at once lose nothing. Throws with the reason if

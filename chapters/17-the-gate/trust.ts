@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isObject, type Approval, type Json, type ServerEntry } from '../../mcp.ts';
-import { PrivateFile } from './private-file.ts';
+import { hasTexts, PrivateFile } from './private-file.ts';
 import { changes, quoted, spelledOut } from './safe-text.ts';
 
 /** Puts a question to a person and gives back what they typed. Nothing: they left, or stopped. */
@@ -66,7 +66,7 @@ export class Trust {
   private warned = false;
 
   constructor({ home = homedir(), cwd = process.cwd(), warn = () => {}, ask, allowServers = [] }: TrustOptions = {}) {
-    this.store = new PrivateFile(home, 'trust.json', EMPTY, checked);
+    this.store = new PrivateFile(home, 'trust.json', EMPTY, isSound);
     this.folder = this.store.folder;
     this.project = realpathSync(cwd);
     this.warn = warn;
@@ -222,21 +222,16 @@ const isSameTool = (a: Grant, b: Grant) =>
 
 const TEXTS_OF = { mcp: ['server', 'fingerprint', 'tool', 'definition', 'shown'], shell: ['command'], write: ['path'] };
 
-function checked(value: unknown): Store {
-  if (!isObject(value)) throw new Error('it holds no JSON object');
-  if (value.version !== 1) throw new Error(`its version is ${JSON.stringify(value.version)}, and this program knows 1`);
-  const hasTexts = (row: unknown, ...names: string[]) =>
-    isObject(row) && names.every((name) => typeof row[name] === 'string');
+function isSound(value: Json): boolean {
   const isList = (rows: unknown, ...names: string[]) =>
     Array.isArray(rows) && rows.every((row) => hasTexts(row, ...names));
-  const isSound =
+  return (
     isList(value.servers, 'project', 'name', 'fingerprint', 'verdict') &&
     (value.servers as Json[]).every(({ config }) => isObject(config)) &&
     isList(value.grants, 'project', 'kind') &&
     (value.grants as Grant[]).every((grant) => hasTexts(grant, ...(TEXTS_OF[grant.kind] ?? []))) &&
-    isList(value.disabled, 'project', 'server');
-  if (!isSound) throw new Error('its content has another shape than this program writes');
-  return value as Store;
+    isList(value.disabled, 'project', 'server')
+  );
 }
 
 // ─── The question about a server ──────────────────────────────────────────────────────────────────────────────

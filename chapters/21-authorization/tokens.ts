@@ -3,8 +3,8 @@
 
 import { homedir } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
-import { isObject, type Json } from '../../mcp.ts';
-import { PrivateFile, takeLock } from '../17-the-gate/private-file.ts';
+import type { Json } from '../../mcp.ts';
+import { hasTexts, PrivateFile, takeLock } from '../17-the-gate/private-file.ts';
 import type { Challenge } from './discovery.ts';
 
 /** Who we are to an authorization server, and how we show it. `redirectUri` is what a registration was made for. */
@@ -52,7 +52,7 @@ export class TokenStore {
   }
 
   private get file(): PrivateFile<Store> {
-    return (this.opened ??= new PrivateFile(this.home ?? homedir(), 'logins.json', EMPTY, checked));
+    return (this.opened ??= new PrivateFile(this.home ?? homedir(), 'logins.json', EMPTY, isSound));
   }
 
   private read(): Store {
@@ -162,11 +162,7 @@ export class TokenStore {
   }
 }
 
-function checked(value: unknown): Store {
-  if (!isObject(value)) throw new Error('it holds no JSON object');
-  if (value.version !== 1) throw new Error(`its version is ${JSON.stringify(value.version)}, and this program knows 1`);
-  const hasTexts = (row: unknown, ...names: string[]): row is Json =>
-    isObject(row) && names.every((name) => typeof row[name] === 'string');
+function isSound(value: Json): boolean {
   const isList = (rows: unknown, isOne: (row: unknown) => boolean) => Array.isArray(rows) && rows.every(isOne);
   const may = (value: unknown, type: string) => value === undefined || typeof value === type;
   const isText = (each: unknown) => typeof each === 'string';
@@ -181,10 +177,9 @@ function checked(value: unknown): Store {
     (row.key === undefined || hasTexts(row.key, 'x', 'd'));
   const isVerdict = (row: unknown) =>
     hasTexts(row, 'server', 'url', 'challenge') && typeof row.at === 'number' && typeof row.status === 'number';
-  const isSound =
+  return (
     isList(value.rows, isRow) &&
     isList(value.verdicts, isVerdict) &&
-    isList(value.company, (row) => hasTexts(row, 'issuer', 'client', 'idToken'));
-  if (!isSound) throw new Error('its content has another shape than this program writes');
-  return value as Store;
+    isList(value.company, (row) => hasTexts(row, 'issuer', 'client', 'idToken'))
+  );
 }
