@@ -965,6 +965,7 @@ test('an authorization server that is away, or in trouble, costs us no token: th
     'HTTP 503': () => said('try later', 503),
     'server_error': () => refusing('server_error', 500),
     'temporarily_unavailable': () => refusing('temporarily_unavailable'),
+    'too often': () => refusing('too_many_requests', 429),
   };
   const usual = as.ways['POST /token'];
   const next = program({ home: first.home });
@@ -1637,4 +1638,32 @@ test('the strict pair: expiry on the server, rotation, fifty at once, and the gr
   await tell('forget');
   await tell('expire');
   assert.match((await rejection(call(connection, 'add', { a: 1, b: 1 }))).message, /refused us: "?invalid_client|wants a login/);
+});
+
+test('a refresh token is asked for together with the consent that OpenID providers want; scopes are registered if all are listed', async () => {
+  for (const [listed, registered, prompt] of [
+    [['a', 'offline_access'], 'a offline_access', 'consent'],
+    [['offline_access'], undefined, 'consent'],
+    [['a'], 'a', null],
+  ] as const) {
+    const as = await authorizationServer({ metadata: { scopes_supported: listed } });
+    const server = await protectedServer({ as, challenge: 'Bearer scope="a"' });
+    const { visitor, visits } = browser();
+    await program({ visitor }).to(server.url);
+    const { scope } = as.asked('/register')[0]!.json;
+    assert.deepEqual([scope, visits[0]!.searchParams.get('prompt')], [registered, prompt]);
+  }
+});
+
+test('a login by an old registration that its user stops may have met a page that knows us no more: the next registers', async () => {
+  const as = await authorizationServer(); // no refresh tokens
+  const server = await protectedServer({ as });
+  const { home, to } = program({ visitor: browser().visitor });
+  await to(server.url);
+  as.live.clear();
+  const take = () => Promise.reject(new McpError('aborted', 'the login was stopped'));
+  const { kind } = await rejection(program({ home, visitor: browser({ take }).visitor }).to(server.url));
+  assert.deepEqual([kind, as.asked('/register').length], ['aborted', 1]);
+  await program({ home, visitor: browser().visitor }).to(server.url);
+  assert.equal(as.asked('/register').length, 2);
 });

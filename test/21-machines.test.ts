@@ -619,3 +619,21 @@ test('an assertion is good once: a second attempt, for a nonce, has a new one', 
   const ids = as.asked('/token').map(({ form }) => part(form.client_assertion!, 1).jti);
   assert.deepEqual([ids.length, new Set(ids).size], [2, 2]);
 });
+
+test('a program with a key signs its goodbye, too; if the key cannot be read, it is forgotten all the same', async () => {
+  const as = await authorizationServer();
+  const server = await protectedServer({ as });
+  const { pem } = keyPair('ec');
+  const path = file(pem);
+  const oauth = { grant: 'client_credentials', clientId: 'robot', issuer: as.issuer, privateKeyFile: path };
+  for (const content of [pem, 'no key']) {
+    const { to, logins, row } = program();
+    writeFileSync(path, pem);
+    await to(server.url, oauth);
+    writeFileSync(path, content);
+    assert.equal(await logins.logOut('demo'), true);
+    assert.equal(row(server.url), undefined);
+  }
+  const told = as.asked('/revoke').map(({ form }) => [form.token?.length! > 0, part(form.client_assertion!, 1).aud]);
+  assert.deepEqual(told, [[true, as.issuer]]);
+});
