@@ -15,8 +15,8 @@ import { nearest } from './chapters/16-hands/nearest.ts';
 import { plain, plainJson, shorten } from './chapters/17-the-gate/safe-text.ts';
 import { httpTransports } from './chapters/20-streamable-http/http.ts';
 import { Logins } from './chapters/21-authorization/login.ts';
-import { declareExtension } from './chapters/21-authorization/machines.ts';
-import { bothEras } from './chapters/22-no-handshake/era.ts';
+import { declareGrant } from './chapters/21-authorization/machines.ts';
+import { inBothEras } from './chapters/22-no-handshake/era.ts';
 import { calculator } from './chapters/25-other-pipes/calculator.ts';
 import { inProcess, withBuiltIns } from './chapters/25-other-pipes/in-process.ts';
 import { WebSocketTransport } from './chapters/25-other-pipes/websocket.ts';
@@ -33,7 +33,7 @@ export { Trust } from './chapters/17-the-gate/trust.ts';
 export { chooseModel, ModelError } from './chapters/18-minds/models.ts';
 
 /** What the client can do beyond mcp.ts, for every manager and every probe. Each chapter puts in what it brings. */
-type Extras = ConnectionOptions & Required<Pick<ConnectionOptions, 'transports' | 'layers' | 'handlers'>> & {
+type Extras = ConnectionOptions & Required<Pick<ConnectionOptions, 'transports' | 'extensions'>> & {
   demo?: (load: NonNullable<ManagerOptions['load']>) => typeof load; // adds servers that come with the program
   logins?: ServerLogins;
 };
@@ -46,19 +46,17 @@ export interface ServerLogins {
   onWarning?: (warning: string) => void;
   believesVerdicts: boolean; // may what a server said a moment ago be taken for its answer?
 }
-export const extras: Extras = { transports: {}, layers: [], handlers: {} };
+export const extras: Extras = { transports: {}, extensions: [] };
 Object.assign(extras.transports, httpTransports);
 const logins = new Logins();
 extras.logins = logins;
 Object.assign(extras.transports, logins.transports);
-extras.layers.push(declareExtension);
-extras.handshake = bothEras.handshake;
-extras.layers.push(...bothEras.layers);
-Object.assign(extras.handlers, bothEras.handlers);
+extras.extensions.push(declareGrant);
+extras.extensions.push(...inBothEras());
 extras.transports.ws = (...given) => new WebSocketTransport(...given);
 extras.transports['in-process'] = inProcess({ calculator });
 extras.demo = (load) => withBuiltIns({ calculator }, load);
-extras.layers.unshift(stayAlive());
+extras.extensions.unshift(stayAlive());
 
 // ─── What is said ─────────────────────────────────────────────────────────────────────────────────────────────
 

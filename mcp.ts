@@ -4,82 +4,143 @@
 //                         └── McpConnection ── Transport ── server
 //
 // A Transport knows bytes, a McpConnection knows ids, the McpManager knows names.
-// Read it from top to bottom: messages, the pipe, one connection, configuration, names, many connections.
+// Two seams take everything else: transports (below a connection) and extensions (around it).
+// Read it from top to bottom: messages, the pipe, one server, configuration, names, many servers.
 
-import { spawn, spawnSync, type ChildProcess, type ChildProcessWithoutNullStreams as Child } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import type { ChildProcess, ChildProcessWithoutNullStreams as Child } from 'node:child_process';
 import { once, setMaxListeners } from 'node:events';
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
-// ─── Messages ─────────────────────────────────────────────────────────────────────────────────────────────────
+// ─── Messages ───────────────────────────────────────────────────────────────────────────────────
 
 export type Json = { [key: string]: unknown };
 export type Id = number | string;
-/** A request has `method` and `id`, a notification only `method`, an answer `id` and either `result` or `error`. */
-export type Message = { jsonrpc: '2.0'; id?: Id; method?: string; params?: Json; result?: unknown; error?: Json };
+/** A request has `method` and `id`, a notification only `method`; an answer has `id` and either
+ *  `result` or `error`. */
+export type Message = {
+  jsonrpc: '2.0';
+  id?: Id;
+  method?: string;
+  params?: Json;
+  result?: unknown;
+  error?: Json;
+};
 
 export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 export const asObject = (value: unknown): Json => (isObject(value) ? value : {});
-export const now = () => process.uptime() * 1000; // unlike Date.now() it never jumps
+/** Milliseconds on a clock that never jumps, unlike Date.now(). */
+export const now = () => performance.now();
+/** What an error says. Anything can be thrown, also a string. */
 export const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 export type ErrorKind =
-  | 'config' | 'start' | 'closed' | 'timeout' | 'aborted' | 'protocol' | 'limit' | 'unknown-tool'
-  | 'unreachable' | 'lost' | 'expired' | 'auth';
+  | 'config' // the entry cannot be used as it is
+  | 'start' // it could not be started
+  | 'closed' // it ended, or we closed it
+  | 'timeout'
+  | 'aborted' // by the caller
+  | 'protocol' // it does not keep to the specification
+  | 'limit' // it sent too much
+  | 'unknown-tool'
+  | 'unreachable' // the request did not arrive
+  | 'lost' // the request may have arrived; its answer did not
+  | 'expired' // the session is over
+  | 'auth'; // it wants a login, or forbids this call
 
 /** Something failed on our side of the wire. `kind` is for programs, the message is for people. */
 export class McpError extends Error {
+  override name = 'McpError';
   kind: ErrorKind;
-  constructor(kind: ErrorKind, message: string) { super(message); this.kind = kind; }
+  status?: number; // of HTTP, where there was one
+  constructor(kind: ErrorKind, message: string, status?: number) {
+    super(message);
+    this.kind = kind;
+    this.status = status;
+  }
 }
 
-/** The other side refused. A class of its own, so that no time-out of ours can look like a server's answer. */
+/** The server refused. A class of its own: a time-out of ours must not look like an answer. */
 export class RpcError extends Error {
+  override name = 'RpcError';
   code: number;
   data: unknown;
-  constructor(code: number, message: string, data?: unknown) { super(message); this.code = code; this.data = data; }
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
 }
 
-// ─── The pipe (seam 1: transports) ────────────────────────────────────────────────────────────────────────────
+// ─── The pipe (seam 1: transports) ──────────────────────────────────────────────────────────────
 
 /** Moves whole messages and does not know what they mean. */
 export interface Transport {
-  start(events: TransportEvents): Promise<void>; // resolves when messages can be sent, rejects if that will never be
-  // Resolves when it has left us: to await it is to respect a slow reader. Rejects if it, or its answer, is lost.
-  // `headers` are for transports that have some.
+  /** Resolves when messages can be sent; rejects if that will never be. */
+  start(events: TransportEvents): Promise<void>;
+  /** Resolves once the message is handed over, so that awaiting it respects a slow reader. Rejects
+   *  if it, or over HTTP its reply, is lost. `headers` are for transports that have some. */
   send(message: Message, headers?: Record<string, string>): Promise<void>;
-  close(): Promise<void>; // says goodbye and resolves when nothing is left behind; may be called twice
-  lastWords?(): string; // what may explain a silence, such as the last lines of stderr
+  /** Says goodbye; resolves when nothing is left behind. May be called twice. */
+  close(): Promise<void>;
+  /** What may explain a silence, such as the last lines of stderr. */
+  lastWords?(): string;
+  /** Each request has a stream, and headers, of its own; else all share one stream. */
+  readonly hasStreamPerRequest?: boolean;
 }
-export type TransportFactory = (serverName: string, config: Json, maxMessageBytes: number) => Transport;
 export interface TransportEvents {
   message(message: unknown): void;
-  closed(why: Error): void; // comes once, and no message after it
+  dropped?(why: Error): void; // something came that is not passed on; the connection lives
+  closed(why: Error): void; // fires once, and nothing after it
 }
+/** Checks the configuration and does nothing else: `mcp add` makes one only to check an entry. */
+export type TransportFactory = (
+  serverName: string,
+  config: Json,
+  maxMessageBytes: number,
+) => Transport;
 
 const LF = 0x0a;
 const MAX_DEPTH = 500;
+const MAX_LINE_BYTES = 2 ** 28; // a string cannot hold much more
 const WRITE_SIZE = 2 ** 20;
+const STDERR_TAIL = 16_384; // characters
+const LAST_LINES = 5;
+const MAX_LINE_SHOWN = 1000; // characters
 const GOODBYE_STEP_MS = 1000;
-// A child gets these of our variables (and a server those that its `env` names), never a key that lies around.
-const SAFE_ENV = process.platform === 'win32'
-  ? /^((LOCAL)?APPDATA|COMSPEC|HOME(DRIVE|PATH)|PATH(EXT)?|PROCESSOR_\w+|PROGRAM\w+|SYSTEM(DRIVE|ROOT)|TE?MP|USER\w+)$/i
-  : /^(HOME|LOGNAME|PATH|SHELL|TERM|USER|LANG|LC_\w+|TMPDIR|TZ)$/;
+const isWindows = process.platform === 'win32';
 
-export type StdioConfig = { command: string; args?: string[]; env?: Record<string, string>; cwd?: string };
+// Of our variables a child gets these. A server also gets those that its `env` names, and never a
+// key that happens to be set.
+const SAFE_ENV = /^(HOME|LOGNAME|PATH|SHELL|TERM|USER|LANG|LC_\w+|TMPDIR|TZ)$/;
+const SAFE_ENV_OF_WINDOWS = new RegExp(
+  '^((LOCAL)?APPDATA|COMSPEC|HOME(DRIVE|PATH)|PATH(EXT)?|PROCESSOR_\\w+|PROGRAM\\w+' +
+    '|SYSTEM(DRIVE|ROOT)|TE?MP|USER\\w+)$',
+  'i',
+);
+// And a server gets these, or it could not reach the network from inside a company.
+const NETWORK_ENV = /^((HTTPS?|ALL|NO)_PROXY|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR))$/i;
 
-/** A server that is our child process: one message per line on its stdin and its stdout. stderr is not the wire. */
+export type StdioConfig = {
+  command: string;
+  args?: string[];
+  env?: Record<string, string>;
+  cwd?: string;
+};
+
+/** A server that is our child process: one message per line on its stdin and its stdout. stderr is
+ *  not the wire. */
 export class StdioTransport implements Transport {
   private who: string;
   private config: StdioConfig;
   private maxLineBytes: number;
   private child!: Child;
   private events!: TransportEvents;
-  private unread: Buffer[] = []; // the beginning of a line whose end has not come yet
-  private unreadBytes = 0;
-  private outbox: string[] = []; // lines that wait for the next write
+  private lines = new LineBuffer();
+  private outbox: string[] = []; // lines for the next write
   private nextWrite?: Promise<void>;
   private lastWrite?: Promise<void>;
   private stderrTail = '';
@@ -90,105 +151,111 @@ export class StdioTransport implements Transport {
     if (problem) throw new McpError('config', `MCP server "${serverName}": ${problem}`);
     this.config = config as StdioConfig;
     this.who = `MCP server "${serverName}" (${this.config.command})`;
-    this.maxLineBytes = Math.min(maxLineBytes, 2 ** 28); // a string cannot hold much more
+    this.maxLineBytes = Math.min(maxLineBytes, MAX_LINE_BYTES);
   }
 
   async start(events: TransportEvents): Promise<void> {
     this.events = events;
-    // Never through a shell: what a configuration says is data, not a script. `detached` gives the server a
-    // process group of its own, so that we can end it together with everything it starts.
     const { command, args = [], cwd } = this.config;
-    const detached = process.platform !== 'win32';
-    const child = spawn(command, args, { cwd, env: this.childEnv(), stdio: 'pipe', detached, windowsHide: true });
+    // Never through a shell: a configuration is data, not a script.
+    const child = spawn(command, args, {
+      cwd,
+      env: this.childEnv(),
+      stdio: 'pipe',
+      windowsHide: true,
+      // A process group of its own lets us end the server together with everything it starts.
+      detached: !isWindows,
+    });
     this.child = child;
     leaveNoOrphan(child);
-    child.on('error', (error) => this.end('start', `could not be started: ${this.whyNoStart(error)}`));
-    await once(child, 'spawn'); // rejects as well; before it there may be no pipes
+    child.on('error', (error) => {
+      this.end('start', `could not be started: ${this.whyNoStart(error)}`);
+    });
+    await once(child, 'spawn'); // rejects on 'error'; the pipes may not exist before 'spawn'
     child.stdout.on('data', (chunk: Buffer) => this.read(chunk));
-    // A pipe that nobody reads fills up, and the server then blocks in the middle of a log line.
-    child.stderr.on('data', (chunk: Buffer) => (this.stderrTail = (this.stderrTail + chunk).slice(-4096)));
-    // Writing to a server that is gone raises EPIPE here. Unheard, that event would end our whole program.
-    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => this.endSoon());
+    // A pipe that is not read fills up, and the server blocks in the middle of a log line.
+    child.stderr.on('data', (chunk: Buffer) => {
+      this.stderrTail = (this.stderrTail + chunk).slice(-STDERR_TAIL);
+    });
+    this.watchForEnd(child);
+  }
+
+  private watchForEnd(child: Child): void {
+    // Writing to a dead server raises EPIPE here. Without a listener it would end our program.
+    for (const stream of [child.stdin, child.stdout, child.stderr]) {
+      stream.on('error', () => this.endSoon());
+    }
     child.stdout.on('end', () => this.endSoon());
     child.on('exit', () => this.endSoon());
     child.on('close', () => this.end());
   }
 
   send(message: Message): Promise<void> {
-    this.outbox.push(JSON.stringify(message) + '\n'); // the only line feed: JSON escapes those inside strings
-    if (!this.nextWrite) this.lastWrite = this.nextWrite = this.writeAfter(this.lastWrite);
+    // JSON escapes the line feeds inside strings, so this one ends the message.
+    this.outbox.push(JSON.stringify(message) + '\n');
+    if (!this.nextWrite) {
+      this.nextWrite = this.writeAfter(this.lastWrite);
+      this.lastWrite = this.nextWrite;
+    }
     return this.nextWrite;
   }
 
-  /** One write at a time, and one for all that was sent in a turn of the event loop or while the last was under way. */
+  /** One write at a time. It takes all that was sent in one turn of the event loop, or while the
+   *  write before it was under way. */
   private async writeAfter(lastWrite?: Promise<void>): Promise<void> {
     await lastWrite;
     await new Promise<void>((done) => process.nextTick(done));
     this.nextWrite = undefined;
-    const lines = this.outbox.splice(0); // what comes from now on is the next write's
-    while (lines.length > 0) await new Promise((done) => this.child.stdin.write(takeText(lines), done));
+    const lines = this.outbox.splice(0);
+    while (lines.length > 0) {
+      const text = takeText(lines);
+      await new Promise((done) => this.child.stdin.write(text, done));
+    }
   }
 
   private read(chunk: Buffer): void {
-    chunk = this.takeWholeLines(chunk);
-    for (const line of chunk.toString().split('\n')) this.readLine(line.trim()); // without CR or byte order mark
-    if (this.unreadBytes > this.maxLineBytes) this.endTooLong();
+    chunk = this.lines.takeWhole(chunk);
+    for (const line of chunk.toString().split('\n')) {
+      if (line.length > this.maxLineBytes) return this.endTooLong();
+      passOn(line, this.who, this.events);
+    }
+    if (this.lines.unreadBytes > this.maxLineBytes) this.endTooLong();
   }
 
-  /** Only LF ends a message, and what comes after the last one is kept until its own LF has come. No other character
-   *  of UTF-8 contains that byte, so whole lines can be decoded at once. */
-  private takeWholeLines(chunk: Buffer): Buffer {
-    const end = chunk.lastIndexOf(LF) + 1;
-    const rest = chunk.subarray(end);
-    let whole = chunk.subarray(0, end);
-    if (end > 0 && this.unread.length > 0) whole = Buffer.concat([...this.unread.splice(0), whole]);
-    if (end > 0) this.unreadBytes = 0;
-    if (rest.length > 0) this.unread.push(rest);
-    if (this.unread.length > 4096) this.unread = [Buffer.concat(this.unread)]; // drips: their wrapping weighs more
-    this.unreadBytes += rest.length;
-    return whole;
+  close(): Promise<void> {
+    this.closing ??= this.sayGoodbye();
+    return this.closing;
   }
 
-  private readLine(line: string): void {
-    if (line === '') return;
-    if (line.length > this.maxLineBytes) return this.endTooLong();
-    if (isTooDeep(line)) return this.end('limit', `sent a message with more than ${MAX_DEPTH} levels`);
-    let message: unknown = line; // what is not JSON goes on as text; the connection knows it for noise
-    try {
-      message = JSON.parse(line);
-    } catch {}
-    this.events.message(message);
-  }
-
-  close(): Promise<void> { return (this.closing ??= this.sayGoodbye()); }
-
-  /** End of input, then SIGTERM, then SIGKILL to the whole group. Most servers leave at the first word. */
+  /** End of input, then SIGTERM, then SIGKILL to the whole group. Most exit on the first step. */
   private async sayGoodbye(): Promise<void> {
     if (!this.child?.pid || !living.has(this.child)) return; // it never ran, or is gone
     this.child.stdin.end(takeText(this.outbox));
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-      if (await leavesWithin(GOODBYE_STEP_MS, this.child)) break;
+      if (await exitsWithin(GOODBYE_STEP_MS, this.child)) break;
       signalGroup(this.child, signal);
     }
-    await leavesWithin(GOODBYE_STEP_MS, this.child);
+    await exitsWithin(GOODBYE_STEP_MS, this.child);
     this.end();
   }
 
-  /** One sign of the end. The rest of what was said may still be in the pipes: wait for it a moment, but no
-   *  longer, because a grandchild can hold the pipes open for ever, and a server can live on without stdout. */
+  /** A first sign of the end. The last answers may still be in the pipes, so wait a moment for
+   *  them. No longer: a grandchild can hold the pipes open, and a server can live on without
+   *  stdout. */
   private endSoon(): void {
     const end = () => {
       if (!this.closing) this.end();
     };
-    setTimeout(() => setImmediate(end), 250).unref(); // after what has come meanwhile was read
+    setTimeout(() => setImmediate(end), 250).unref(); // setImmediate: read what has come first
   }
 
   private end(kind: ErrorKind = 'closed', how?: string): void {
-    if (!living.delete(this.child)) return; // the end is told once
-    signalGroup(this.child, 'SIGKILL'); // whatever it started and left behind
-    for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream?.destroy();
+    if (!living.delete(this.child)) return; // report the end once
+    signalGroup(this.child, 'SIGKILL'); // anything it started and left behind
+    const { stdin, stdout, stderr } = this.child;
+    for (const stream of [stdin, stdout, stderr]) stream?.destroy();
     this.child.unref();
-    this.unread = [];
+    this.lines.clear();
     this.events.closed(new McpError(kind, `${this.who} ${how ?? this.howItEnded()}`));
   }
 
@@ -198,92 +265,206 @@ export class StdioTransport implements Transport {
 
   private howItEnded(): string {
     const { exitCode, signalCode } = this.child;
-    const exited = exitCode === null ? 'closed its pipes but did not exit' : `exited with code ${exitCode}`;
-    return `${signalCode ? `was ended by ${signalCode}` : exited}.${this.lastWords()}`;
+    let how = `exited with code ${exitCode}`;
+    if (exitCode === null) how = 'closed its pipes but did not exit';
+    if (signalCode) how = `was ended by ${signalCode}`;
+    return `${how}.${this.lastWords()}`;
   }
 
   private whyNoStart({ code = '', message }: NodeJS.ErrnoException): string {
     const { command, cwd } = this.config;
     if (cwd && !existsSync(cwd)) return `its "cwd" ${cwd} does not exist`;
     if (code === 'EACCES') return 'the file is not executable, or not open to us';
-    if (code === 'ENOENT' && existsSync(command)) return 'the interpreter that its first line names is missing';
-    // npx and its like are .cmd scripts on Windows, and only cmd can start those.
-    const isWindows = process.platform === 'win32';
-    const hint = isWindows ? 'for npx write "command": "cmd", "args": ["/c", "npx", …]' : 'is it on the PATH?';
-    return code === 'ENOENT' || (code === 'EINVAL' && isWindows) ? `command not found; ${hint}` : message;
+    if (code === 'ENOENT' && existsSync(command)) {
+      return 'the interpreter that its first line names is missing';
+    }
+    // On Windows npx and its like are .cmd scripts, and only cmd can start those.
+    if (isWindows && (code === 'ENOENT' || code === 'EINVAL')) {
+      return 'command not found; for npx write "command": "cmd", "args": ["/c", "npx", …]';
+    }
+    return code === 'ENOENT' ? 'command not found; is it on the PATH?' : message;
   }
 
   lastWords(): string {
-    // The frames of a stack, and Node's own last line, push the reason out of sight.
-    const isNoise = (line: string) => /^\s*$|^\s+at |^Node\.js v\d/.test(line);
-    const words = this.stderrTail.trimEnd().split('\n').filter((line) => !isNoise(line)).slice(-5).join('\n  ');
-    if (words === '') return '';
-    const [env, mentioned] = [this.childEnv(), new Set(this.stderrTail.split(/\W+/))];
-    const withheld = Object.keys(process.env).filter((name) => mentioned.has(name) && !Object.hasOwn(env, name));
-    const hints = withheld.map((name) => `\n  (${name} was not passed on. To do so: "env": {"${name}": "\${${name}}"})`);
-    return ` Its last words:\n  ${words}${hints.join('')}`;
+    const written = this.stderrTail.trimEnd().split('\n');
+    const lines = written.filter((line) => !isNoise(line));
+    const last = lines.slice(-LAST_LINES);
+    const cause = likelyCause(lines);
+    if (cause && !last.includes(cause)) last.unshift(cause, '…');
+    if (last.length === 0) return '';
+    const short = last.map((line) => line.slice(0, MAX_LINE_SHOWN));
+    return ` Its last words:\n  ${short.join('\n  ')}${this.hints()}`;
   }
 
-  private childEnv(): NodeJS.ProcessEnv { return { ...safeEnv(), ...this.config.env }; }
+  /** A variable that it names, and that we have but did not pass on, may be all it misses. */
+  private hints(): string {
+    const env = this.childEnv();
+    const mentioned = new Set(this.stderrTail.split(/\W+/));
+    const withheld = Object.keys(process.env).filter((name) => {
+      return mentioned.has(name) && !Object.hasOwn(env, name);
+    });
+    const hint = (name: string) =>
+      `\n  (${name} was not passed on. To do so: "env": {"${name}": "\${${name}}"})`;
+    return withheld.map(hint).join('');
+  }
+
+  private childEnv(): NodeJS.ProcessEnv {
+    return { ...ourEnv(NETWORK_ENV), ...safeEnv(), ...this.config.env };
+  }
 }
 
+/** What any child process of ours may see. */
 export function safeEnv(): NodeJS.ProcessEnv {
-  // A value that begins with () is a shell function: the way in of an old attack.
-  const safe = Object.entries(process.env).filter(([name, value]) => SAFE_ENV.test(name) && !value?.startsWith('()'));
-  return Object.fromEntries(safe);
+  return ourEnv(isWindows ? SAFE_ENV_OF_WINDOWS : SAFE_ENV);
 }
 
+function ourEnv(names: RegExp): NodeJS.ProcessEnv {
+  const found = Object.entries(process.env).filter(([name, value]) => {
+    // A value that begins with () is a shell function, which old versions of bash would run.
+    return names.test(name) && !value?.startsWith('()');
+  });
+  return Object.fromEntries(found);
+}
+
+/** Takes lines for one write: at least one, but not more than a string can hold. */
 function takeText(lines: string[]): string {
-  let [count, size] = [0, 0]; // at least one line, but not more than a string can hold
-  while (count < lines.length && size < WRITE_SIZE) size += lines[count++]!.length;
-  // Legal in JSON, but the line readers of some servers (readline in Node 24) break lines at these two.
-  return lines.splice(0, count).join('').replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
+  let count = 0;
+  let size = 0;
+  while (count < lines.length && size < WRITE_SIZE) {
+    size += lines[count]!.length;
+    count++;
+  }
+  const text = lines.splice(0, count).join('');
+  return escapeSeparators(text);
 }
 
-/** JSON.parse needs ten seconds and gigabytes for a line of 64 million brackets, so count before parsing. */
+/** U+2028 and U+2029 are legal in JSON, but some line readers (readline in Node 24) split there. */
+export function escapeSeparators(text: string): string {
+  return text.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
+}
+
+/** Passes on the message in one text, for every transport that receives text. */
+export function passOn(text: string, who: string, events: TransportEvents): void {
+  const trimmed = text.trim(); // no CR, no byte order mark
+  if (trimmed === '') return;
+  if (isTooDeep(trimmed)) {
+    const what = `sent a message with more than ${MAX_DEPTH} levels, which is dropped`;
+    return events.dropped?.(new McpError('limit', `${who} ${what}`));
+  }
+  events.message(parseMessage(trimmed));
+}
+
+/** JSON, or the text itself, which the connection reports as noise. */
+export function parseMessage(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Keeps the beginning of a line until its end has come. Only LF ends a line, and in UTF-8 no other
+ *  character contains that byte, so whole lines can be decoded at once. */
+export class LineBuffer {
+  private unread: Buffer[] = [];
+  unreadBytes = 0;
+
+  /** The whole lines in all that has come so far. */
+  takeWhole(chunk: Buffer): Buffer {
+    const end = chunk.lastIndexOf(LF) + 1;
+    const rest = chunk.subarray(end);
+    if (end === 0) {
+      this.keep(rest);
+      return rest.subarray(rest.length); // nothing
+    }
+    this.unread.push(chunk.subarray(0, end));
+    const [first] = this.unread;
+    const whole = this.unread.length === 1 ? first! : Buffer.concat(this.unread);
+    this.clear();
+    this.keep(rest);
+    return whole;
+  }
+
+  private keep(rest: Buffer): void {
+    if (rest.length === 0) return;
+    this.unread.push(rest);
+    this.unreadBytes += rest.length;
+    // A line that drips in byte by byte: the wrapping of its pieces weighs more than they do.
+    const drips = this.unread.length > 4096;
+    if (drips) this.unread = [Buffer.concat(this.unread)];
+  }
+
+  clear(): void {
+    this.unread = [];
+    this.unreadBytes = 0;
+  }
+}
+
+/** JSON.parse needs ten seconds and gigabytes for 64 million brackets, so count them first. */
 export function isTooDeep(json: string): boolean {
-  if (json.length < MAX_DEPTH || !/^\s*[[{]/.test(json)) return false; // a colourful line of noise has brackets too
-  for (let i = 0, depth = 0; i < json.length; i++) {
+  if (json.length < MAX_DEPTH) return false;
+  if (!/^\s*[[{]/.test(json)) return false; // a coloured line of noise has brackets too
+  let depth = 0;
+  for (let i = 0; i < json.length; i++) {
     const char = json[i];
     if (char === '"') i = endOfString(json, i);
-    else if ((char === '[' || char === '{') && ++depth > MAX_DEPTH) return true;
-    else if (char === ']' || char === '}') depth--;
+    if (char === '[' || char === '{') depth++;
+    if (char === ']' || char === '}') depth--;
+    if (depth > MAX_DEPTH) return true;
   }
   return false;
 }
 
-/** Brackets in strings do not count, so jump to the next quote that has an even number of backslashes before it. */
+/** Brackets in strings do not count. A string ends at a quote with an even number of backslashes
+ *  before it. */
 function endOfString(json: string, start: number): number {
-  for (let end = json.indexOf('"', start + 1); end !== -1; end = json.indexOf('"', end + 1)) {
+  let end = json.indexOf('"', start + 1);
+  while (end !== -1) {
     let backslashes = 0;
     while (json[end - 1 - backslashes] === '\\') backslashes++;
     if (backslashes % 2 === 0) return end;
+    end = json.indexOf('"', end + 1);
   }
   return json.length;
 }
 
-/** Not when it exits: it may be a shell, and the server its child. When the last one has let go of the pipes. */
-function leavesWithin(ms: number, child: Child): Promise<boolean> {
+/** Blank lines, the frames of a stack, and Node's own last line push the reason out of sight. */
+const isNoise = (line: string) => /^\s*$|^\s+at |^Node\.js v\d/.test(line);
+const NAMES_ERROR = /^\W*(\w+ )?\w*(error|exception|fatal|panic)\b/i;
+const SOUNDS_BAD = /\b(missing|required|invalid|denied|cannot|unable|no such|not (found|set))\b/i;
+
+/** The line to read first. A server may explain itself and then print a page of usage. */
+function likelyCause(lines: string[]): string | undefined {
+  const named = lines.findLast((line) => NAMES_ERROR.test(line));
+  return named ?? lines.findLast((line) => SOUNDS_BAD.test(line));
+}
+
+/** Not when it exits: it may be a shell, and the server its child. When the pipes are closed. */
+function exitsWithin(ms: number, child: Child): Promise<boolean> {
   if (!living.has(child)) return Promise.resolve(true);
   return new Promise((done) => {
     const timer = setTimeout(() => done(false), ms);
-    child.once('close', () => (clearTimeout(timer), done(true)));
+    child.once('close', () => {
+      clearTimeout(timer);
+      done(true);
+    });
   });
 }
 
-/** Signals a child and everything it started. Tells whether there was anybody. */
+/** Signals a child and everything it started. False if the group was empty. */
 export function signalGroup(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): boolean {
   try {
-    if (process.platform !== 'win32') return process.kill(-child.pid!, signal);
+    if (!isWindows) return process.kill(-child.pid!, signal);
     if (child.exitCode === null) spawnSync('taskkill', ['/pid', `${child.pid}`, '/t', '/f']);
-  } catch {} // nobody is left in the group
+  } catch {} // the group is empty
   return false;
 }
 
-export const living = new Set<ChildProcess>(); // whoever sees a child end takes it out
+export const living = new Set<ChildProcess>(); // until their end was seen
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
-/** However our program ends, its children end too. (After SIGKILL servers only see their stdin end.) */
+/** However our program ends, its children end too. (After SIGKILL servers only see the end of their
+ *  stdin.) */
 export function leaveNoOrphan(child: ChildProcess): void {
   living.add(child);
   if (process.listeners('exit').includes(endAllNow)) return;
@@ -292,37 +473,73 @@ export function leaveNoOrphan(child: ChildProcess): void {
 }
 
 function endAllNow(): void {
+  if (living.size === 0) return;
   for (const child of living) signalGroup(child, 'SIGTERM');
-  if (living.size > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100); // exit handlers cannot await
+  // An exit handler cannot await.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
   for (const child of living) signalGroup(child, 'SIGKILL');
 }
 
 function endAllAndDie(signal: NodeJS.Signals): void {
   process.off(signal, endAllAndDie);
-  // Others may have a plan for this signal: it is theirs. We step aside, for some act only when they are alone,
-  // and come back for the next signal. If their plan is to exit, endAllNow is called then.
-  // (By name, so that another copy of this module does not count as other.)
-  const others = process.listeners(signal).filter((listener) => listener.name !== endAllAndDie.name);
-  if (others.length > 0) return process.nextTick(() => process.prependListener(signal, endAllAndDie));
+  // Other listeners may have a plan for this signal. Some act only when they are alone, so step
+  // aside and come back for the next signal. If their plan is to exit, endAllNow runs then.
+  // (Compared by name, so that another copy of this module does not count as other.)
+  const isOther = (listener: Function) => listener.name !== endAllAndDie.name;
+  if (process.listeners(signal).some(isOther)) {
+    process.nextTick(() => process.prependListener(signal, endAllAndDie));
+    return;
+  }
   endAllNow();
-  process.kill(process.pid, signal); // again, and now it does what it would have done without us
+  process.kill(process.pid, signal); // again, and now it does what it would without us
 }
 
-// ─── One server (seam 2: layers; seam 3: handlers) ────────────────────────────────────────────────────────────
+// ─── One server (seam 2: extensions) ────────────────────────────────────────────────────────────
 
-/** `onProgress` asks the server for progress; each sign of it starts the wait anew. */
 export type CallOptions = {
-  timeoutMs?: number;
-  signal?: AbortSignal;
-  onProgress?: (progress: Json) => void;
-  headers?: Record<string, string>;
+  timeoutMs?: number; // how long to wait for the answer, or for a sign of progress
+  signal?: AbortSignal; // cancels the call
+  onProgress?: (progress: Json) => void; // asks the server to report its progress
+  headers?: Record<string, string>; // for transports that have some
 };
 export type Call = { method: string; params?: Json; options: CallOptions };
 export type Next = (call: Call) => Promise<Json>;
-/** Goes around everything we ask. It may change the call, repeat it, or answer it itself. */
-export type Layer = (call: Call, next: Next, connection: McpConnection) => Promise<Json>;
-/** Takes what the server asks or tells us. What it returns for a request is the answer. */
-export type Handler = (params: Json, connection: McpConnection) => unknown;
+/** Goes around everything we request: it may change the call, repeat it, or answer it itself. With
+ *  nothing to do it says `return next(call)` and is not `async`; then it costs nothing. */
+export type Layer = (call: Call, next: Next) => Promise<Json>;
+
+/** What comes with a request or a notification of the server. */
+export type Incoming = {
+  id?: Id; // of a request
+  signal: AbortSignal; // aborts when the server cancels its request, or the connection ends
+};
+/** Takes what the server requests or notifies. What it returns is the answer to a request; what it
+ *  throws is the refusal (a RpcError keeps its code). */
+export type Handler = (params: Json, incoming: Incoming) => unknown;
+/** What a server offers, and may change while it runs. */
+export type Offer = 'tools' | 'prompts' | 'resources';
+
+/** What a chapter adds to one connection. It is called once for each, in the constructor, so it may
+ *  remember things. There it may read `config` and `options`, and must not request anything.
+ *  The function's name is the extension's name in errors; two of one name are an error. */
+export type Extension = (connection: McpConnection) => Parts;
+export type Parts = {
+  /** The first extension in the list is the outermost. */
+  layer?: Layer;
+  /** A request has one handler; a notification (`notifications/…`) any number. */
+  handlers?: Record<string, Handler>;
+  /** Merged, object by object, into what we declare to the server. */
+  capabilities?: Json;
+  /** At most one extension has it. */
+  handshake?: () => Promise<ServerDescription>;
+  /** After each handshake. A second may come without `closed` in between: a new session. */
+  opened?: (server: ServerDescription) => void | Promise<void>;
+  /** What the server offers has changed, or may have. */
+  changed?: (what: Offer) => void | Promise<void>;
+  /** Nothing can be requested any more. Does not pair with `opened`: it may come without one, and
+   *  again with another reason. */
+  closed?: (why: Error) => void | Promise<void>;
+};
 
 export interface ConnectionOptions {
   handshakeTimeoutMs?: number; // for the handshake, and again for the list of tools
@@ -330,16 +547,13 @@ export interface ConnectionOptions {
   maxCallMs?: number; // for a call that makes progress
   maxLineBytes?: number;
   transports?: Record<string, TransportFactory>; // by the `type` of the configuration
-  layers?: Layer[]; // the first is the outermost
-  handlers?: Record<string, Handler>; // by method
-  handshake?: (connection: McpConnection) => Promise<ServerDescription>;
-  capabilities?: Json; // what we do for servers: each needs its handler
+  extensions?: Extension[];
   onWire?: (direction: 'out' | 'in', message: unknown, serverName: string) => void;
-  onWarning?: (warning: string) => void;
-  onClosed?: (why: Error) => void;
+  onWarning?: (warning: string) => void; // by default to stderr
 }
-/** What a server says of itself in the handshake. Without `capabilities` it has not said what it can do.
- *  `because` tells how we know which revision it speaks. */
+
+/** What a server says of itself in the handshake. Without `capabilities` it has not said what it
+ *  can do. `because` tells how we know which revision it speaks. */
 export type ServerDescription = {
   protocolVersion: string;
   capabilities?: Json;
@@ -348,18 +562,29 @@ export type ServerDescription = {
   because?: string;
 };
 export type Tool = Json & { name: string; description?: string; inputSchema: Json };
-export type ToolResult = { text: string; content: unknown[]; isError: boolean; structuredContent?: unknown };
+export type ToolResult = {
+  text: string;
+  content: unknown[];
+  isError: boolean;
+  structuredContent?: unknown;
+};
 
+/** A call whose answer has not come yet. */
 type Waiter = {
   call: Call;
   resolve: (result: Json) => void;
   reject: (why: Error) => void;
   startedAt: number;
-  endsAt: number;
+  timer?: NodeJS.Timeout;
   onAbort?: () => void;
 };
+type Owned = { owner: string; handler: Handler };
 
+/** The revisions that begin with a handshake. */
 export const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
+/** Which era is it? Later revisions have no handshake, and every request stands for itself. */
+export const isStateless = (server?: ServerDescription) =>
+  server !== undefined && !REVISIONS.includes(server.protocolVersion);
 export const VERSION = '0.1.0';
 export const CLIENT_INFO = { name: 'mcp-by-hand', version: VERSION };
 const MAX_REFUSAL = 10_000; // characters of a server's error that are passed on
@@ -371,89 +596,266 @@ export class McpConnection {
   readonly serverName: string;
   readonly config: Json;
   readonly options;
-  readonly warnings = new Map<string, string>(); // by kind: each kind is said once
-  server?: ServerDescription;
+  readonly warnings = new Map<string, string>(); // by kind: each kind is reported once
+  private extensions = new Map<string, Parts>(); // by name, the outermost first
   private transport?: Transport;
   private connecting?: Promise<void>;
-  ended?: Error; // why nothing can be asked any more
-  isClosed = false; // by us, and not by chance
+  /** Written here and nowhere else; everybody reads the getters below. */
+  private life: {
+    ended?: Error; // why nothing can be requested now
+    server?: ServerDescription;
+    final?: Error; // why that will stay so
+  } = {};
   private nextId = 1;
   private pending = new Map<unknown, Waiter>();
-  private cancelled = new Set<unknown>();
-  private alarm?: NodeJS.Timeout;
-  private alarmAt = Infinity;
-  private unanswered = 0; // requests from the server whose answers have not left yet
-  private handlers: Map<string, Handler>;
-  private ask: Next;
+  private outermost: Next; // the way through all layers
+  private cancelled = new Set<unknown>(); // their answers may still come
+  private declared: Json = {};
+  private requestHandlers = new Map<string, Owned>();
+  private listeners = new Map<string, Owned[]>();
+  private served = new Set<{ id: Id; controller: AbortController }>(); // not answered yet
+  private ending = new AbortController(); // of the present transport
+  private holds = 0;
+  private heldSince = 0;
+  private strays = 0;
 
   constructor(serverName: string, config: Json, options: ConnectionOptions = {}) {
     this.serverName = serverName;
     this.config = config;
-    const fromEnv = (name: string) => (Number(process.env[name]) > 0 ? Number(process.env[name]) : undefined);
+    const ownLimit = positive(config.timeout); // of this server, so it beats what holds for all
     this.options = {
       ...options,
+      onWarning: options.onWarning ?? warnOnStderr,
       maxLineBytes: options.maxLineBytes ?? 64 * 2 ** 20,
       handshakeTimeoutMs: options.handshakeTimeoutMs ?? fromEnv('MCP_TIMEOUT') ?? 15_000,
-      callTimeoutMs: options.callTimeoutMs ?? fromEnv('MCP_TOOL_TIMEOUT') ?? 60_000,
+      callTimeoutMs: ownLimit ?? options.callTimeoutMs ?? fromEnv('MCP_TOOL_TIMEOUT') ?? 60_000,
       maxCallMs: options.maxCallMs ?? 600_000,
     };
-    const ours = { ping: () => ({}), 'notifications/progress': (params: Json) => this.hearProgress(params) };
-    this.handlers = new Map<string, Handler>(Object.entries({ ...ours, ...options.handlers }));
-    const inner: Next = (call) => this.exchange(call);
-    this.ask = (options.layers ?? []).reduceRight<Next>((next, layer) => async (call) => layer(call, next, this), inner);
+    this.plugIn('mcp.ts', this.ownParts());
+    for (const [n, extension] of (options.extensions ?? []).entries()) {
+      this.plugIn(extension.name || `extension ${n + 1}`, extension(this));
+    }
+    this.outermost = this.throughLayers();
   }
+
+  /** Why nothing can be requested now. */
+  get ended(): Error | undefined {
+    return this.life.ended;
+  }
+
+  /** What the server said of itself. Nothing before the handshake, and during another one. */
+  get server(): ServerDescription | undefined {
+    return this.life.server;
+  }
+
+  /** What we declare: the capabilities of all extensions together. */
+  get capabilities(): Json {
+    return this.declared;
+  }
+
+  /** Known from connect() on. Ask this, not the `type` of the configuration. */
+  get hasStreamPerRequest(): boolean {
+    return this.transport?.hasStreamPerRequest ?? false;
+  }
+
+  /** Aborts when the present transport ends. */
+  get signal(): AbortSignal {
+    return this.ending.signal;
+  }
+
+  /** How many answers came under an id that no call waits for. */
+  get strayAnswers(): number {
+    return this.strays;
+  }
+
+  /** Ended for good, by close() or giveUp(). */
+  get isClosed(): boolean {
+    return this.life.final !== undefined;
+  }
+
+  // ── Extensions ──
+
+  /** Adds what an extension brings. What there can be only one of is refused the second time. */
+  private plugIn(name: string, parts: Parts): void {
+    if (this.extensions.has(name)) throw this.error('config', `has two extensions "${name}"`);
+    for (const [first, { handshake }] of this.extensions) {
+      if (handshake && parts.handshake) throw this.twice('a handshake', first, name);
+    }
+    this.declared = merged(this.declared, parts.capabilities ?? {});
+    for (const [method, handler] of Object.entries(parts.handlers ?? {})) {
+      this.addHandler(method, { owner: name, handler });
+    }
+    this.extensions.set(name, parts);
+  }
+
+  private addHandler(method: string, added: Owned): void {
+    if (method.startsWith('notifications/')) {
+      const others = this.listeners.get(method) ?? [];
+      this.listeners.set(method, [...others, added]);
+      return;
+    }
+    const first = this.requestHandlers.get(method);
+    if (first) throw this.twice(`a handler for ${method}`, first.owner, added.owner);
+    this.requestHandlers.set(method, added);
+  }
+
+  private twice(what: string, first: string, second: string): McpError {
+    return this.error('config', `has ${what} twice: by "${first}" and by "${second}"`);
+  }
+
+  /** Layers are wrapped from the inside out. What one throws becomes a rejection. */
+  private throughLayers(): Next {
+    let next: Next = (call) => this.exchange(call);
+    for (const { layer } of [...this.extensions.values()].reverse()) {
+      if (layer) next = wrapped(layer, next);
+    }
+    return next;
+  }
+
+  /** Tells all extensions what happened. */
+  private tellAll(what: string, tell: (parts: Parts) => unknown): void {
+    for (const [name, parts] of this.extensions) {
+      this.guard(name, what, () => tell(parts));
+    }
+  }
+
+  /** Runs a part of an extension. If it fails, that is reported, and disturbs nothing else. */
+  private guard(name: string, what: string, run: () => unknown): void {
+    const failed = (error: unknown) => {
+      const where = `MCP server "${this.serverName}": the extension "${name}" failed`;
+      this.report(`${name} ${what}`, `${where} at ${what}: ${textOf(error)}`);
+    };
+    // The function given to a Promise runs at once, and what it throws becomes a rejection.
+    new Promise((done) => done(run())).catch(failed);
+  }
+
+  /** What every connection can do by itself. */
+  private ownParts(): Parts {
+    return {
+      handlers: {
+        ping: () => ({}),
+        'notifications/progress': (params) => this.hearProgress(params),
+        'notifications/cancelled': ({ requestId }) => this.stopServing(requestId),
+        'notifications/tools/list_changed': () => this.changed('tools'),
+        'notifications/prompts/list_changed': () => this.changed('prompts'),
+        'notifications/resources/list_changed': () => this.changed('resources'),
+      },
+    };
+  }
+
+  /** For an extension that has a reason to think so, without a word from the server. */
+  changed(what: Offer): void {
+    this.tellAll('changed', (parts) => parts.changed?.(what));
+  }
+
+  // ── Opening and closing ──
 
   /** Starts the transport, once, however often it is called. */
   async connect(): Promise<void> {
     if (this.ended) throw this.ended;
-    await (this.connecting ??= this.open());
+    this.connecting ??= this.open();
+    await this.connecting;
   }
 
-  /** After its end, or instead of it, a connection can begin anew: a new transport, and a handshake to come. */
+  /** Starts over on a new transport, whether or not the old one has ended. A handshake must
+   *  follow. */
   async reopen(): Promise<void> {
+    if (this.life.final) throw this.life.final;
     const old = this.transport;
-    this.transport = undefined; // what it still says is of no interest
-    this.failPending(this.error('closed', 'was started anew'));
+    this.transport = undefined; // ignore anything it still sends
+    this.failPending(this.error('closed', 'was started again'));
+    this.stopHandlers();
     await old?.close();
-    if (this.isClosed) throw this.error('closed', 'was closed by us'); // meanwhile, or before: that is for good
-    this.server = this.ended = undefined;
-    await (this.connecting = this.open());
+    if (this.isClosed) throw this.life.final; // meanwhile
+    this.life = {};
+    this.connecting = this.open();
+    await this.connecting;
   }
 
   private async open(): Promise<void> {
-    const { maxLineBytes, transports } = this.options;
-    const stdio: TransportFactory = (...given) => new StdioTransport(...given);
-    const known = new Map(Object.entries({ stdio, ...transports }));
     try {
-      const problem = problemWithType(this.config, transports);
-      if (problem) throw this.error('config', problem);
-      const transport = known.get(`${this.config.type ?? 'stdio'}`)!(this.serverName, this.config, maxLineBytes);
+      const transport = this.makeTransport();
       this.transport = transport;
+      this.ending = new AbortController();
+      setMaxListeners(0, this.ending.signal); // any number of handlers may be at work
+      const isCurrent = () => this.transport === transport;
       await transport.start({
-        message: (message) => this.transport === transport && this.receive(message),
-        closed: (why) => this.transport === transport && this.failAll(why),
+        message: (message) => void (isCurrent() && this.receive(message)),
+        dropped: (why) => this.report('dropped', why.message),
+        closed: (why) => void (isCurrent() && this.failAll(why)),
       });
     } catch (error) {
-      this.failAll(error instanceof McpError ? error : this.error('start', `could not be started: ${textOf(error)}`));
+      const what = `could not be started: ${textOf(error)}`;
+      this.failAll(error instanceof McpError ? error : this.error('start', what));
       throw this.ended; // the transport's own account, if it gave one, is better than the error
     }
   }
 
-  async close(): Promise<void> {
-    this.isClosed = true;
+  private makeTransport(): Transport {
+    const { maxLineBytes, transports } = this.options;
+    const problem = problemWithType(this.config, transports);
+    if (problem) throw new McpError('config', `MCP server "${this.serverName}": ${problem}`);
+    const stdio: TransportFactory = (...given) => new StdioTransport(...given);
+    const known = new Map(Object.entries({ stdio, ...transports }));
+    const make = known.get(transportType(this.config))!;
+    return make(this.serverName, this.config, maxLineBytes);
+  }
+
+  /** Shakes hands: as the extension does that has a handshake, else as revisions up to 2025 do. */
+  async initialize(): Promise<ServerDescription> {
     try {
-      this.failAll(this.error('closed', 'was closed by us'));
-    } finally {
-      await this.transport?.close(); // also when an observer throws
+      this.life.server = undefined; // a second handshake knows no more than the first
+      const all = [...this.extensions.values()];
+      const parts = all.find(({ handshake }) => handshake);
+      const server = await (parts?.handshake?.() ?? shakeHands(this));
+      this.life.server = server;
+      this.tellAll('opened', ({ opened }) => opened?.(server));
+      return server;
+    } catch (error) {
+      this.failAll(error as Error); // without a handshake nothing can be requested
+      void this.transport?.close();
+      throw error;
     }
   }
 
-  /** Sends a request and waits for its answer. The promise settles once, whatever the server does. */
-  request(method: string, params?: Json, options: CallOptions = {}): Promise<Json> {
-    return this.ask({ method, params, options });
+  async close(): Promise<void> {
+    this.life.final ??= this.error('closed', 'was closed by us');
+    this.failAll(this.life.final);
+    await this.transport?.close();
   }
 
-  notify(method: string, params?: Json): Promise<void> { return this.send({ jsonrpc: '2.0', method, params }); }
+  /** Ends it for good, also if it has ended already: every later call hears this reason. */
+  giveUp(why: Error): void {
+    if (this.isClosed) return;
+    this.life.final = why;
+    this.life.ended = undefined;
+    this.failAll(why);
+    this.transport?.close().catch(() => {}); // why it ended matters more than how
+  }
+
+  /** No call may wait for a dead server: those that wait learn why, and so does every later one. */
+  private failAll(why: Error): void {
+    if (this.ended) return;
+    this.life.ended = why;
+    this.failPending(why);
+    this.stopHandlers();
+    this.tellAll('closed', ({ closed }) => closed?.(why));
+  }
+
+  private failPending(why: Error): void {
+    for (const id of this.pending.keys()) this.fail(id, why);
+  }
+
+  // ── What we request ──
+
+  /** Sends a request and waits for its answer. The promise settles once, whatever happens. */
+  request(method: string, params?: Json, options: CallOptions = {}): Promise<Json> {
+    return this.outermost({ method, params, options });
+  }
+
+  notify(method: string, params?: Json): Promise<void> {
+    return this.send({ jsonrpc: '2.0', method, params });
+  }
 
   private async send(message: Message, headers?: Record<string, string>): Promise<void> {
     if (this.ended) throw this.ended;
@@ -462,382 +864,609 @@ export class McpConnection {
     await this.transport.send(message, headers);
   }
 
+  /** Behind all layers: one request on the wire, and its answer. */
   private exchange(call: Call): Promise<Json> {
+    if (call.options.signal?.aborted) {
+      const what = `was not asked: ${call.method} was cancelled before`;
+      return Promise.reject(this.error('aborted', what));
+    }
     return new Promise((resolve, reject) => {
-      const { timeoutMs = this.options.callTimeoutMs, signal } = call.options;
-      if (signal?.aborted) return reject(this.error('aborted', `was not asked: ${call.method} was cancelled before`));
       const id = this.nextId++;
-      const startedAt = now();
       const waiter: Waiter = {
         call,
         resolve,
         reject,
-        startedAt,
-        endsAt: startedAt + timeoutMs,
+        startedAt: now(),
       };
-      if (signal) {
-        setMaxListeners(0, signal); // one signal may end any number of calls
-        waiter.onAbort = () => this.cancel(id, this.error('aborted', `was told to stop: ${call.method} was cancelled`));
-        signal.addEventListener('abort', waiter.onAbort);
-      }
       this.pending.set(id, waiter);
-      this.setAlarm(waiter.endsAt);
-      let { params } = call;
-      const { headers, onProgress } = call.options;
-      if (onProgress) params = { ...params, _meta: { ...(params?._meta as Json), progressToken: id } };
-      this.send({ jsonrpc: '2.0', id, method: call.method, params }, headers).catch((error) => this.fail(id, error));
+      this.startTimer(id, waiter);
+      this.listenForAbort(id, waiter);
+      const { method, params } = call;
+      const { headers } = call.options;
+      const message: Message = { jsonrpc: '2.0', id, method, params };
+      if (call.options.onProgress) message.params = withProgressToken(params, id);
+      const sent = this.send(message, headers);
+      sent.catch((error) => this.fail(id, error));
     });
   }
 
-  /** The only way out of `pending`. Whoever takes a waiter settles it, so nothing settles twice. */
+  /** The only way out of `pending`. The caller settles what it took, so nothing settles twice. */
   private take(id: unknown): Waiter | undefined {
     const waiter = this.pending.get(id);
     this.pending.delete(id);
-    if (this.pending.size === 0) this.stopAlarm();
-    if (waiter?.onAbort) waiter.call.options.signal?.removeEventListener('abort', waiter.onAbort);
+    clearTimeout(waiter?.timer);
+    if (waiter?.onAbort) {
+      waiter.call.options.signal?.removeEventListener('abort', waiter.onAbort);
+    }
     return waiter;
   }
 
-  private fail(id: unknown, why: Error): void { this.take(id)?.reject(why); }
-
-  /** Nobody may wait for the dead: every call that waits learns why, and so does every later one. */
-  private failAll(why: Error): void {
-    if (this.ended) return;
-    this.ended = why;
-    this.failPending(why);
-    this.options.onClosed?.(why);
+  private fail(id: unknown, why: Error): void {
+    this.take(id)?.reject(why);
   }
 
-  private failPending(why: Error): void {
-    for (const id of this.pending.keys()) this.fail(id, why);
+  /** Starts the time of a call, or starts it again after a sign of progress. */
+  private startTimer(id: number, waiter: Waiter): void {
+    clearTimeout(waiter.timer);
+    if (this.holds > 0) return; // it starts when a person has answered
+    const { timeoutMs = this.options.callTimeoutMs } = waiter.call.options;
+    let ms = timeoutMs;
+    const most = Math.max(timeoutMs, this.options.maxCallMs);
+    ms = Math.min(ms, waiter.startedAt + most - now()); // progress cannot extend it without end
+    if (ms > MAX_TIMER_MS) return; // that long is no limit
+    waiter.timer = setTimeout(() => this.timeOut(id, waiter), ms);
   }
 
-  /** One timer for all calls: it rings for the one that ends first, and is then set for the next. */
-  private setAlarm(endsAt: number): void {
-    if (this.alarmAt <= endsAt) return;
-    this.stopAlarm();
-    this.alarmAt = endsAt;
-    this.alarm = setTimeout(() => this.ring(), Math.min(endsAt - now(), MAX_TIMER_MS));
+  private timeOut(id: number, { call, startedAt }: Waiter): void {
+    const { timeoutMs = this.options.callTimeoutMs } = call.options;
+    let limit = timeoutMs;
+    const most = Math.max(timeoutMs, this.options.maxCallMs);
+    if (now() - startedAt >= most) limit = most;
+    const slow = `did not answer ${call.method} within ${limit / 1000} s.`;
+    const isOpening = call.method === 'initialize';
+    const hint = isOpening ? ' If it needs longer to start, set MCP_TIMEOUT (in ms).' : '';
+    const words = this.transport?.lastWords?.() ?? '';
+    this.cancel(id, this.error('timeout', slow + hint + words));
   }
 
-  private stopAlarm(): void {
-    clearTimeout(this.alarm);
-    this.alarmAt = Infinity;
+  private listenForAbort(id: number, waiter: Waiter): void {
+    const { method, options } = waiter.call;
+    if (!options.signal) return;
+    waiter.onAbort = () => {
+      this.cancel(id, this.error('aborted', `was told to stop: ${method} was cancelled`));
+    };
+    setMaxListeners(0, options.signal); // one signal may end any number of calls
+    options.signal.addEventListener('abort', waiter.onAbort);
   }
 
-  private ring(): void {
-    this.alarmAt = Infinity;
-    for (const [id, { call, startedAt, endsAt }] of this.pending) {
-      if (endsAt > now()) this.setAlarm(endsAt);
-      else {
-        const waited = `${((now() - startedAt) / 1000).toFixed(1)} s`;
-        const hint = call.method === 'initialize' ? ' If it needs longer to start, set MCP_TIMEOUT (in ms).' : '';
-        const words = hint + (this.transport?.lastWords?.() ?? '');
-        this.cancel(id as number, this.error('timeout', `did not answer ${call.method} within ${waited}.${words}`));
-      }
-    }
-  }
-
-  /** We stop waiting, and say so: the server may then stop working. Only what opens a talk must not be cancelled. */
+  /** Stops waiting, and says so: the server may then stop working. What opens a conversation must
+   *  not be cancelled. */
   private cancel(id: number, why: McpError): void {
-    const isOpening = /^(initialize|server\/discover)$/.test(this.pending.get(id)?.call.method ?? '');
+    const { method = '' } = this.pending.get(id)?.call ?? {};
     this.fail(id, why);
-    this.cancelled.add(id); // its answer may be on its way, and is no mistake of the server
-    if (this.cancelled.size > MAX_UNANSWERED) this.cancelled.delete(this.cancelled.values().next().value!);
-    if (!isOpening) this.notify('notifications/cancelled', { requestId: id, reason: why.kind }).catch(() => {});
+    this.cancelled.add(id); // its answer may be on the way, and is no mistake of the server
+    if (this.cancelled.size > MAX_UNANSWERED) {
+      const [oldest] = this.cancelled;
+      this.cancelled.delete(oldest);
+    }
+    if (/^(initialize|server\/discover)$/.test(method)) return;
+    const told = this.notify('notifications/cancelled', { requestId: id, reason: why.kind });
+    told.catch(() => {}); // it may be gone
   }
 
   private hearProgress(params: Json): unknown {
     const waiter = this.pending.get(params.progressToken);
-    if (!waiter?.call.options.onProgress) return undefined;
-    const { timeoutMs = this.options.callTimeoutMs, onProgress } = waiter.call.options;
-    // Later than before, so the alarm can stay: it will ring too early, and set itself anew.
-    waiter.endsAt = Math.min(now() + timeoutMs, waiter.startedAt + Math.max(timeoutMs, this.options.maxCallMs));
-    return onProgress(params); // to `serve`, which reports it if it fails
+    const { onProgress } = waiter?.call.options ?? {};
+    if (!waiter || !onProgress) return undefined;
+    this.startTimer(params.progressToken as number, waiter);
+    return onProgress(params);
   }
 
-  // What comes in is checked here, at the door: an odd shape is an error for one call, never a crash.
+  /** Until `work` is done no call runs out of time: the server waits for a person, who thinks.
+   *  Afterwards each call has its whole limit again. */
+  async hold<T>(work: Promise<T>): Promise<T> {
+    if (this.holds === 0) this.heldSince = now();
+    this.holds++;
+    for (const { timer } of this.pending.values()) clearTimeout(timer);
+    try {
+      return await work;
+    } finally {
+      this.holds--;
+      if (this.holds === 0) this.release();
+    }
+  }
+
+  private release(): void {
+    for (const [id, waiter] of this.pending) {
+      waiter.startedAt += now() - Math.max(this.heldSince, waiter.startedAt);
+      this.startTimer(id as number, waiter);
+    }
+  }
+
+  // ── What comes in is checked here: an odd shape is an error for one call, never a crash ──
 
   private receive(message: unknown): void {
     if (this.ended) return;
     this.options.onWire?.('in', message, this.serverName);
-    // One revision has batches, and until the handshake is done it may be that one.
+    // One revision has batches, and before the handshake is done it may be that one.
     const mayBatch = !this.server || this.server.protocolVersion === '2025-03-26';
-    if (mayBatch && Array.isArray(message)) return message.forEach((each) => this.receiveOne(each));
+    if (mayBatch && Array.isArray(message)) {
+      return message.forEach((each) => this.receiveOne(each));
+    }
     this.receiveOne(message);
   }
 
   private receiveOne(message: unknown): void {
-    const { jsonrpc, id, method, params } = asObject(message);
+    const { jsonrpc, id = null, method, params } = asObject(message);
     // `method` tells a request from an answer. The id does not: servers count from 1 too.
-    if (jsonrpc === '2.0' && typeof method === 'string') return void this.serve(method, asObject(params), id as Id);
-    if (method === undefined && this.pending.has(id)) return this.settle(this.take(id)!, message as Json);
+    if (jsonrpc === '2.0' && typeof method === 'string') {
+      if (id === null) this.hear(method, asObject(params));
+      else void this.serve(id as Id, method, asObject(params));
+      return;
+    }
+    if (method === undefined && this.pending.has(id)) {
+      return this.settle(this.take(id)!, message as Json);
+    }
     if (method === undefined && this.cancelled.delete(id)) return;
-    if (jsonrpc === '2.0') this.warn('stray', `sent an answer that nobody waits for: ${excerpt(message)}`);
-    else this.warn('noise', `sends other things than messages: ${excerpt(message)}`);
+    if (jsonrpc !== '2.0') {
+      return this.warn('noise', `sends other things than messages: ${excerpt(message)}`);
+    }
+    this.strays++;
+    this.warn('stray', `sent an answer that nobody waits for: ${excerpt(message)}`);
   }
 
-  private settle({ call, resolve, reject }: Waiter, { jsonrpc, result = null, error = null }: Json): void {
-    const odd = (what: string) => reject(this.error('protocol', `answered ${call.method} with ${what}`));
+  private settle({ call, resolve, reject }: Waiter, answer: Json): void {
+    const { jsonrpc, result = null, error = null } = answer;
+    const odd = (what: string) => {
+      reject(this.error('protocol', `answered ${call.method} with ${what}`));
+    };
     if (jsonrpc !== '2.0') return odd('something that is not JSON-RPC 2.0');
     if (result === null && error === null) return odd('neither result nor error');
     if (result !== null && error !== null) return odd('a result and an error');
     if (isObject(result)) return resolve(result);
-    if (error === null) return odd(`a result that is no object: ${excerpt(result)}`);
+    if (result !== null) return odd(`a result that is not an object: ${excerpt(result)}`);
+    reject(this.refusal(call.method, error));
+  }
+
+  private refusal(method: string, error: unknown): RpcError {
     const { code, message, data } = asObject(error);
     const number = typeof code === 'number' ? code : -32603;
     const words = typeof message === 'string' ? message.slice(0, MAX_REFUSAL) : excerpt(error);
-    reject(new RpcError(number, `MCP server "${this.serverName}" refused ${call.method}: ${words} (${number})`, data));
+    const who = `MCP server "${this.serverName}"`;
+    return new RpcError(number, `${who} refused ${method}: ${words} (${number})`, data);
   }
 
-  /** What our handler for this method says. */
-  async handle(method: string, params: Json): Promise<unknown> {
-    const handler = this.handlers.get(method);
-    if (!handler) throw new RpcError(-32601, `Method not found: ${method}`);
-    return (await handler(params, this)) ?? {};
-  }
-
-  /** Calls the handler. A request (it has an id) gets exactly one answer; to a notification there is none. */
-  private async serve(method: string, params: Json, id: Id | null = null): Promise<void> {
-    const handler = this.handlers.get(method);
-    const isRequest = id !== null;
-    // Since 2026 servers ask inside their results, and must not send requests; we must not answer any.
-    const mayAsk = !this.server || REVISIONS.includes(this.server.protocolVersion);
-    if (isRequest && !mayAsk) return this.warn('asks', `sent a request, which its revision does not allow: ${method}`);
-    const isFlood = isRequest && this.unanswered >= MAX_UNANSWERED;
-    if (isFlood) return this.warn('flood', 'asks faster than it reads our answers');
-    if (isRequest) this.unanswered++;
-    try {
-      const result = isRequest || handler ? await this.handle(method, params) : {};
-      if (isRequest) await this.send({ jsonrpc: '2.0', id, result });
-    } catch (error) {
-      const { code, data } = error instanceof RpcError ? error : { code: -32603, data: undefined };
-      const refusal = { code, message: textOf(error), data };
-      if (isRequest) await this.send({ jsonrpc: '2.0', id, error: refusal }).catch(() => {}); // it may be gone
-      else this.warn(method, `sent ${method}, and our handler failed: ${textOf(error)}`);
+  /** A notification goes to every extension that listens for it. */
+  private hear(method: string, params: Json): void {
+    const { signal } = this;
+    for (const { owner, handler } of this.listeners.get(method) ?? []) {
+      this.guard(owner, method, () => handler(params, { signal }));
     }
-    if (isRequest) this.unanswered--;
   }
 
-  async initialize(): Promise<ServerDescription> {
+  /** A request gets exactly one answer, unless the server cancels it first. */
+  private async serve(id: Id, method: string, params: Json): Promise<void> {
+    // Since 2026-07-28 servers ask inside their results, and must not send requests.
+    if (isStateless(this.server)) {
+      return this.warn('asks', `sent a request, which its revision does not allow: ${method}`);
+    }
+    if (this.served.size >= MAX_UNANSWERED) {
+      return this.warn('flood', 'asks faster than it reads our answers');
+    }
+    const request = { id, controller: new AbortController() };
+    const { signal } = request.controller;
+    this.served.add(request);
     try {
-      return (this.server = await (this.options.handshake ?? shakeHands)(this));
+      const result = await this.handle(method, params, { id, signal });
+      if (!signal.aborted) await this.send({ jsonrpc: '2.0', id, result });
     } catch (error) {
-      this.failAll(error as Error); // without a handshake there is nothing to talk about
-      void this.transport?.close();
-      throw error;
+      const refusal: Message = { jsonrpc: '2.0', id, error: asRefusal(error) };
+      if (!signal.aborted) await this.send(refusal).catch(() => {}); // it may be gone
+    }
+    this.served.delete(request);
+  }
+
+  /** What our handler answers, whichever way the request came. */
+  async handle(method: string, params: Json, incoming: Incoming): Promise<unknown> {
+    const owned = this.requestHandlers.get(method);
+    if (!owned) throw new RpcError(-32601, `Method not found: ${method}`);
+    return (await owned.handler(params, incoming)) ?? {};
+  }
+
+  handles(method: string): boolean {
+    return this.requestHandlers.has(method);
+  }
+
+  /** The server has cancelled a request of its own. Then there is no answer. */
+  private stopServing(id: unknown): void {
+    for (const request of this.served) {
+      if (request.id !== id) continue;
+      request.controller.abort();
+      this.served.delete(request);
+    }
+  }
+
+  private stopHandlers(): void {
+    this.ending.abort();
+    for (const { controller } of this.served) controller.abort();
+    this.served.clear();
+  }
+
+  // ── Lists and tools ──
+
+  /** All pages of a list. `key` is the member of each page that holds its part. */
+  async listAll(method: string, key: string): Promise<unknown[]> {
+    const deadline = now() + this.options.handshakeTimeoutMs; // for all pages together
+    const found: unknown[] = [];
+    const cursors = new Set<unknown>();
+    let params: Json | undefined;
+    while (cursors.size < MAX_PAGES) {
+      const page = await this.onePage(method, params, deadline, cursors.size);
+      const part = page[key];
+      if (!Array.isArray(part)) {
+        throw this.error('protocol', `answered ${method} with ${excerpt(page)}`);
+      }
+      for (const item of part) found.push(item);
+      const { nextCursor = null } = page; // an empty string is a cursor like any other
+      if (nextCursor === null) return found;
+      if (cursors.has(nextCursor)) {
+        throw this.error('protocol', `repeats the cursor ${excerpt(nextCursor)}`);
+      }
+      cursors.add(nextCursor);
+      params = { cursor: nextCursor };
+    }
+    throw this.error('limit', `has more than ${MAX_PAGES} pages of ${key}`);
+  }
+
+  private async onePage(
+    method: string,
+    params: Json | undefined,
+    deadline: number,
+    pages: number,
+  ): Promise<Json> {
+    try {
+      // The first page may take all of the time: then the limit in an error is the user's own.
+      const timeoutMs = pages === 0 ? this.options.handshakeTimeoutMs : deadline - now();
+      return await this.request(method, params, { timeoutMs });
+    } catch (error) {
+      const isTimeout = error instanceof McpError && error.kind === 'timeout';
+      if (!isTimeout || pages === 0) throw error;
+      const limit = `${this.options.handshakeTimeoutMs / 1000} s`;
+      const slow = `did not answer all of ${method} within ${limit}`;
+      throw this.error('timeout', `${slow}: ${pages} pages came`);
     }
   }
 
   async listTools(): Promise<Tool[]> {
-    if (this.server?.capabilities && !this.server.capabilities.tools) return []; // it said it has none: do not ask
-    const deadline = now() + this.options.handshakeTimeoutMs;
+    const offers = this.server?.capabilities;
+    if (offers && !offers.tools) return []; // it said that it has none: do not ask
     const tools = new Map<unknown, Tool>();
-    const cursors = new Set<unknown>();
     const leftOut: string[] = [];
-    let params: Json | undefined;
-    while (cursors.size < MAX_PAGES) {
-      const page = await this.request('tools/list', params, { timeoutMs: deadline - now() }).catch((error) => {
-        const isCutShort = error instanceof McpError && error.kind === 'timeout' && cursors.size > 0;
-        throw isCutShort ? this.error('timeout', `was too slow with its list of tools: ${cursors.size} pages came`) : error;
-      });
-      if (!Array.isArray(page.tools)) throw this.error('protocol', `answered tools/list with ${excerpt(page)}`);
-      for (const tool of page.tools) {
-        const problem = tools.has(tool?.name) ? 'its name is taken' : problemWithTool(tool);
-        if (problem) leftOut.push(`${excerpt(tool)}: ${problem}`);
-        else tools.set(tool.name, tool.inputSchema ? tool : { ...tool, inputSchema: { type: 'object' } });
-      }
-      const { nextCursor = null } = page; // an empty string is a cursor like any other
-      if (nextCursor === null) {
-        if (leftOut.length > 0) this.warn('tools', `has tools that we leave out: ${leftOut.slice(0, 20).join('; ')}`);
-        return [...tools.values()];
-      }
-      if (cursors.has(nextCursor)) throw this.error('protocol', `repeats the cursor ${excerpt(nextCursor)}`);
-      cursors.add(nextCursor);
-      params = { cursor: nextCursor };
+    for (const tool of await this.listAll('tools/list', 'tools')) {
+      const { name } = asObject(tool);
+      const problem = tools.has(name) ? 'its name is taken' : problemWithTool(tool);
+      if (problem) leftOut.push(`${excerpt(tool)}: ${problem}`);
+      else tools.set(name, withSchema(tool as Tool));
     }
-    throw this.error('limit', `has more than ${MAX_PAGES} pages of tools`);
+    if (leftOut.length > 0) {
+      this.warn('tools', `has tools that we leave out: ${leftOut.slice(0, 20).join('; ')}`);
+    }
+    return [...tools.values()];
   }
 
   async callTool(name: string, args: Json = {}, options?: CallOptions): Promise<ToolResult> {
     const result = await this.request('tools/call', { name, arguments: args }, options);
-    const { toolResult, isError } = result; // toolResult: so answered the servers of 2024
-    const { structuredContent = toolResult } = result;
-    const content = result.content ?? [];
-    if (!Array.isArray(content)) throw this.error('protocol', `answered tools/call with content ${excerpt(content)}`);
-    const text = content.length > 0 ? blocksToText(content) : JSON.stringify(structuredContent) ?? '';
-    // A tool that failed has still answered, and the model must read why: a result, not an exception.
-    const failed = isError === true || isError === 'true';
-    return { text, content, isError: failed, ...(structuredContent !== undefined && { structuredContent }) };
+    const { content = [], isError, toolResult } = result;
+    const { structuredContent = toolResult } = result; // servers of 2024 call it toolResult
+    const blocks = content ?? [];
+    if (!Array.isArray(blocks)) {
+      throw this.error('protocol', `answered tools/call with content ${excerpt(content)}`);
+    }
+    let text = blocksToText(blocks);
+    if (blocks.length === 0) text = JSON.stringify(structuredContent) ?? '';
+    return {
+      text,
+      content: blocks,
+      // A tool that failed has still answered, and the model must read why: not an exception.
+      isError: isError === true || isError === 'true',
+      ...(structuredContent !== undefined && { structuredContent }),
+    };
   }
+
+  // ── Errors and warnings ──
 
   error(kind: ErrorKind, what: string): McpError {
     return new McpError(kind, `MCP server "${this.serverName}" ${what}`);
   }
 
   warn(kind: string, what: string): void {
+    this.report(kind, `MCP server "${this.serverName}" ${what}`);
+  }
+
+  private report(kind: string, warning: string): void {
     if (this.warnings.has(kind)) return;
-    this.warnings.set(kind, `MCP server "${this.serverName}" ${what}`);
-    this.options.onWarning?.(this.warnings.get(kind)!);
+    this.warnings.set(kind, warning);
+    this.options.onWarning(warning);
   }
 }
 
-/** How revisions up to 2025-11-25 begin. A later one replaces this by the option `handshake`. */
-export async function shakeHands(connection: McpConnection, timeoutMs?: number): Promise<ServerDescription> {
-  const { capabilities: ours = {}, handshakeTimeoutMs } = connection.options;
+/** Not `async`: a promise more per layer would be most of its cost. */
+function wrapped(layer: Layer, next: Next): Next {
+  return (call) => {
+    try {
+      return layer(call, next);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  };
+}
+
+/** How revisions up to 2025-11-25 begin. An extension with a `handshake` replaces it. */
+export async function shakeHands(
+  connection: McpConnection,
+  options: CallOptions = {},
+): Promise<ServerDescription> {
+  const { capabilities: ours } = connection;
   const hello = { protocolVersion: REVISIONS[0], capabilities: ours, clientInfo: CLIENT_INFO };
-  const answer = await connection.request('initialize', hello, { timeoutMs: timeoutMs ?? handshakeTimeoutMs });
-  const { protocolVersion: theirs, capabilities, serverInfo, instructions } = answer;
-  if (typeof theirs !== 'string' || !REVISIONS.includes(theirs))
-    throw connection.error('protocol', `speaks revision ${excerpt(theirs)}, and we speak ${REVISIONS.join(', ')}`);
-  connection.notify('notifications/initialized').catch(() => {}); // not awaited: it may never read on
+  const timeoutMs = connection.options.handshakeTimeoutMs;
+  const answer = await connection.request('initialize', hello, { timeoutMs, ...options });
+  const { protocolVersion: theirs } = answer;
+  if (typeof theirs !== 'string' || !REVISIONS.includes(theirs)) {
+    const both = `speaks revision ${excerpt(theirs)}, and we speak ${REVISIONS.join(', ')}`;
+    throw connection.error('protocol', both);
+  }
+  const told = connection.notify('notifications/initialized');
+  told.catch(() => {}); // not awaited: it may never read on
+  return { protocolVersion: theirs, ...selfDescription(answer) };
+}
+
+/** What a server says of itself, as far as it has the right shape. */
+export function selfDescription({ capabilities, serverInfo, instructions }: Json) {
   return {
-    protocolVersion: theirs,
     ...(isObject(capabilities) && { capabilities }),
     ...(isObject(serverInfo) && { serverInfo }),
     ...(typeof instructions === 'string' && { instructions }),
   };
 }
 
+/** Both, object by object. Where they differ otherwise, the second counts. */
+function merged(one: Json, two: Json): Json {
+  const both: Json = { ...one };
+  for (const [key, value] of Object.entries(two)) {
+    const before = both[key];
+    both[key] = isObject(before) && isObject(value) ? merged(before, value) : value;
+  }
+  return both;
+}
+
+const fromEnv = (name: string) => positive(Number(process.env[name]));
+const positive = (value: unknown) =>
+  typeof value === 'number' && value > 0 ? value : undefined;
+
+/** Where a program does not say what to do with warnings. A server may have chosen the words, so
+ *  no control character reaches the terminal. */
+function warnOnStderr(warning: string): void {
+  process.stderr.write(`${warning.replace(/[^\P{C}\n]/gu, '\ufffd')}\n`);
+}
+
+function withProgressToken(params: Json | undefined, progressToken: Id): Json {
+  return { ...params, _meta: { ...asObject(params?._meta), progressToken } };
+}
+
+function asRefusal(error: unknown): Json {
+  if (error instanceof RpcError) {
+    return { code: error.code, message: error.message, data: error.data };
+  }
+  return { code: -32603, message: textOf(error) };
+}
+
 function isPrintable(name: string, maxLength: number): boolean {
-  return name !== '' && name.length <= maxLength && !/[\x00-\x1f\x7f-\x9f]/.test(name);
+  const hasControl = /[\x00-\x1f\x7f-\x9f]/.test(name);
+  return name !== '' && name.length <= maxLength && !hasControl;
 }
 
 function problemWithTool(tool: unknown): string | undefined {
   if (!isObject(tool)) return 'it is not an object';
   const { name, description, inputSchema } = tool;
-  if (typeof name !== 'string' || !isPrintable(name, 256)) return 'its name is not 1 to 256 printable characters';
+  if (typeof name !== 'string' || !isPrintable(name, 256)) {
+    return 'its name is not 1 to 256 printable characters';
+  }
   if (typeof (description ?? '') !== 'string') return 'its description is not text';
   return isObject(inputSchema ?? {}) ? undefined : 'its inputSchema is not an object';
 }
 
-/** A foreign value that should be text. Not `${value}`: it may be an object whose toString is no function. */
+function withSchema(tool: Tool): Tool {
+  return tool.inputSchema ? tool : { ...tool, inputSchema: { type: 'object' } };
+}
+
+/** A foreign value that should be text. Not `${value}`: its toString may be no function. */
 export const show = (value: unknown) => (typeof value === 'string' ? value : excerpt(value));
 const bytes = (base64: unknown) => `${Buffer.byteLength(show(base64 ?? ''), 'base64')} bytes`;
 
-/** What a tool's blocks say in words: text as it is, everything else by name and size. */
+/** A tool's blocks as text: text as it is, everything else by name and size. */
 export function blocksToText(content: unknown[]): string {
-  const texts = content.map((block) => {
-    const { type, text, data, mimeType, name, uri, resource } = asObject(block);
-    const inner = asObject(resource);
-    if (type === 'text' && typeof text === 'string') return text;
-    if (type === 'image' || type === 'audio') return `[${type}: ${show(mimeType)}, ${bytes(data)}]`;
-    if (type === 'resource_link') return `[link: ${show(name)} ${show(uri)}]`;
-    if (type === 'resource' && typeof inner.text === 'string') return inner.text;
-    if (type === 'resource') return `[resource: ${show(inner.uri)}, ${show(inner.mimeType)}, ${bytes(inner.blob)}]`;
-    return `[a block that we cannot read: ${excerpt(block)}]`;
-  });
-  return texts.join('\n');
+  return content.map(blockToText).join('\n');
 }
 
+function blockToText(block: unknown): string {
+  const { type, text, data, mimeType, name, uri, resource } = asObject(block);
+  if (type === 'text' && typeof text === 'string') return text;
+  if (type === 'image' || type === 'audio') return `[${type}: ${show(mimeType)}, ${bytes(data)}]`;
+  if (type === 'resource_link') return `[link: ${show(name)} ${show(uri)}]`;
+  if (type === 'resource') return resourceToText(asObject(resource));
+  return `[a block that we cannot read: ${excerpt(block)}]`;
+}
+
+function resourceToText({ text, uri, mimeType, blob }: Json): string {
+  if (typeof text === 'string') return text;
+  return `[resource: ${show(uri)}, ${show(mimeType)}, ${bytes(blob)}]`;
+}
+
+/** A value for an error message: its JSON, cut short. */
 export function excerpt(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing';
   // Through a buffer, because a slice would keep the whole text in memory.
   return text.length > 200 ? `${Buffer.from(text.slice(0, 200))}…` : text;
 }
 
-// ─── Configuration ────────────────────────────────────────────────────────────────────────────────────────────
+// ─── Configuration ──────────────────────────────────────────────────────────────────────────────
 
-/** A server as a file describes it, every ${VAR} still in place. `shadows` is the file whose entry it replaces. */
-export type ServerEntry = { name: string; config: Json; file: string; scope: 'user' | 'project'; shadows?: string };
+/** A server as a file describes it, every ${VAR} still in place. */
+export type ServerEntry = {
+  name: string;
+  config: Json;
+  file: string;
+  scope: string; // where it comes from: 'user', 'project', …
+  authority: 'user' | 'project'; // whose word it is: a project's entry needs the user's approval
+  shadows?: string; // the file whose entry of this name it replaces
+};
 
-const MAX_CONFIG_BYTES = 2 ** 20;
-const MODEL_KEYS = ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'OPENAI_API_KEY'];
+const MAX_CONFIG_BYTES = 16 * 2 ** 20;
 
-/** Reads three files; of two entries with one name the later wins. A broken file is reported, the others count. */
-export function loadEntries(home: string, cwd: string, report: (problem: string) => void): Map<string, ServerEntry> {
+/** Reads three files; of two entries with one name the later wins. A broken file is reported, and
+ *  the others count. */
+export function loadEntries(
+  home: string,
+  cwd: string,
+  report: (problem: string) => void,
+): Map<string, ServerEntry> {
   const entries = new Map<string, ServerEntry>();
-  const read = (scope: ServerEntry['scope'], file: string, mayBeFlat = false) => {
+  const add = (file: string, authority: ServerEntry['authority'], mayBeFlat = false) => {
     try {
-      for (const [name, config] of Object.entries(readServers(file, mayBeFlat)))
-        entries.set(name, { name, config: config as Json, file, scope, shadows: entries.get(name)?.file });
+      const servers = serversIn(readJsonFile(file) ?? {}, mayBeFlat);
+      for (const [name, config] of Object.entries(servers)) {
+        const shadows = entries.get(name)?.file;
+        const origin = { file, scope: authority, authority, shadows };
+        entries.set(name, { name, config: config as Json, ...origin });
+      }
     } catch (error) {
       report(`${file} is ignored: ${textOf(error)}`);
     }
   };
-  if (isAbsolute(home)) read('user', join(home, '.claude', 'settings.json')); // else it might be the project's
-  const isHome = existsSync(home) && existsSync(cwd) && realpathSync(home) === realpathSync(cwd);
-  if (!isHome) read('project', join(cwd, '.claude', 'settings.json'));
-  read('project', join(cwd, '.mcp.json'), true);
+  // A relative home might be the project's.
+  if (isAbsolute(home)) add(join(home, '.claude', 'settings.json'), 'user');
+  if (!isSameFolder(home, cwd)) add(join(cwd, '.claude', 'settings.json'), 'project');
+  add(join(cwd, '.mcp.json'), 'project', true);
   return entries;
 }
 
-/** In a settings file only `mcpServers` counts, for it holds much else; .mcp.json may also be the bare mapping. */
-function readServers(file: string, mayBeFlat: boolean): Json {
-  const root = readJsonFile(file) ?? {};
-  const flat = () => Object.fromEntries(Object.entries(root).filter(([, value]) => isObject(value)));
-  const servers = Object.hasOwn(root, 'mcpServers') ? root.mcpServers : mayBeFlat ? flat() : {};
-  if (!isObject(servers)) throw new Error('its "mcpServers" is not an object');
-  return servers;
+function isSameFolder(one: string, two: string): boolean {
+  if (!existsSync(one) || !existsSync(two)) return false;
+  return realpathSync(one) === realpathSync(two);
 }
+
+/** The mapping of names to servers inside a file's content. A settings file holds much else, so
+ *  only its `mcpServers` counts; .mcp.json may also be the bare mapping, or VS Code's `servers`. */
+export function serversIn(root: Json, mayBeFlat: boolean): Json {
+  if (Object.hasOwn(root, 'mcpServers')) {
+    if (isObject(root.mcpServers)) return root.mcpServers;
+    throw new Error('its "mcpServers" is not an object');
+  }
+  if (!mayBeFlat) return {};
+  const { servers } = root;
+  if (isObject(servers) && !looksLikeServer(servers)) return servers;
+  const named = Object.entries(root).filter(([, value]) => isObject(value));
+  return Object.fromEntries(named);
+}
+
+const looksLikeServer = ({ command, url, type }: Json) =>
+  [command, url, type].some((value) => typeof value === 'string');
 
 /** The object in a file that a person wrote; nothing if there is no such file. */
 export function readJsonFile(file: string): Json | undefined {
   const stat = statIfThere(file);
   if (!stat) return undefined;
-  if (!stat.isFile()) throw new Error('it is not a file'); // a FIFO would keep us waiting, /dev/zero has no end
-  if (stat.size === 0) throw new Error('it is empty'); // so say the files of /proc, and some of them never end
+  // A FIFO would keep us waiting, and /dev/zero has no end.
+  if (!stat.isFile()) throw new Error('it is not a file');
+  // The files of /proc say so too, and some of them never end.
+  if (stat.size === 0) throw new Error('it is empty');
   if (stat.size > MAX_CONFIG_BYTES) throw new Error(`it has more than ${MAX_CONFIG_BYTES} bytes`);
-  const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)); // drops a byte order mark
-  // People comment such files. Strings are matched too, and put back, so that "http://…" stays whole. What is not
-  // closed matches to the end: else the search would begin again at each of its characters.
-  const parts = /"(?:\\.|[^"\\])*(?:"|\\?$)|\/\/.*|\/\*[^]*?(?:\*\/|$)/g;
-  const json = text.replace(parts, (found) => (found[0] === '"' ? found : '')).trim();
+  const decoder = new TextDecoder('utf-8', { fatal: true }); // drops a byte order mark
+  const json = withoutComments(decoder.decode(readFileSync(file))).trim();
   if (isTooDeep(json)) throw new Error(`it has more than ${MAX_DEPTH} levels`);
   const root: unknown = JSON.parse(json);
-  if (!isObject(root)) throw new Error('it holds no JSON object');
+  if (!isObject(root)) throw new Error('it is not a JSON object');
   return root;
+}
+
+/** People comment such files. Strings are matched too, and put back, so that "http://…" stays
+ *  whole. What is not closed matches to the end: else the search would start again at each
+ *  character. */
+function withoutComments(text: string): string {
+  const parts = /"(?:\\.|[^"\\])*(?:"|\\?$)|\/\/.*|\/\*[^]*?(?:\*\/|$)/g;
+  return text.replace(parts, (found) => (found[0] === '"' ? found : ''));
 }
 
 function statIfThere(file: string) {
   try {
     return statSync(file, { throwIfNoEntry: false });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOTDIR') throw error; // that means it is not there, too
+    // ENOTDIR means that it is not there, too.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOTDIR') throw error;
     return undefined;
   }
 }
 
+/** Which transport an entry wants. Without a `type`, an address means HTTP or a WebSocket. */
+export function transportType({ type, url, command }: Json): string {
+  if (type !== undefined) return `${type}`;
+  if (typeof url !== 'string' || command !== undefined) return 'stdio';
+  return /^wss?:/i.test(url) ? 'ws' : 'http';
+}
+
 export function problemWithConfig(config: unknown): string | undefined {
   if (!isObject(config)) return 'its entry is not an object';
-  const { type = 'stdio', url, command, args = [], env = {}, cwd = '' } = config;
+  const { type = '', timeout = 1, command, args = [], env = {}, cwd = '' } = config;
+  if (typeof type !== 'string') return '"type" is not a string';
+  if (!positive(timeout)) return '"timeout" is not a number of milliseconds above 0';
+  if (transportType(config) !== 'stdio') return undefined; // its transport checks the rest
   const isText = (value: unknown) => typeof value === 'string' && !value.includes('\0');
-  if (type !== 'stdio') return typeof type === 'string' ? undefined : '"type" is not a string';
-  if (url && !command) return 'it has a "url" but no "type", such as "type": "http"';
   if (!isText(command) || command === '') return '"command" is missing or is not a string';
   if (!Array.isArray(args) || !args.every(isText)) return '"args" is not a list of strings';
-  if (!isObject(env) || !Object.entries(env).flat().every(isText)) return '"env" is not a mapping of strings';
+  const isMapping = isObject(env) && Object.entries(env).flat().every(isText);
+  if (!isMapping) return '"env" is not a mapping of strings';
   return isText(cwd) ? undefined : '"cwd" is not a string';
 }
 
-function problemWithType({ type = 'stdio' }: Json, transports: ConnectionOptions['transports'] = {}): string | undefined {
+function problemWithType(
+  config: Json,
+  transports: ConnectionOptions['transports'] = {},
+): string | undefined {
+  const type = transportType(config);
   const known = ['stdio', ...Object.keys(transports)];
-  return known.includes(`${type}`) ? undefined : `is of type "${type}", but we have transports only for ${known}`;
+  if (known.includes(type)) return undefined;
+  return `its type is "${type}", but we have transports only for ${known.join(', ')}`;
 }
 
 function configError({ name, file }: ServerEntry, problem: string): McpError {
   return new McpError('config', `MCP server ${excerpt(name)} in ${file}: ${problem}`);
 }
 
-/** The configuration with a value for every ${VAR} and ${VAR:-default}. A project's file cannot read a model's key. */
-export function fillIn(entry: ServerEntry, env = process.env): Json {
-  const fill = (text: string) =>
-    text.replace(/\$\{(\w+)(?::-([^}]*))?\}/g, (_, name: string, fallback?: string) => {
-      const isForbidden = entry.scope === 'project' && MODEL_KEYS.includes(name.toUpperCase());
-      const mayRead = Object.hasOwn(env, name) && !isForbidden;
-      const why = isForbidden ? 'is the key of a model, which a project cannot read' : 'is not set';
-      if (!mayRead && fallback === undefined) throw configError(entry, `\${${name}} ${why}`);
-      return (mayRead && env[name]) || (fallback ?? '');
-    });
+/** The configuration with a value for every ${VAR} and ${VAR:-default}. A project's file cannot
+ *  read the variables in `hidden`, such as the key of a model. */
+export function fillIn(entry: ServerEntry, env = process.env, hidden: string[] = []): Json {
+  const valueOf = (_: string, name: string, fallback?: string) => {
+    const isHidden = entry.authority === 'project' && hidden.includes(name.toUpperCase());
+    const isSet = Object.hasOwn(env, name) && !isHidden;
+    if (isSet && env[name]) return env[name];
+    if (fallback !== undefined) return fallback;
+    if (isSet) return '';
+    const why = isHidden ? 'is the key of a model, which a project cannot read' : 'is not set';
+    throw configError(entry, `\${${name}} ${why}`);
+  };
+  const variable = /\$\{(\w+)(?::-([^}]*))?\}/g;
+  const fill = (text: string) => text.replace(variable, valueOf);
   // Through JSON and back: the reviver meets every string of the entry, however deep.
-  return JSON.parse(JSON.stringify(entry.config), (_, value) => (typeof value === 'string' ? fill(value) : value));
+  return JSON.parse(JSON.stringify(entry.config), (_, value) =>
+    typeof value === 'string' ? fill(value) : value,
+  );
 }
 
-// ─── Names ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ─── Names ──────────────────────────────────────────────────────────────────────────────────────
 
-/** The name under which a model sees a tool: 64 of A–Z a–z 0–9 _ - at most. A label: nothing is read out of it.
- *  The server's part has no "__" inside and no "_" at its end, so a + b__c and a__b + c differ. Where a hash happens
- *  to meet a name, the manager leaves out the second. */
+/** The name under which a model sees a tool: at most 64 of A–Z a–z 0–9 _ -. It is a label: nothing
+ *  is read out of it. The server's part has no "__" inside and no "_" at its end, so a + b__c and
+ *  a__b + c differ. */
 export function toolLabel(serverName: string, toolName: string): string {
   const prefix = serverPrefix(serverName);
   return prefix + fit(toolName, /^[A-Za-z0-9_-]+$/, 64 - prefix.length);
@@ -850,34 +1479,48 @@ function serverPrefix(serverName: string): string {
 function fit(name: string, allowed: RegExp, length: number): string {
   if (allowed.test(name) && name.length <= length) return name;
   let hash = 2166136261; // FNV-1a: keeps x.y and x_y apart
-  for (const char of name) hash = Math.imul(hash ^ char.codePointAt(0)!, 16777619) >>> 0;
+  for (const char of name) {
+    hash = Math.imul(hash ^ char.codePointAt(0)!, 16777619) >>> 0;
+  }
   const suffix = `-${hash.toString(36)}`;
-  return name.replace(/[^A-Za-z0-9-]+/g, '_').slice(0, length - suffix.length) + suffix;
+  const readable = name.replace(/[^A-Za-z0-9-]+/g, '_');
+  return readable.slice(0, length - suffix.length) + suffix;
 }
 
-// ─── Many servers ─────────────────────────────────────────────────────────────────────────────────────────────
+// ─── Many servers ───────────────────────────────────────────────────────────────────────────────
 
 export type Approval = boolean | 'disabled';
 export interface ManagerOptions extends ConnectionOptions {
-  approve?: (entry: ServerEntry) => Approval | Promise<Approval>; // may it start? By default the user's own may
-  load?: (report: (problem: string) => void) => Map<string, ServerEntry>; // instead of the three files
-  onState?: (name: string, state: ServerState, reason?: string) => void;
+  approve?: (entry: ServerEntry) => Approval | Promise<Approval>; // by default the user's own
+  load?: (report: (problem: string) => void) => Map<string, ServerEntry>; // not the three files
+  hidden?: string[]; // variables that a project's entry cannot read: the keys of models
   concurrency?: number; // how many servers start side by side
   home?: string;
   cwd?: string;
+  onState?: (name: string, state: ServerState, reason?: string) => void;
+  onChanged?: (name: string, what: Offer) => void; // after the manager has looked again
 }
 
-/** `pending`: nobody has approved it. `needs-auth`: it wants a login. */
-export type ServerState = 'connecting' | 'connected' | 'pending' | 'disabled' | 'needs-auth' | 'failed' | 'closed';
+/** `pending`: not approved yet. `needs-auth`: it wants a login. */
+export type ServerState =
+  | 'connecting'
+  | 'connected'
+  | 'pending'
+  | 'disabled'
+  | 'needs-auth'
+  | 'failed'
+  | 'closed';
+type Standing = { state: ServerState; reason?: string };
 type Server = {
   entry: ServerEntry;
-  state: ServerState;
-  reason?: string;
-  startMs?: number;
+  decided?: Standing; // what holds whatever the connection does, or before there is one
   connection?: McpConnection;
-  tools: Tool[];
+  wantsLogin?: McpError; // what its last call was answered with
+  startMs?: number; // until its tools were listed
+  tools: Map<string, Tool>; // by label
   listing?: Promise<void>;
   refresh?: NodeJS.Timeout;
+  told?: Standing; // what `onState` heard last
 };
 export type ServerStatus = ReturnType<McpManager['status']>[number];
 
@@ -885,174 +1528,272 @@ const REFRESH_DELAY_MS = 100;
 
 export class McpManager {
   readonly options: ManagerOptions;
-  readonly warnings: string[] = []; // about the files; what concerns a server is in its status
+  readonly warnings: string[] = []; // about the files; a server's own are in its status
   private servers = new Map<string, Server>();
-  private table = new Map<string, { server: Server; tool: Tool }>();
+  private prefixes = new Map<string, string>(); // whose labels begin so
+  private table = new Map<string, { server: Server; tool: Tool }>(); // by label
   private loading?: Promise<void>;
 
-  constructor(options: ManagerOptions = {}) { this.options = options; }
+  constructor(options: ManagerOptions = {}) {
+    this.options = { ...options, onWarning: options.onWarning ?? warnOnStderr };
+  }
 
   /** Connects to all configured servers, once, however often and from wherever it is called. */
-  loadAndConnect(): Promise<void> { return (this.loading ??= this.connectAll()); }
+  loadAndConnect(): Promise<void> {
+    this.loading ??= this.connectAll();
+    return this.loading;
+  }
 
   private async connectAll(): Promise<void> {
-    const { home = homedir(), cwd = process.cwd(), concurrency = 32 } = this.options;
-    this.warnings.length = 0;
-    const { load = (report) => loadEntries(home, cwd, report) } = this.options;
-    const entries = load((problem) => {
-      this.warnings.push(problem);
-      this.options.onWarning?.(problem);
-    });
-    this.servers = new Map([...entries].map(([name, entry]) => [name, { entry, state: 'connecting', tools: [] }]));
-    const queue = this.servers.values(); // one queue, and several workers who empty it
+    const { concurrency = 32 } = this.options;
+    const entries = this.loadEntries();
+    this.servers = new Map();
+    this.prefixes = new Map();
+    for (const [name, entry] of entries) {
+      const prefix = serverPrefix(name);
+      if (!this.prefixes.has(prefix)) this.prefixes.set(prefix, name);
+      this.servers.set(name, { entry, tools: new Map() });
+    }
+    const queue = this.servers.values(); // one queue, and several workers that empty it
     const work = async () => {
       for (const server of queue) await this.connectOne(server);
     };
-    await Promise.all(Array.from({ length: Math.max(1, Math.min(concurrency, entries.size)) || 1 }, work));
+    const workers = Math.max(1, Math.min(concurrency, entries.size)) || 1;
+    await Promise.all(Array.from({ length: workers }, work));
+  }
+
+  private loadEntries(): Map<string, ServerEntry> {
+    const { home = homedir(), cwd = process.cwd() } = this.options;
+    const { load = (report) => loadEntries(home, cwd, report) } = this.options;
+    this.warnings.length = 0;
+    return load((problem) => {
+      this.warnings.push(problem);
+      this.options.onWarning!(problem);
+    });
   }
 
   private async connectOne(server: Server): Promise<void> {
-    const { entry } = server;
-    const { approve = (asked) => asked.scope === 'user', handlers = {} } = this.options;
     try {
-      if (server.state === 'closed') return; // disconnectAll came while it was in the queue
-      const { name, config } = entry;
-      const { transports } = this.options;
-      const problem = this.problemWithName(name) ?? problemWithConfig(config) ?? problemWithType(config, transports);
-      if (problem) throw configError(entry, problem);
-      const approval = await approve(structuredClone(entry)); // a copy: what was shown is what starts
-      if (approval === 'disabled') return this.set(server, 'disabled');
-      const question = `${entry.file} asks to start it, and nobody has approved that`;
-      if (approval !== true) return this.set(server, 'pending', question);
-      if (server.state !== 'connecting') return; // or while somebody was asked
-      const startedAt = now();
-      const changed = 'notifications/tools/list_changed';
-      const connection = new McpConnection(entry.name, fillIn(entry), {
-        ...this.options,
-        handlers: { ...handlers, [changed]: (...told) => (this.refreshSoon(server), handlers[changed]?.(...told)) },
-        onClosed: (why) => (this.fail(server, why), this.options.onClosed?.(why)),
-      });
-      server.connection = connection;
-      await connection.connect();
-      await connection.initialize();
-      const first = this.list(server);
-      server.listing = first.catch(() => {});
-      await first;
-      server.startMs = Math.round(now() - startedAt);
-      if (server.state === 'connecting') this.set(server, 'connected'); // else it died with its last word
+      if (await this.mayStart(server)) await this.start(server);
     } catch (error) {
-      void server.connection?.close();
-      this.fail(server, error);
+      if (server.connection) server.connection.giveUp(error as Error);
+      else this.decide(server, 'failed', textOf(error));
+    }
+    this.tellState(server);
+  }
+
+  private async mayStart(server: Server): Promise<boolean> {
+    const { entry } = server;
+    const { approve = ({ authority }) => authority === 'user' } = this.options;
+    if (server.decided) return false; // closed while it was in the queue
+    const problem = this.problemWith(entry);
+    if (problem) throw configError(entry, problem);
+    const approval = await approve(structuredClone(entry)); // a copy: what was shown is what starts
+    const why = `${entry.file} asks to start it, and nobody has approved that`;
+    if (approval === 'disabled') this.decide(server, 'disabled');
+    else if (approval !== true) this.decide(server, 'pending', why);
+    return !server.decided; // it may also have been closed while a person was asked
+  }
+
+  private problemWith({ name, config }: ServerEntry): string | undefined {
+    if (!isPrintable(name, 128) || /[/\\]/.test(name)) return 'this is not fit for a name';
+    const first = this.prefixes.get(serverPrefix(name));
+    if (first !== name) return `its tools would be called like those of ${excerpt(first)}`;
+    return problemWithConfig(config) ?? problemWithType(config, this.options.transports);
+  }
+
+  private async start(server: Server): Promise<void> {
+    const { entry } = server;
+    const { extensions = [], hidden } = this.options;
+    const startedAt = now();
+    const connection = new McpConnection(entry.name, fillIn(entry, process.env, hidden), {
+      ...this.options,
+      extensions: [...extensions, this.watch(server)],
+    });
+    server.connection = connection;
+    await connection.connect();
+    await connection.initialize();
+    const listing = this.list(server);
+    server.listing = listing.catch(() => {}); // a refresh waits for it; its failure is told here
+    await listing;
+    server.startMs = Math.round(now() - startedAt);
+  }
+
+  /** The manager is itself the last extension of each of its connections: so it hears of everything
+   *  that changes a server's state. */
+  private watch(server: Server): Extension {
+    const manager: Extension = () => ({
+      layer: (call, next) => this.noteLogin(server, next(call)),
+      opened: () => this.tellState(server),
+      changed: (what) => this.lookAgain(server, what),
+      closed: () => this.tellState(server),
+    });
+    return manager;
+  }
+
+  /** A login can end at any time, and begin again: what a call meets is the state. */
+  private async noteLogin(server: Server, answer: Promise<Json>): Promise<Json> {
+    try {
+      const result = await answer;
+      server.wantsLogin = undefined;
+      this.tellState(server);
+      return result;
+    } catch (error) {
+      // 403: it knows us, and only this call is too much.
+      const isLogin = error instanceof McpError && error.kind === 'auth' && error.status !== 403;
+      if (isLogin) server.wantsLogin = error;
+      this.tellState(server);
+      throw error;
     }
   }
 
-  private fail(server: Server, why: unknown): void {
+  /** Worked out from the connection, never kept in step with it. */
+  private stateOf({ decided, connection, startMs, wantsLogin }: Server): Standing {
+    if (decided) return decided;
+    const isStarting = startMs === undefined && !connection?.isClosed;
+    if (!connection || isStarting) return { state: 'connecting' };
+    const why = connection.ended ?? wantsLogin;
     const isLogin = why instanceof McpError && why.kind === 'auth';
-    this.set(server, isLogin ? 'needs-auth' : 'failed', textOf(why));
+    if (why) return { state: isLogin ? 'needs-auth' : 'failed', reason: why.message };
+    return { state: connection.server ? 'connected' : 'connecting' };
   }
 
-  private set(server: Server, state: ServerState, reason?: string): void {
-    if (server.state === 'closed' || (server.state === state && server.reason === reason)) return;
-    Object.assign(server, { state, reason });
-    this.options.onState?.(server.entry.name, state, reason);
+  private decide(server: Server, state: ServerState, reason?: string): void {
+    if (server.decided?.state !== 'closed') server.decided = { state, reason };
+  }
+
+  private tellState(server: Server): void {
+    const { onState } = this.options;
+    const { told, entry } = server;
+    const { state, reason } = this.stateOf(server);
+    const isOld = state === 'closed' || (told?.state === state && told.reason === reason);
+    if (isOld || state === 'connecting') return;
+    server.told = { state, reason };
+    onState?.(entry.name, state, reason);
   }
 
   /** Starts a server once more, whatever became of it. */
-  async reconnect(name: string): Promise<void> { await this.connectOne(await this.replace(name, 'connecting')); }
+  async reconnect(name: string): Promise<void> {
+    const server = await this.replace(name);
+    this.options.onState?.(name, 'connecting');
+    await this.connectOne(server);
+  }
 
-  async disable(name: string): Promise<void> { await this.replace(name, 'disabled'); }
+  async disable(name: string): Promise<void> {
+    const server = await this.replace(name);
+    this.decide(server, 'disabled');
+    this.tellState(server);
+  }
 
-  private async replace(name: string, state: ServerState): Promise<Server> {
+  private async replace(name: string): Promise<Server> {
     const old = this.servers.get(name);
     if (!old) throw new McpError('config', `no MCP server is called ${excerpt(name)}`);
-    const server: Server = { entry: old.entry, state, tools: [] };
-    old.state = 'closed'; // whatever is still under way with it is of no interest now
+    const server: Server = { entry: old.entry, tools: new Map() };
     this.servers.set(name, server);
-    this.options.onState?.(name, state);
-    this.index();
+    this.forget(old);
     await old.connection?.close();
     return server;
   }
 
-  /** A name must not be a path, nor lead to the labels of a server that was named before. */
-  private problemWithName(name: string): string | undefined {
-    if (!isPrintable(name, 128) || /[/\\]/.test(name)) return 'this is not fit for a name';
-    const first = [...this.servers.keys()].find((other) => serverPrefix(other) === serverPrefix(name));
-    return first === name ? undefined : `its tools would be called like those of ${excerpt(first)}`;
+  /** Takes a server out of the table. Ignore anything that is still under way with it. */
+  private forget(server: Server): void {
+    this.setTools(server, []);
+    this.decide(server, 'closed');
   }
 
   private async list(server: Server): Promise<void> {
-    server.tools = await server.connection!.listTools();
-    this.index();
-    const wasLost = server.state === 'failed' || server.state === 'needs-auth';
-    if (wasLost && !server.connection!.ended) this.set(server, 'connected'); // it was started again
+    const tools = await server.connection!.listTools();
+    if (server.decided?.state !== 'closed') this.setTools(server, tools);
   }
 
-  /** Servers may announce many changes at once, or one in answer to every look. So look a little later, and only
-   *  when the look before is over: a list that comes late must not replace a newer one. */
+  private lookAgain(server: Server, what: Offer): void {
+    if (what === 'tools') this.refreshSoon(server);
+    else this.options.onChanged?.(server.entry.name, what);
+  }
+
+  /** Servers may announce many changes at once, or one in answer to every look. So look a little
+   *  later, and only when the look before is over: a late list must not replace a newer one. */
   private refreshSoon(server: Server): void {
-    const { connection } = server;
-    if (!connection?.server) return; // before the handshake nothing may be asked
-    server.refresh ??= setTimeout(async () => {
-      await server.listing;
-      server.refresh = undefined; // what is announced from now on needs another look
-      server.listing = this.list(server).catch((error) => connection.warn('refresh', textOf(error)));
-    }, REFRESH_DELAY_MS).unref();
+    if (!server.connection?.server) return; // before the handshake nothing may be requested
+    server.refresh ??= setTimeout(() => void this.refresh(server), REFRESH_DELAY_MS).unref();
   }
 
-  /** Rebuilds the table in the order of the files, whoever was the first to connect. A server that died keeps its
-   *  rows: a call to one tells why it died. */
-  private index(): void {
-    this.table = new Map();
-    for (const server of this.servers.values())
-      for (const tool of server.tools) {
-        const label = toolLabel(server.entry.name, tool.name);
-        if (!this.table.has(label)) this.table.set(label, { server, tool });
-        else server.connection!.warn('label', `has a tool that we leave out: another is called ${label}`);
+  private async refresh(server: Server): Promise<void> {
+    await server.listing;
+    server.refresh = undefined; // what is announced from now on needs another look
+    const failed = (error: unknown) => server.connection!.warn('refresh', textOf(error));
+    server.listing = this.list(server).catch(failed);
+    await server.listing;
+    this.options.onChanged?.(server.entry.name, 'tools');
+  }
+
+  /** Replaces the rows of one server. Its labels begin with a prefix that no other server has, so
+   *  only two tools of its own can clash. A server that died keeps its rows: a call tells why. */
+  private setTools(server: Server, tools: Tool[]): void {
+    for (const label of server.tools.keys()) this.table.delete(label);
+    server.tools = new Map();
+    for (const tool of tools) {
+      const label = toolLabel(server.entry.name, tool.name);
+      if (server.tools.has(label)) {
+        const what = `has a tool that we leave out: another is called ${label}`;
+        server.connection!.warn('label', what);
+        continue;
       }
+      server.tools.set(label, tool);
+      this.table.set(label, { server, tool });
+    }
   }
 
+  /** In the order of the files, whichever server was the first to connect. */
   getToolDefinitions() {
-    return [...this.table].map(([name, { server, tool }]) => ({
-      name,
-      description: tool.description ?? '',
-      inputSchema: tool.inputSchema,
-      server: server.entry.name,
-      tool,
-    }));
+    return [...this.servers.values()].flatMap(({ entry, tools }) =>
+      [...tools].map(([name, tool]) => ({
+        name,
+        description: tool.description ?? '',
+        inputSchema: tool.inputSchema,
+        server: entry.name,
+        tool,
+      })),
+    );
   }
 
-  isMcpTool(name: string): boolean { return this.table.has(name); }
-
-  async callTool(prefixedName: string, args?: Json, options?: CallOptions): Promise<ToolResult> {
-    const row = this.table.get(prefixedName);
-    if (!row) throw new McpError('unknown-tool', `no MCP server has a tool called ${excerpt(prefixedName)}`);
-    const calling = row.server.connection!.callTool(row.tool.name, args, options);
-    calling.then(() => this.noteLogin(row.server), (why) => this.noteLogin(row.server, why));
-    return calling;
+  isMcpTool(name: string): boolean {
+    return this.table.has(name);
   }
 
-  /** A login can end at any time, and begin again: what a call meets is the state. */
-  private noteLogin(server: Server, why?: unknown): void {
-    const { kind, status } = why instanceof McpError ? (why as McpError & { status?: number }) : {};
-    if (kind === 'auth' && status !== 403) this.fail(server, why); // 403: it knows us, and only this call is too much
-    else if (why === undefined && server.state === 'needs-auth') this.set(server, 'connected');
+  async callTool(label: string, args?: Json, options?: CallOptions): Promise<ToolResult> {
+    const row = this.table.get(label);
+    if (row) return row.server.connection!.callTool(row.tool.name, args, options);
+    throw new McpError('unknown-tool', `no MCP server has a tool called ${excerpt(label)}`);
+  }
+
+  /** For everything that is not a tool: resources, prompts, a request of your own. */
+  connection(name: string): McpConnection | undefined {
+    return this.servers.get(name)?.connection;
   }
 
   status() {
-    return [...this.servers.values()].map(({ entry, state, reason, startMs, tools, connection }) => {
+    return [...this.servers.values()].map((server) => {
+      const { entry, startMs, tools, connection } = server;
       const { config, ...origin } = entry;
-      const warnings = [...(connection?.warnings.values() ?? [])];
-      return { ...connection?.server, ...origin, state, reason, startMs, tools: tools.length, warnings };
+      const { state, reason } = this.stateOf(server);
+      return {
+        ...connection?.server,
+        ...origin,
+        state,
+        reason,
+        startMs,
+        tools: tools.size,
+        warnings: [...(connection?.warnings.values() ?? [])],
+      };
     });
   }
 
-  /** Closes everything side by side, also what is still starting. Afterwards loadAndConnect begins anew. */
+  /** Closes everything side by side, also what is still starting. loadAndConnect can follow. */
   async disconnectAll(): Promise<void> {
     this.loading = undefined;
-    this.table = new Map();
     const servers = [...this.servers.values()];
-    for (const server of servers) Object.assign(server, { state: 'closed', reason: undefined });
-    await Promise.all(servers.map((server) => server.connection?.close()));
+    for (const server of servers) this.forget(server);
+    await Promise.all(servers.map(({ connection }) => connection?.close()));
   }
 }

@@ -6,6 +6,7 @@ import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { cleanUp, folder, goodServer, habit, later, pause, rejection, start, toolCall, until } from './helpers.ts';
+import { safeEnv } from './subject.ts';
 
 afterEach(cleanUp);
 
@@ -40,10 +41,23 @@ test('fault 16, A18: of our environment the server gets a safe list, and no key'
   later(() => ['ANTHROPIC_API_KEY', 'AWS_SECRET', 'DATABASE_URL', 'HARMLESS', 'LC_TEST'].forEach((name) => delete process.env[name]));
   const { call } = await start({ ...habit(), env: { GIVEN: 'yes' } });
   const names = Object.keys(JSON.parse((await call('where')).content[0].text).env);
-  const safe = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR', 'TZ', 'GIVEN'];
-  assert.deepEqual(names.filter((name) => !safe.includes(name) && !/^LC_/.test(name)), []);
+  const safe = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR', 'TZ', 'GIVEN', ...NETWORK];
+  assert.deepEqual(names.filter((name) => !safe.includes(name.toUpperCase()) && !/^LC_/.test(name)), []);
   assert.ok(names.includes('PATH') && names.includes('GIVEN'));
   assert.ok(!names.includes('LC_TEST'), 'a shell function in a value is not passed on');
+});
+
+const NETWORK = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY', 'NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
+
+test('a server gets what it needs to reach the network from inside a company, in either case of the proxies', async () => {
+  const names = [...NETWORK, 'http_proxy', 'https_proxy', 'all_proxy', 'no_proxy'];
+  const before = Object.fromEntries(names.map((name) => [name, process.env[name]]));
+  later(() => names.forEach((name) => (before[name] === undefined ? delete process.env[name] : (process.env[name] = before[name]))));
+  for (const name of names) process.env[name] = name.startsWith('NODE') || name.startsWith('SSL') ? '/dev/null' : `for ${name}`;
+  const { call } = await start(habit());
+  const { env } = JSON.parse((await call('where')).content[0].text);
+  assert.deepEqual(names.filter((name) => env[name] === undefined), []);
+  assert.ok(!Object.keys(safeEnv()).some((name) => names.includes(name)), 'and no other child does');
 });
 
 test('A8: no shell reads the configuration', async () => {

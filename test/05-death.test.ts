@@ -6,7 +6,7 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { promisify } from 'node:util';
-import { call, cleanUp, connect, folder, habit, isRunning, later, pause, pidOf, rejection, root, run, start, until } from './helpers.ts';
+import { call, cleanUp, connect, folder, habit, isRunning, later, pause, pidOf, plugged, rejection, root, run, start, until } from './helpers.ts';
 import { McpConnection, McpError } from './subject.ts';
 
 afterEach(cleanUp);
@@ -150,7 +150,7 @@ test('B12: a flood on stderr blocks nobody; only its last lines are kept', async
 
 test('the end is told once', async () => {
   const ends: string[] = [];
-  const { connection } = await connect(habit(), { ...patient, onClosed: (why) => ends.push(why.message) });
+  const { connection } = await connect(habit(), plugged({ closed: (why) => void ends.push(why.message) }, patient));
   await rejection(call(connection, 'exit', { code: 1 }));
   await pause(500); // exit, the ends of the pipes and close are all signs of it
   assert.equal(ends.length, 1);
@@ -176,23 +176,32 @@ test('a line as long as the limit passes, a longer one does not', async () => {
   assert.equal((await rejection(call(strict.connection, 'big', { bytes: 2000 }))).kind, 'limit');
 });
 
-test('B5: a message nested 100,000 levels deep is refused; brackets inside strings do not count', async () => {
+test('B5: brackets inside strings do not count, and 400 levels are not too many', async () => {
   const { connection } = await connect(habit());
   const brackets = '[{\\"'.repeat(10_000);
   assert.deepEqual(JSON.parse(await call(connection, 'echo', { brackets })), { brackets });
   const fine = await connection.request('tools/call', { name: 'deep', arguments: { levels: 400 } });
   assert.ok(Array.isArray(fine.content));
-  const error = await rejection(call(connection, 'deep', { levels: 100_000 }));
-  assert.match(`${error.kind}: ${error.message}`, /limit: .*more than 500 levels/);
 });
 
-test('B5: 64 MiB of opening brackets are refused before they are parsed', async () => {
-  const { connection } = await connect({
+test('B5: what is nested too deeply is reported and dropped, its call ends by its own limit, and the connection lives', async () => {
+  const { connection, warnings } = await connect(habit(), { callTimeoutMs: 500 });
+  const waiting = rejection(call(connection, 'deep', { levels: 100_000 }));
+  await until(() => warnings.length > 0);
+  assert.match(warnings.join(), /^MCP server "demo" \(.*\) sent a message with more than 500 levels, which is dropped$/);
+  assert.equal(await call(connection, 'echo', { a: 1 }), '{"a":1}');
+  assert.equal(connection.ended, undefined);
+  void waiting; // chapter 6 gives it a limit
+});
+
+test('B5: 64 MiB of opening brackets are dropped before they are parsed', async () => {
+  const { connection, warnings } = await connect({
     command: process.execPath,
     args: ['-e', `process.stdin.once('data', () => { process.stdout.write('['.repeat(60 * 2 ** 20)); process.stdout.write('\\n') })`],
   });
-  const error = await rejection(call(connection, 'echo'));
-  assert.match(`${error.kind}: ${error.message}`, /limit: .*more than 500 levels/);
+  void call(connection, 'echo').catch(() => {}); // chapter 6 gives it a limit
+  await until(() => warnings.length > 0);
+  assert.match(warnings.join(), /more than 500 levels, which is dropped/);
 });
 
 test('a line of coloured noise with a thousand open brackets is noise, not too deep', async () => {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import type { Json } from '../mcp.ts';
-import { cleanUp, connect, habit, open, rejection, until } from './helpers.ts';
+import { cleanUp, connect, habit, open, plugged, rejection, until } from './helpers.ts';
 import { RpcError } from './subject.ts';
 
 afterEach(cleanUp);
@@ -30,7 +30,7 @@ test('fault 6: a request of the server is no answer of ours, though it has the s
 
 test('a notification whose id is null is still a notification', async () => {
   const seen: unknown[] = [];
-  const { connection, wire } = await connect(habit(), { handlers: { 'notifications/x': (params) => seen.push(params) } });
+  const { connection, wire } = await connect(habit(), plugged({ handlers: { 'notifications/x': (params) => seen.push(params) } }));
   const lines = ['{"jsonrpc":"2.0","id":null,"method":"notifications/x","params":{"n":1}}', '{"jsonrpc":"2.0","id":$ID,"result":{}}'];
   await connection.request('tools/call', { name: 'raw', arguments: { lines } });
   assert.deepEqual(seen, [{ n: 1 }]);
@@ -53,7 +53,7 @@ test('B4: a batch that comes in one breath with the answer to `initialize` is re
       }
     });`;
   let ponged = 0;
-  const { connection } = await connect({ command: process.execPath, args: ['-e', server] }, { handlers: { 'notifications/ponged': () => void ponged++ } });
+  const { connection } = await connect({ command: process.execPath, args: ['-e', server] }, plugged({ handlers: { 'notifications/ponged': () => void ponged++ } }));
   await connection.initialize();
   await until(() => ponged === 1);
 });
@@ -102,9 +102,9 @@ test('B6: requests of a server that never reads are dropped past a cap, and our 
 });
 
 test('a handler answers a request; what it throws is the refusal', async () => {
-  const { connection } = await open(habit(), {
+  const { connection } = await open(habit(), plugged({
     handlers: {
-      'roots/list': async (params, { serverName }) => ({ roots: [], params, serverName }),
+      'roots/list': async (params, { id }) => ({ roots: [], params, id }),
       'refuse/me': () => Promise.reject(new RpcError(-1, 'The user said no.', { by: 'Ada' })),
       'throw/nothing': () => Promise.reject(),
       'throw/text': () => Promise.reject('just text'),
@@ -112,9 +112,9 @@ test('a handler answers a request; what it throws is the refusal', async () => {
       'break/me': () => (undefined as any).oops,
       'say/nothing': () => undefined,
     },
-  });
+  }));
   const ask = async (method: string) => JSON.parse((await connection.callTool('ask', { id: method, method, params: { a: 1 } })).text);
-  assert.deepEqual((await ask('roots/list')).result, { roots: [], params: { a: 1 }, serverName: 'demo' });
+  assert.deepEqual((await ask('roots/list')).result, { roots: [], params: { a: 1 }, id: 'roots/list' });
   assert.deepEqual((await ask('refuse/me')).error, { code: -1, message: 'The user said no.', data: { by: 'Ada' } });
   for (const method of ['break/me', 'throw/nothing', 'throw/text', 'answer/badly']) {
     const { error } = await ask(method);
@@ -125,18 +125,18 @@ test('a handler answers a request; what it throws is the refusal', async () => {
 
 test('notifications reach their handler, in order; unknown ones are ignored; a handler that throws is reported', async () => {
   const seen: Json[] = [];
-  const { connection, warnings } = await open(habit(), {
+  const { connection, warnings } = await open(habit(), plugged({
     handlers: {
       'notifications/message': (params) => seen.push(params),
       'notifications/broken': () => Promise.reject(new Error('my mistake')),
     },
-  });
+  }));
   for (const n of [1, 2, 3]) await connection.callTool('tell', { method: 'notifications/message', params: { n } });
   await connection.callTool('tell', { method: 'notifications/unheard' });
   await connection.callTool('tell', { method: 'notifications/broken' });
   assert.deepEqual(seen, [{ n: 1 }, { n: 2 }, { n: 3 }]);
   await until(() => warnings.length > 0);
-  assert.deepEqual(warnings, ['MCP server "demo" sent notifications/broken, and our handler failed: my mistake']);
+  assert.deepEqual(warnings, ['MCP server "demo": the extension "extension 1" failed at notifications/broken: my mistake']);
 });
 
 test('a ping in the middle of a call is answered while the call waits', async () => {
@@ -148,7 +148,7 @@ test('a ping in the middle of a call is answered while the call waits', async ()
 
 test('three thousand notifications in one breath all arrive', async () => {
   let heard = 0;
-  const { connection } = await open(habit(), { handlers: { 'notifications/x': () => void heard++ } });
+  const { connection } = await open(habit(), plugged({ handlers: { 'notifications/x': () => void heard++ } }));
   const lines = [Array.from({ length: 3000 }, () => '{"jsonrpc":"2.0","method":"notifications/x"}').join('\n'), '{"jsonrpc":"2.0","id":$ID,"result":{}}'];
   await connection.request('tools/call', { name: 'raw', arguments: { lines } });
   assert.equal(heard, 3000);
@@ -201,12 +201,12 @@ test('an onProgress that throws does not harm the call', async () => {
     throw new Error('my mistake');
   };
   assert.equal((await connection.callTool('work', { everyMs: 1, times: 3 }, { onProgress })).text, 'worked');
-  assert.match(warnings.join(), /our handler failed: my mistake/);
+  assert.match(warnings.join(), /failed at notifications\/progress: my mistake/);
 });
 
 test('an async onProgress that fails does not harm the call either', async () => {
   const { connection, warnings } = await open(habit());
   const onProgress = (() => Promise.reject(new Error('my mistake'))) as () => void;
   assert.equal((await connection.callTool('work', { everyMs: 1, times: 3 }, { onProgress })).text, 'worked');
-  await until(() => /our handler failed: my mistake/.test(warnings.join()));
+  await until(() => /failed at notifications\/progress: my mistake/.test(warnings.join()));
 });

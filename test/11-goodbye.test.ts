@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { allGone, cleanUp, connect, folder, habit, isRunning, later, open, pidOf, pidsIn, rejection, run, until } from './helpers.ts';
+import { allGone, cleanUp, connect, folder, habit, isRunning, later, open, pidOf, pidsIn, plugged, rejection, run, until } from './helpers.ts';
 import { McpConnection } from './subject.ts';
 
 afterEach(cleanUp);
@@ -41,7 +41,7 @@ test('fault 14, B11: one that ignores that too is ended, and so is the child it 
 test('what was sent just before the goodbye arrives', async () => {
   const file = join(folder(), 'heard');
   const server = `process.stdin.on('data', (text) => require('fs').appendFileSync(process.argv[1], text))`;
-  const { connection } = await open({ command: process.execPath, args: ['-e', server, file] }, { handshake: async () => ({ protocolVersion: 'none' }) });
+  const { connection } = await open({ command: process.execPath, args: ['-e', server, file] }, plugged({ handshake: async () => ({ protocolVersion: 'none' }) }));
   void connection.notify('notifications/last-words');
   await connection.close();
   assert.equal(readFileSync(file, 'utf8'), '{"jsonrpc":"2.0","method":"notifications/last-words"}\n');
@@ -81,7 +81,7 @@ test('closing while the handshake is under way ends it', async () => {
 
 test('the end is told once, however often we close afterwards', async () => {
   const ends: string[] = [];
-  const { connection } = await open(habit(), { ...patient, onClosed: (why) => ends.push(why.message) });
+  const { connection } = await open(habit(), plugged({ closed: (why) => void ends.push(why.message) }, patient));
   await rejection(connection.callTool('exit', { code: 1 }));
   await connection.close();
   await connection.close();

@@ -32,17 +32,17 @@ function files(contents: Record<string, unknown>) {
 }
 /** Fills in the variables of one value, as if it stood in a file of the user's. */
 function expand(value: unknown, env: NodeJS.ProcessEnv): unknown {
-  return fillIn({ name: 'x', file: '/f', scope: 'user', config: { value } }, env).value;
+  return fillIn({ name: 'x', file: '/f', scope: 'user', authority: 'user', config: { value } }, env).value;
 }
 const server = (command: string) => ({ mcpServers: { [command]: { command } } });
 
 test('three files are merged, each entry remembers its file and its scope', () => {
   const { load, places } = files({ user: server('a'), settings: server('b'), mcp: server('c') });
   const { entries, problems } = load();
-  assert.deepEqual([...entries.values()].map(({ name, file, scope }) => [name, file, scope]), [
-    ['a', places.user, 'user'],
-    ['b', places.settings, 'project'],
-    ['c', places.mcp, 'project'],
+  assert.deepEqual([...entries.values()].map(({ name, file, scope, authority }) => [name, file, scope, authority]), [
+    ['a', places.user, 'user', 'user'],
+    ['b', places.settings, 'project', 'project'],
+    ['c', places.mcp, 'project', 'project'],
   ]);
   assert.deepEqual(problems, []);
 });
@@ -99,7 +99,7 @@ test('A12: what is no ordinary file is refused at once', { skip: process.platfor
     ['FIFO', (path) => execFileSync('mkfifo', [path]), /not a file/],
     ['link to /dev/zero', (path) => symlinkSync('/dev/zero', path), /not a file/],
     ['link to a file of /proc that does not end', (path) => symlinkSync('/proc/self/pagemap', path), /is empty|not a file/],
-    ['50 MB', (path) => writeFileSync(path, Buffer.alloc(50_000_000, ' ')), /more than 1048576 bytes/],
+    ['50 MB', (path) => writeFileSync(path, Buffer.alloc(50_000_000, ' ')), /more than 16777216 bytes/],
     ['bad UTF-8', (path) => writeFileSync(path, Buffer.from([0x7b, 0xff, 0xfe, 0x7d])), /encoded|utf-8/i],
   ];
   for (const [what, make, why] of odd) {
@@ -188,7 +188,9 @@ test('fault 22, A13: wrong types in a configuration are named, and nothing start
     [{ command: 'node', env: ['A=1'] }, /"env"/],
     [{ command: 'node', env: { 'A\0B': '1' } }, /"env"/],
     [{ command: 'node', cwd: 7 }, /"cwd"/],
-    [{ url: 'https://example.org' }, /"type"/],
+    [{ command: 'node', type: 7 }, /"type"/],
+    [{ command: 'node', timeout: 0 }, /"timeout"/],
+    [{ command: 'node', timeout: '5000' }, /"timeout"/],
   ];
   for (const [config, named] of wrong) {
     assert.throws(
@@ -202,6 +204,6 @@ test('fault 22, A13: wrong types in a configuration are named, and nothing start
 test('a type for which there is no transport is named, with those there are', async () => {
   for (const type of ['http', '__proto__', 'constructor']) {
     const error = await rejection(new McpConnection('demo', { type, url: 'http://127.0.0.1' }).connect());
-    assert.match(error.message, new RegExp(`"demo" is of type "${type}", but we have transports only for stdio`));
+    assert.match(error.message, new RegExp(`^MCP server "demo": its type is "${type}", but we have transports only for stdio$`));
   }
 });

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import type { ServerEntry } from '../mcp.ts';
+import type { Extension, ServerEntry } from '../mcp.ts';
 import { allGone, cleanUp, folder, goodServer, habit, isRunning, pause, pidsIn, rejection, until } from './helpers.ts';
 import { manage, prepare } from './manage.ts';
 import { toolLabel } from './subject.ts';
@@ -25,6 +25,7 @@ test('it connects, lists, routes and says goodbye', async () => {
     name: 'calc',
     file: join(home, '.claude', 'settings.json'),
     scope: 'user',
+    authority: 'user',
     shadows: undefined,
     state: 'connected',
     reason: undefined,
@@ -67,12 +68,12 @@ test('bad servers of every kind have a state and a reason, and the good one work
   const reasons: Record<string, RegExp> = {
     missing: /"missing" \(no-such-command-here\) could not be started: command not found/,
     dies: /exited with code 3.*\n {2}cannot find my configuration/,
-    mute: /did not answer initialize within \d+\.\d s/,
+    mute: /did not answer initialize within 2 s/,
     refuses: /Not today/,
     stranger: /9999-01-01.*2025-11-25/,
     loops: /repeats the cursor/,
     wrong: /"wrong" in .*settings\.json: "args" is not a list of strings/,
-    remote: /"remote" in .*: is of type "http"/,
+    remote: /"remote" in .*: its type is "http"/,
     unset: /"unset" in .*settings\.json: \$\{NO_SUCH_VARIABLE_HERE\} is not set/,
     nothing: /"nothing" in .*settings\.json: its entry is not an object/,
     '../../x': /"..\/..\/x" in .*settings\.json: this is not fit for a name/,
@@ -211,8 +212,10 @@ test('fault 25: a server that announces a change at every look does not keep us 
 
 test('a handler of our own for list changes is called as well', async () => {
   const seen: string[] = [];
-  const handlers = { 'notifications/tools/list_changed': (_: unknown, { serverName }: { serverName: string }) => void seen.push(serverName) };
-  const { manager } = await manage({ plant: habit('grows-a-tool') }, undefined, { handlers });
+  const noting: Extension = ({ serverName }) => ({
+    handlers: { 'notifications/tools/list_changed': () => void seen.push(serverName) },
+  });
+  const { manager } = await manage({ plant: habit('grows-a-tool') }, undefined, { extensions: [noting] });
   await manager.callTool('mcp__plant__grow');
   await until(() => manager.isMcpTool('mcp__plant__new'));
   assert.equal(seen[0], 'plant');
@@ -256,11 +259,11 @@ test('a server that dies with its last word is not connected', async () => {
     process.stdin.setEncoding('utf8').on('data', (text) => {
       for (const { id, method } of text.trim().split('\\n').map((line) => JSON.parse(line))) {
         if (method === 'initialize') say(id, { protocolVersion: '2025-11-25' });
-        if (method === 'tools/list') process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result: { tools: [] } }) + '\\n' + '['.repeat(9999) + '\\n');
+        if (method === 'tools/list') process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result: { tools: [] } }) + '\\n' + 'x'.repeat(99_999));
       }
     });`;
-  const { state } = await manage({ liar: { command: process.execPath, args: ['-e', server] } });
-  assert.deepEqual([state('liar').state, /more than 500 levels/.test(state('liar').reason!)], ['failed', true]);
+  const { state } = await manage({ liar: { command: process.execPath, args: ['-e', server] } }, undefined, { maxLineBytes: 2000 });
+  assert.deepEqual([state('liar').state, /a line of more than 2000 bytes/.test(state('liar').reason!)], ['failed', true]);
 });
 
 test('nobody is asked about servers after everything was closed', async () => {
@@ -311,7 +314,7 @@ test('`approve` can say that a server is switched off: it does not start, and th
 });
 
 test('`load` replaces the three files', async () => {
-  const entry = { name: 'mine', config: habit(), file: '--somewhere', scope: 'user' as const };
+  const entry = { name: 'mine', config: habit(), file: '--somewhere', scope: 'test', authority: 'user' as const };
   const load = (report: (problem: string) => void) => (report('odd'), new Map([['mine', entry]]));
   const { manager } = await manage({ fromFile: habit() }, undefined, { load });
   assert.deepEqual(manager.status().map(({ name, file, state }) => [name, file, state]), [['mine', '--somewhere', 'connected']]);

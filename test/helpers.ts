@@ -51,6 +51,10 @@ export function toolCall(id: number, name: string, args: mcp.Json = {}): mcp.Mes
 export type Wire = [direction: 'out' | 'in', message: any][];
 export type Opened = { connection: mcp.McpConnection; wire: Wire; warnings: string[] };
 
+/** Options with one extension that has these parts. */
+export const plugged = (parts: mcp.Parts, options: mcp.ConnectionOptions = {}): mcp.ConnectionOptions =>
+  ({ ...options, extensions: [() => parts, ...(options.extensions ?? [])] });
+
 /** Starts a server without shaking hands. */
 export async function connect(config: mcp.Json, options: mcp.ConnectionOptions = {}): Promise<Opened> {
   const wire: Wire = [];

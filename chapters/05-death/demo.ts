@@ -18,8 +18,8 @@ await poor.connect();
 await poor.request('tools/call', add).catch(tell('add'));
 
 console.log('\nTwo calls wait, and the server leaves in the middle of the second:');
-const onClosed = (why: Error) => console.log(`  closed: ${why.message}`);
-const doomed = new McpConnection('doomed', habits(), { onWire, onClosed });
+const tellEnd = () => ({ closed: (why: Error) => console.log(`  closed: ${why.message}`) });
+const doomed = new McpConnection('doomed', habits(), { onWire, extensions: [tellEnd] });
 await doomed.connect();
 const sleep = doomed.request('tools/call', { name: 'sleep', arguments: { ms: 100_000 } }).catch(tell('sleep'));
 const exit = doomed.request('tools/call', { name: 'exit', arguments: { code: 7 } }).catch(tell('exit'));

@@ -7,7 +7,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const { McpConnection } = await load('mcp.ts');
   const start = async (config: object) => {
     const ends: Error[] = [];
-    const connection = new McpConnection('demo', config, { onWire: see, onClosed: (why: Error) => ends.push(why) });
+    const connection = new McpConnection('demo', config, { onWire: see, extensions: [() => ({ closed: (why: Error) => void ends.push(why) })] });
     return { connection, ends, connected: connection.connect().then(() => 'connected') as Promise<unknown> };
   };
   const isDeath = (came: any) => came?.kind === 'closed' && /exited with code 7/.test(came.message);
@@ -25,14 +25,14 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect('who asks later is refused', `${reason}, at once`, call('add', { a: 2, b: 40 }), isDeath);
   await expect('nobody is left among the waiters', 'no entry in `pending`', doomed.pending.size, (came) => came === 0);
   await expect('and nothing is sent to the dead', 'no further message on the wire', sent, (came) => came === 0);
-  await expect('onClosed hears of it, once', 'one call of onClosed, with the reason', ends, (came) => came.length === 1 && isDeath(came[0]));
+  await expect('extensions hear of it, once', 'one call of `closed`, with the reason', ends, (came) => came.length === 1 && isDeath(came[0]));
 
   const missing = await start({ command: 'no-such-command' });
   const plain = 'a McpError of kind "start" that says: could not be started: command not found';
   const isPlain = (came: any) => came?.kind === 'start' && /could not be started: command not found/.test(came.message);
   await expect('a missing command is named at once', plain, missing.connected, isPlain);
   await expect('a request to it does not wait either', plain, missing.connection.request('ping'), isPlain);
-  await expect('its end, too, is told once, though two report it', 'one call of onClosed', missing.ends.length, (came) => came === 1);
+  await expect('its end, too, is told once, though two report it', 'one call of `closed`', missing.ends.length, (came) => came === 1);
 
   const greedy = await start({ command: 'node', args: ['fixtures/habits.mjs'] });
   await greedy.connected;

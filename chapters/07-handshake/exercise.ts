@@ -31,8 +31,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect('then we say that we are ready', '"notifications/initialized" after the answer has come, without an id, and nothing else', good.sent.slice(1), (came) =>
     came.length === 1 && came[0].method === 'notifications/initialized' && came[0].id === undefined && came[0].heard === 1);
 
-  const offering = await shake(['fixtures/server.mjs'], { capabilities: { roots: {} } });
-  await expect('we offer what the options say', 'the capabilities { roots: {} } in "initialize"', offering.hello, (came) => JSON.stringify(came?.capabilities) === '{"roots":{}}');
+  const offering = await shake(['fixtures/server.mjs'], { extensions: [() => ({ capabilities: { roots: {} } })] });
+  await expect('we offer what the extensions say', 'the capabilities { roots: {} } in "initialize"', offering.hello, (came) => JSON.stringify(came?.capabilities) === '{"roots":{}}');
 
   for (const protocolVersion of ['2025-06-18', '2025-03-26', '2024-11-05']) {
     const { server } = await shake(saying({ protocolVersion, capabilities: {} }));

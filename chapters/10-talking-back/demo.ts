@@ -18,11 +18,15 @@ const calculator = await open('calculator', ['fixtures/server.mjs']);
 await calculator.callTool('add', { a: 2, b: 40 }, { onProgress });
 
 const curious = await open('curious', ['fixtures/habits.mjs'], {
-  capabilities: { roots: {} },
-  handlers: {
-    'roots/list': () => ({ roots: [{ uri: 'file:///home/ada/calculator' }] }),
-    'notifications/message': ({ data }) => console.log(`  told: ${data}`),
-  },
+  extensions: [
+    () => ({
+      capabilities: { roots: {} },
+      handlers: {
+        'roots/list': () => ({ roots: [{ uri: 'file:///home/ada/calculator' }] }),
+        'notifications/message': ({ data }) => console.log(`  told: ${data}`),
+      },
+    }),
+  ],
 });
 const call = async (name: string, args: Json, options: CallOptions = { timeoutMs: 500 }) =>
   curious.callTool(name, args, options).catch((error) => console.log(`  ${error.message}`));

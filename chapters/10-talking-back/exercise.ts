@@ -18,7 +18,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const onWarning = (warning: string) => void warnings.push(warning);
   const start = async (...habit: string[]) => {
     const config = { command: 'node', args: ['fixtures/habits.mjs', ...habit] };
-    const connection = new McpConnection('curious', config, { onWire: see, onWarning, handlers, handshakeTimeoutMs: 2000 });
+    const connection = new McpConnection('curious', config, { onWire: see, onWarning, extensions: [() => ({ handlers })], handshakeTimeoutMs: 2000 });
     await connection.connect();
     await connection.initialize();
     return connection;

@@ -136,7 +136,7 @@ function entries({ mcpConfig, strictMcpConfig }: Options, report: (problem: stri
   const found = strictMcpConfig ? new Map<string, ServerEntry>() : loadEntries(homedir(), process.cwd(), report);
   for (const [name, config] of mcpConfig.flatMap((given) => Object.entries(serversIn(given)))) {
     const shadows = found.get(name)?.file;
-    found.set(name, { name, config: config as Json, file: '--mcp-config', scope: 'user', shadows });
+    found.set(name, { name, config: config as Json, file: '--mcp-config', scope: 'user', authority: 'user', shadows });
   }
   return found;
 }

@@ -14,7 +14,7 @@ import { fingerprint, launchLines, PROGRAM, Trust } from '../17-the-gate/trust.t
 import { EXIT, EXIT_FOR, parse, refused, Stop, usage } from './options.ts';
 import { cut, type Screen } from './screen.ts';
 
-type Scope = ServerEntry['scope'];
+type Scope = 'user' | 'project';
 
 /** The state of each server, with the reason and its last words if it failed. */
 export function statusLines(manager: McpManager, masker = new Masker()): string[] {
@@ -289,7 +289,7 @@ function add(screen: Screen, trust: Trust, name: string, config: Json, scope: Sc
   });
   trust.setDisabled(false, name);
   // Whoever typed this has seen what it starts.
-  if (scope === 'project') trust.allow({ name, config, file, scope });
+  if (scope === 'project') trust.allow({ name, config, file, scope, authority: scope });
   screen.print(`added ${name} to ${file}${scope === 'project' ? ', and approved it here' : ''}`);
   return EXIT.done;
 }
@@ -297,7 +297,7 @@ function add(screen: Screen, trust: Trust, name: string, config: Json, scope: Sc
 /** A transport looks at its configuration when it is made, and does nothing else then. */
 function tryConfig(name: string, config: Json): void {
   try {
-    extras.transports[`${config.type}`]!(name, fillIn({ name, config, file: '', scope: 'user' }), 1);
+    extras.transports[`${config.type}`]!(name, fillIn({ name, config, file: '', scope: 'user', authority: 'user' }), 1);
   } catch (error) {
     throw usage((error as Error).message);
   }

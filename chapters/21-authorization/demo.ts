@@ -129,7 +129,7 @@ for (const [what, document] of Object.entries({
 say('\nThe calculator in an agent in which nobody has logged in; and in another, a moment later:');
 rmSync(join(home, '.mcp-by-hand'), { recursive: true, force: true });
 for (let starts = 1; starts <= 2; starts++) {
-  const entry: ServerEntry = { name: 'calculator', config: { type: 'http', url }, file: 'demo.ts', scope: 'user' };
+  const entry: ServerEntry = { name: 'calculator', config: { type: 'http', url }, file: 'demo.ts', scope: 'user', authority: 'user' };
   const onState = (_: string, state: string, reason = '') => say(`  [${state}] ${reason.replace(/at \d.*? that/, 'at <time> that')}`);
   const manager = new McpManager({ load: () => new Map([['calculator', entry]]), transports: transportsOf(), onState });
   await manager.loadAndConnect();

@@ -1,7 +1,7 @@
 // machines.ts: logins without a browser. A program has a secret or a key of its own; a platform vouches for what runs
 // on it; and a company vouches for those who have logged in there, once for all servers.
 
-import { asObject, type Layer } from '../../mcp.ts';
+import { asObject, type Extension } from '../../mcp.ts';
 import { keepSecrets } from '../17-the-gate/safe-text.ts';
 import { readSmallFile, type OAuthConfig } from './clients.ts';
 import { findIssuer, type Metadata } from './discovery.ts';
@@ -17,14 +17,10 @@ const EXTENSIONS = new Map<unknown, string>([
   ['workload', 'io.modelcontextprotocol/auth/wif'],
 ]);
 
-/** These ways are extensions of the protocol, and whoever uses one says so among the things it can do. */
-export const declareExtension: Layer = (call, next, { config, options }) => {
+/** These grants are extensions of the protocol, and a client that uses one declares it. */
+export const declareGrant: Extension = ({ config }) => {
   const extension = EXTENSIONS.get(asObject(config.oauth).grant);
-  if (!extension) return next(call);
-  const extensions = { ...asObject(options.capabilities?.extensions), [extension]: {} };
-  options.capabilities = { ...options.capabilities, extensions }; // for every request of the later era,
-  if (call.method !== 'initialize') return next(call);
-  return next({ ...call, params: { ...call.params, capabilities: options.capabilities } }); // and the earlier's first
+  return extension ? { capabilities: { extensions: { [extension]: {} } } } : {};
 };
 
 /** What we ask of the token endpoint. Nothing, if a person has to agree first. */

@@ -17,8 +17,9 @@ async function open(config: Json): Promise<McpConnection | undefined> {
     heard.emit(message.method ?? 'answer');
   };
   const answer = ({ message }: Json) => (console.log(`  the user is asked: ${message}`), { action: 'accept', content: { ok: true } });
-  const handlers = { ...extras.handlers, 'elicitation/create': answer };
-  const connection = new McpConnection('calculator', config, { ...extras, capabilities: { elicitation: {} }, handlers, onWire });
+  const elicitation = () => ({ capabilities: { elicitation: {} }, handlers: { 'elicitation/create': answer } });
+  const extensions = [...extras.extensions, elicitation];
+  const connection = new McpConnection('calculator', config, { ...extras, extensions, onWire });
   try {
     await connection.connect();
     const { protocolVersion, because } = await connection.initialize();

@@ -8,7 +8,7 @@ const done = { resultType: 'complete', content: [{ type: 'text', text: '42' }] }
 
 export const judge: Judge = async ({ load, see, expect }) => {
   const { McpConnection } = await load('mcp.ts');
-  const { bothEras } = await load('chapters/22-no-handshake/era.ts');
+  const { inBothEras } = await load('chapters/22-no-handshake/era.ts');
 
   /** A server that lives in this process: it answers the calls of a tool with these results, one after the other. */
   const script = async (...results: object[]) => {
@@ -34,10 +34,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
       return message === 'No' ? { action: 'decline' } : { action: 'accept', content: { said: message } };
     };
     const connection = new McpConnection('demo', { type: 'script' }, {
-      ...bothEras,
       transports: { script: transport },
-      capabilities: { elicitation: {} },
-      handlers: { ...bothEras.handlers, 'elicitation/create': answer },
+      extensions: [...inBothEras(), () => ({ capabilities: { elicitation: {} }, handlers: { 'elicitation/create': answer } })],
       onWire: (direction: string, message: unknown) => (log.push([direction, message]), see(direction, message)),
     });
     await connection.connect();

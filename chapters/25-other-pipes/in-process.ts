@@ -80,18 +80,27 @@ export function inProcess(servers: Record<string, Serve>): TransportFactory {
   };
 }
 
-/** Adds the built-in servers to what `load` finds. Their names are reserved: else a project could put a server of its
- *  own in the place of one that the user trusts. */
-export function withBuiltIns(servers: Record<string, Serve>, load: NonNullable<ManagerOptions['load']>): typeof load {
+/** Adds the built-in servers to what `load` finds. Their names are reserved: else a project could put
+ *  a server of its own in the place of one that the user trusts. */
+export function withBuiltIns(
+  servers: Record<string, Serve>,
+  load: NonNullable<ManagerOptions['load']>,
+): typeof load {
   return (report) => {
-    const builtIns = Object.keys(servers).map((name): [string, ServerEntry] => {
-      return [name, { name, config: { type: 'in-process', name }, file: 'built in', scope: 'user' }];
-    });
-    const configured = [...load(report)].filter(([name, { file }]) => {
-      const isTaken = Object.hasOwn(servers, name);
-      if (isTaken) report(`MCP server "${name}" in ${file} is ignored: a built-in server has that name; rename it`);
-      return !isTaken;
-    });
-    return new Map([...builtIns, ...configured]); // first the built-in ones: of two that clash, the later is refused
+    const entries = new Map<string, ServerEntry>();
+    // The built-in ones first: of two servers that clash, the later is refused.
+    for (const name of Object.keys(servers)) entries.set(name, builtInEntry(name));
+    for (const [name, entry] of load(report)) {
+      if (!entries.has(name)) entries.set(name, entry);
+      else report(`MCP server "${name}" in ${entry.file} is ignored: ${TAKEN}`);
+    }
+    return entries;
   };
+}
+
+const TAKEN = 'a built-in server has that name; rename it';
+
+function builtInEntry(name: string): ServerEntry {
+  const config = { type: 'in-process', name };
+  return { name, config, file: 'built in', scope: 'built-in', authority: 'user' };
 }

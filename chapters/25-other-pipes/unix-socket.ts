@@ -1,10 +1,12 @@
-// unix-socket.ts: a server that is running already and listens at a path: one message per line, both ways, as on stdio.
+// unix-socket.ts: a server that is running already and listens at a path: one message per line, both
+// ways, as on stdio.
 
 import { connect, type Socket } from 'node:net';
-import { isTooDeep, McpError, type ErrorKind, type Json, type Message } from '../../mcp.ts';
-import type { Transport, TransportEvents } from '../../mcp.ts';
+import { escapeSeparators, LineBuffer, McpError, passOn } from '../../mcp.ts';
+import type { ErrorKind, Json, Message, Transport, TransportEvents } from '../../mcp.ts';
 
 const GOODBYE_MS = 1000;
+const MAX_LINE_BYTES = 2 ** 28; // a string cannot hold much more
 
 export class UnixSocketTransport implements Transport {
   private who: string;
@@ -12,16 +14,18 @@ export class UnixSocketTransport implements Transport {
   private maxLineBytes: number;
   private events!: TransportEvents;
   private socket?: Socket;
-  private unread: Buffer[] = []; // the beginning of a line whose end has not come yet
-  private unreadBytes = 0;
+  private lines = new LineBuffer();
   private isClosing = false;
   private ended?: McpError;
 
   constructor(serverName: string, { path }: Json, maxLineBytes: number) {
-    this.path = typeof path === 'string' && !path.includes('\0') ? path : '';
-    this.who = `MCP server "${serverName}" (${this.path})`;
-    if (!this.path) throw new McpError('config', `MCP server "${serverName}": "path" is missing or is not a string`);
-    this.maxLineBytes = Math.min(maxLineBytes, 2 ** 28); // a string cannot hold much more
+    const name = `MCP server "${serverName}"`;
+    if (typeof path !== 'string' || path === '' || path.includes('\0')) {
+      throw new McpError('config', `${name}: "path" is missing or is not a string`);
+    }
+    this.path = path;
+    this.who = `${name} (${path})`;
+    this.maxLineBytes = Math.min(maxLineBytes, MAX_LINE_BYTES);
   }
 
   start(events: TransportEvents): Promise<void> {
@@ -30,39 +34,30 @@ export class UnixSocketTransport implements Transport {
       const socket = connect({ path: this.path });
       this.socket = socket;
       let problem = '';
-      socket.on('error', (error) => (problem = `: ${error.message}`)); // unheard, it would end our whole program
-      socket.on('close', () => reject(this.error('unreachable', `cannot be reached${problem}; is it running?`)));
+      // Without a listener the event would end our whole program.
+      socket.on('error', (error) => (problem = `: ${error.message}`));
+      socket.on('close', () => {
+        reject(this.error('unreachable', `cannot be reached${problem}; is it running?`));
+      });
       socket.on('connect', () => {
         resolve(); // from now on the rejection above has no effect
         socket.on('data', (chunk) => this.read(chunk));
-        for (const sign of ['end', 'close']) socket.on(sign, () => this.end('closed', `broke off${problem}`));
+        for (const sign of ['end', 'close']) {
+          socket.on(sign, () => this.end('closed', `broke off${problem}`));
+        }
       });
     });
   }
 
-  /** As in chapter 2: only LF ends a message, and a line is decoded when all its bytes are there. */
+  /** As in chapter 2: a line is decoded when all its bytes are there. */
   private read(chunk: Buffer): void {
-    for (let end = chunk.indexOf('\n'); end !== -1 && !this.ended; end = chunk.indexOf('\n')) {
-      this.readLine(Buffer.concat([...this.unread, chunk.subarray(0, end)]));
-      [this.unread, this.unreadBytes] = [[], 0];
-      chunk = chunk.subarray(end + 1);
+    const whole = this.lines.takeWhole(chunk);
+    for (const line of whole.toString().split('\n')) {
+      if (this.ended) return;
+      if (line.length > this.maxLineBytes) return this.endTooLong();
+      passOn(line, this.who, this.events);
     }
-    this.unread.push(chunk);
-    if (this.unread.length > 4096) this.unread = [Buffer.concat(this.unread)]; // drips: their wrapping weighs more
-    this.unreadBytes += chunk.length;
-    if (this.unreadBytes > this.maxLineBytes) this.endTooLong();
-  }
-
-  private readLine(bytes: Buffer): void {
-    const line = bytes.toString().trim();
-    if (line === '') return;
-    if (bytes.length > this.maxLineBytes) return this.endTooLong();
-    if (isTooDeep(line)) return this.end('limit', 'sent a message that is nested too deeply');
-    let message: unknown = line; // what is not JSON goes on as text; the connection knows it for noise
-    try {
-      message = JSON.parse(line);
-    } catch {}
-    this.events.message(message);
+    if (this.lines.unreadBytes > this.maxLineBytes) this.endTooLong();
   }
 
   send(message: Message): Promise<void> {
@@ -70,17 +65,17 @@ export class UnixSocketTransport implements Transport {
       const { socket } = this;
       const gone = () => reject(this.ended ?? this.error('closed', 'is not connected'));
       if (!socket || this.isClosing) return gone();
-      // Legal in JSON, but the line readers of some servers break lines at these two.
-      const line = JSON.stringify(message).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
-      socket.write(`${line}\n`, (error) => {
-        if (!error && !socket.destroyed) return resolve(); // a write that was cut off is reported as done
+      const line = `${escapeSeparators(JSON.stringify(message))}\n`;
+      socket.write(line, (error) => {
+        // A write that was cut off is reported as done.
+        if (!error && !socket.destroyed) return resolve();
         this.end('closed', 'broke off in the middle of a message');
         gone();
       });
     });
   }
 
-  /** End of input, as on stdio. But the server is not ours: it may live on, and only the connection is over. */
+  /** End of input, as on stdio. But the server is not ours: only the connection ends. */
   async close(): Promise<void> {
     this.isClosing = true;
     const { socket } = this;
@@ -90,14 +85,18 @@ export class UnixSocketTransport implements Transport {
   }
 
   private end(kind: ErrorKind, how: string): void {
-    if (this.ended) return; // the end is told once
+    if (this.ended) return; // report the end once
     this.ended = this.error(kind, this.isClosing ? 'was closed by us' : how);
-    this.unread = [];
+    this.lines.clear();
     this.socket!.destroy();
     this.events.closed(this.ended);
   }
 
-  private endTooLong(): void { this.end('limit', `sent a line of more than ${this.maxLineBytes} bytes`); }
+  private endTooLong(): void {
+    this.end('limit', `sent a line of more than ${this.maxLineBytes} bytes`);
+  }
 
-  private error(kind: ErrorKind, what: string): McpError { return new McpError(kind, `${this.who} ${what}`); }
+  private error(kind: ErrorKind, what: string): McpError {
+    return new McpError(kind, `${this.who} ${what}`);
+  }
 }

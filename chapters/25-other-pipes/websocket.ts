@@ -5,8 +5,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Socket } from 'node:net';
-import { excerpt, isTooDeep, McpError, textOf, type ErrorKind, type Json, type Message } from '../../mcp.ts';
-import type { Transport, TransportEvents } from '../../mcp.ts';
+import { excerpt, McpError, passOn, textOf } from '../../mcp.ts';
+import type { ErrorKind, Json, Message, Transport, TransportEvents } from '../../mcp.ts';
 import { checked } from '../20-streamable-http/http.ts';
 import type { Headers } from '../20-streamable-http/request.ts';
 import { CLOSE, encodeClose, encodeFrame, MessageReader, readClose, readText, Violation } from './frames.ts';
@@ -88,9 +88,11 @@ export class WebSocketTransport implements Transport {
   }
 
   private refusal({ statusCode: status = 0, headers }: IncomingMessage): McpError {
-    const { location, 'www-authenticate': challenge } = headers;
-    const login = this.error('auth', `wants a login (HTTP ${status}); put a token into its "headers"`);
-    if (status === 401 || status === 403) return Object.assign(login, { status, challenge });
+    const { location } = headers;
+    if (status === 401 || status === 403) {
+      const what = `wants a login (HTTP ${status}); put a token into its "headers"`;
+      return new McpError('auth', `${this.who} ${what}`, status);
+    }
     const onward = `sends us on to ${excerpt(location)}. If that is right, put it into the configuration`;
     if (status >= 300 && status < 400) return this.error('protocol', onward);
     const kind = status === 429 || status >= 500 ? 'unreachable' : 'protocol';
@@ -125,13 +127,7 @@ export class WebSocketTransport implements Transport {
     if (opcode === PING) return this.answerPing(payload);
     if (opcode === CLOSE) return this.hearGoodbye(payload);
     if (opcode !== TEXT) return; // a pong that nobody waits for
-    const text = readText(payload).trim();
-    if (isTooDeep(text)) throw new Violation(TOO_BIG, 'sent a message that is nested too deeply');
-    let message: unknown = text; // what is not JSON goes on as text; the connection knows it for noise
-    try {
-      message = JSON.parse(text);
-    } catch {}
-    this.events.message(message);
+    passOn(readText(payload), this.who, this.events);
   }
 
   /** While the pipe is full only the last ping counts: a server that pings and never reads must not fill our memory. */

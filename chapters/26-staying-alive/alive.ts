@@ -1,12 +1,16 @@
-// alive.ts: a server that died is started again when it is needed next, and one that is away is tried again.
+// alive.ts: a server that died is started again when it is needed next, and one that is away is
+// tried again.
 //
-// What was under way when it went is another matter. Nobody knows whether it was carried out, so it is repeated only
-// where twice does no more harm than once. All of it is one layer, the outermost: it sees what the caller asked for.
+// What was under way when it went is another matter. It may have been carried out, so it is repeated
+// only where twice does no more harm than once. Its layer is the outermost: it sees what the caller
+// requested.
 
-import { once, setMaxListeners } from 'node:events';
-import { setTimeout as wait } from 'node:timers/promises';
-import { asObject, isObject, McpError, REVISIONS, RpcError } from '../../mcp.ts';
-import type { Call, Json, Layer, McpConnection, Next, ServerDescription } from '../../mcp.ts';
+import { asObject, isObject, isStateless, McpError, RpcError } from '../../mcp.ts';
+import type {
+  Call, ErrorKind, Extension, Json, McpConnection, Next, ServerDescription,
+} from '../../mcp.ts';
+import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
+import { sleep, type Pause } from '../22-no-handshake/pause.ts';
 
 const OPENING = /^(initialize|server\/discover|subscriptions\/listen)$/;
 const READING =
@@ -14,18 +18,20 @@ const READING =
 const MAX_RESTARTS = 4; // in a row, without a single answer in between
 const MAX_TRIES = 5; // of one call, or to reach a server that is away
 const FIRST_DELAY_MS = 500;
+const MAX_DELAY_MS = 30_000;
+const LOSSES = ['start', 'closed', 'lost', 'unreachable', 'expired'];
 
-export type Pause = (ms: number, signal?: AbortSignal) => Promise<unknown>;
-const sleep: Pause = (ms, signal) => wait(ms, undefined, { signal });
-
-/** `pause` is for tests, which have no time. */
-export function stayAlive({ pause = sleep } = {}): Layer {
-  const lives = new WeakMap<McpConnection, Life>();
-  return (call, next, connection) => {
-    if (OPENING.test(call.method)) return next(call); // with these a life begins: there is nothing to keep yet
-    const life = lives.get(connection) ?? new Life(connection, pause);
-    lives.set(connection, life);
-    return life.ask(call, next);
+/** An entry may say otherwise: "reconnect": { "maxAttempts": 10, "delayMs": 2000 }. */
+export function stayAlive({ pause = sleep }: { pause?: Pause } = {}): Extension {
+  return function stayAlive(connection) {
+    const life = new Life(connection, pause);
+    return {
+      layer: (call, next) => {
+        if (OPENING.test(call.method)) return next(call); // a life begins with these
+        return life.request(call, next);
+      },
+      opened: () => life.opened(),
+    };
   };
 }
 
@@ -33,58 +39,74 @@ export function stayAlive({ pause = sleep } = {}): Layer {
 class Life {
   private connection: McpConnection;
   private pause: Pause;
+  private limits: { restarts: number; tries: number; delayMs: number };
   private hasBegun = false; // there was a handshake
-  private wasAway = false; // who answers next may be another than before
+  private wasAway = false; // the server that answers next may be another than before
   private restarts = 0;
   private reviving?: Promise<void>; // one for all calls that meet a dead server
-  private givenUp?: Error;
   private hints = new Map<unknown, Json>(); // what the tools say of themselves, by name
 
   constructor(connection: McpConnection, pause: Pause) {
     this.connection = connection;
     this.pause = pause;
+    this.limits = limitsIn(connection);
   }
 
-  async ask(call: Call, next: Next): Promise<Json> {
-    const { connection } = this;
-    for (let tries = 1, hasExpired = false; ; tries++) {
-      this.hasBegun ||= connection.server !== undefined;
-      if (connection.ended && !this.reviving && !this.mayRevive(call)) throw connection.ended;
-      if (connection.ended || this.reviving) await this.revive(call, () => this.restart());
-      const { server } = connection;
+  opened(): void {
+    this.hasBegun = true;
+  }
+
+  async request(call: Call, next: Next): Promise<Json> {
+    let hasExpired = false;
+    for (let tries = 1; ; tries++) {
+      await this.beAlive(call);
+      const { server } = this.connection;
       try {
-        return this.answered(call, await next(call));
+        const result = await next(call);
+        this.answered(call, result);
+        return result;
       } catch (error) {
         if (error instanceof RpcError) this.answered(call); // a refusal is an answer, too
-        if (!isLoss(error) || connection.isClosed) throw error;
+        if (!isLoss(error) || this.connection.isClosed) throw error;
         this.wasAway = true;
-        const { kind } = error;
-        const isOver = tries === MAX_TRIES || (kind === 'expired' && hasExpired);
-        if (isOver || !this.mayRepeat(call, kind, server)) throw accountOf(call, error);
-        if (kind !== 'expired') await this.waitAfter(tries, call.options.signal);
-        // Of several calls whose session is gone the first one shakes hands, once and for all of them.
-        else if (connection.server === server) await this.revive(call, () => this.greet());
-        hasExpired ||= kind === 'expired';
+        const isExpired = error.kind === 'expired';
+        const isOver = tries >= this.limits.tries || (isExpired && hasExpired);
+        if (isOver || !this.mayRepeat(call, error.kind, server)) throw accountOf(call, error);
+        hasExpired ||= isExpired;
+        if (isExpired) await this.renewSession(call, server);
+        else await this.waitAfter(tries, call.options.signal);
       }
     }
   }
 
-  /** Not what we closed, what never was there, or what we gave up. And nobody is started for a look at its tools: the
-   *  manager looks after every start, and would start one that dies at once again and again. */
-  private mayRevive({ method }: Call): boolean {
-    const { isClosed, ended } = this.connection;
-    return this.hasBegun && !isClosed && ended !== this.givenUp && method !== 'tools/list';
+  /** Starts the server again if it has ended. */
+  private async beAlive(call: Call): Promise<void> {
+    const { ended } = this.connection;
+    if (!ended && !this.reviving) return;
+    if (ended && !this.reviving && !this.mayRevive(call)) throw ended;
+    await this.revive(call, () => this.restart());
   }
 
-  /** All wait for the same attempt, but each leaves when its own call is cancelled; `next` will then say so. */
+  /** Of several calls whose session is gone the first one shakes hands, for all of them. */
+  private async renewSession(call: Call, server?: ServerDescription): Promise<void> {
+    if (this.connection.server === server) await this.revive(call, () => this.greet());
+  }
+
+  /** Not what we closed or gave up, nor what never was there. And a look at the tools starts nothing:
+   *  the manager looks after every start, so a server that dies at once would start without end. */
+  private mayRevive({ method }: Call): boolean {
+    return this.hasBegun && !this.connection.isClosed && method !== 'tools/list';
+  }
+
+  /** All wait for the same attempt, but each leaves when its own call is cancelled. */
   private async revive({ options: { signal } }: Call, how: () => Promise<void>): Promise<void> {
     if (signal?.aborted) return;
     this.reviving ??= how().finally(() => (this.reviving = undefined));
-    if (!signal) return this.reviving;
-    setMaxListeners(0, signal); // one signal may end any number of calls
-    const isOver = new AbortController();
-    const cancelled = once(signal, 'abort', { signal: isOver.signal });
-    await Promise.race([this.reviving, cancelled]).finally(() => isOver.abort());
+    try {
+      await unlessAborted(this.reviving, signal);
+    } catch (error) {
+      if (!signal?.aborted) throw error; // if it was cancelled, `next` says so
+    }
   }
 
   /** A new process, or a new connection, until there is one that lives. */
@@ -92,16 +114,16 @@ class Life {
     const { connection } = this;
     this.wasAway = true;
     for (let tries = 1; ; tries++) {
-      // Who is away, or wants a login, may be back at any time. Who dies again and again will not get better.
+      // A server that is away or wants a login may return; one that keeps crashing will not.
       const isAway = ['unreachable', 'auth'].includes((connection.ended as McpError).kind);
-      if (!isAway && this.restarts === MAX_RESTARTS) throw this.giveUp(connection.ended!);
+      if (!isAway && this.restarts >= this.limits.restarts) throw this.giveUp(connection.ended!);
       await this.waitAfter(isAway ? tries - 1 : this.restarts++);
       try {
         await connection.reopen();
         return await this.greet();
       } catch (error) {
         if (!isLoss(error) || connection.isClosed) throw error;
-        if (error.kind === 'unreachable' && tries === MAX_TRIES) throw error;
+        if (error.kind === 'unreachable' && tries >= this.limits.tries) throw error;
       }
     }
   }
@@ -111,47 +133,67 @@ class Life {
     this.lookAgain();
   }
 
-  /** As if the server had told us that its tools have changed: for all we know, they have. */
+  /** After a gap the server may offer something else: for all we know, it does. */
   private lookAgain(): void {
-    if (this.wasAway) this.connection.handle('notifications/tools/list_changed', {}).catch(() => {});
+    if (!this.wasAway) return;
     this.wasAway = false;
+    for (const what of ['tools', 'prompts', 'resources'] as const) this.connection.changed(what);
   }
 
-  /** It grows, and is never quite the same: the clients of one server should not all come back at one moment. */
+  /** Grows, and is never quite the same: the clients of one server should not return all at once. */
   private async waitAfter(failures: number, signal?: AbortSignal): Promise<void> {
-    const ms = FIRST_DELAY_MS * 2 ** (failures - 1) * (0.75 + Math.random() / 2);
-    if (failures > 0) await this.pause(ms, signal).catch(() => {}); // cancelled: the next step will say so
+    if (failures === 0) return;
+    const ms = this.limits.delayMs * 2 ** (failures - 1) * (0.75 + Math.random() / 2);
+    await this.pause(Math.min(ms, MAX_DELAY_MS), signal);
   }
 
   private giveUp(why: Error): Error {
-    const { connection } = this;
-    const what = `is in a crash loop: started again ${MAX_RESTARTS} times, it never came to answer a call`;
-    const error = connection.error('closed', `${what}. It is not started again. The last time: ${why.message}`);
-    this.givenUp = connection.ended = error; // every later call hears this, and so does whoever shows the state
-    connection.options.onClosed?.(error);
+    const what = `is in a crash loop: started again ${this.restarts} times, it never came to answer`;
+    const last = `It is not started again. The last time: ${why.message}`;
+    const error = this.connection.error('closed', `${what} a call. ${last}`);
+    this.connection.giveUp(error);
     return error;
   }
 
-  private answered(call: Call, result: Json = {}): Json {
-    if (call.method !== 'tools/list') this.restarts = 0; // a list is asked for after each start, and proves nothing
-    this.lookAgain();
+  private answered({ method }: Call, result: Json = {}): void {
+    if (this.wasAway) this.lookAgain();
+    if (method !== 'tools/list') {
+      this.restarts = 0; // a list proves nothing: it is requested after each start
+      return;
+    }
     const tools = Array.isArray(result.tools) ? result.tools.filter(isObject) : [];
     for (const { name, annotations } of tools) this.hints.set(name, asObject(annotations));
-    return result;
   }
 
-  /** What did not arrive can be sent again. Of what may have arrived, only what does no harm when done twice. */
-  private mayRepeat({ method, params }: Call, kind: McpError['kind'], server?: ServerDescription): boolean {
+  /** What did not arrive can be sent again. What may have arrived, only if twice does no harm. */
+  private mayRepeat(call: Call, kind: ErrorKind, server?: ServerDescription): boolean {
+    const { method, params } = call;
     if (kind === 'unreachable' || kind === 'expired' || READING.test(method)) return true;
-    // Up to 2025-11-25 the state of the talk is lost with it: the same call would not be the same.
-    const isStateless = server !== undefined && !REVISIONS.includes(server.protocolVersion);
+    // Up to 2025-11-25 the state of the session is lost with it: the same call is not the same.
+    if (method !== 'tools/call' || !isStateless(server)) return false;
     const { readOnlyHint, idempotentHint } = this.hints.get(params?.name) ?? {};
-    return method === 'tools/call' && isStateless && (readOnlyHint === true || idempotentHint === true);
+    return readOnlyHint === true || idempotentHint === true;
   }
 }
 
-const LOSSES = ['start', 'closed', 'lost', 'unreachable', 'expired'];
-const isLoss = (error: unknown): error is McpError => error instanceof McpError && LOSSES.includes(error.kind);
+function limitsIn(connection: McpConnection) {
+  const { reconnect = {} } = connection.config;
+  const { maxAttempts, delayMs = FIRST_DELAY_MS } = asObject(reconnect);
+  const isCount = maxAttempts === undefined || Number.isInteger(maxAttempts);
+  const isFit = isObject(reconnect) && isCount && Number(maxAttempts ?? 0) >= 0 && Number(delayMs) >= 0;
+  if (!isFit) {
+    const form = '{ "maxAttempts": 5, "delayMs": 500 }';
+    throw connection.error('config', `has a "reconnect" that is not like ${form}`);
+  }
+  return {
+    restarts: Number(maxAttempts ?? MAX_RESTARTS),
+    tries: Number(maxAttempts ?? MAX_TRIES),
+    delayMs: Number(delayMs),
+  };
+}
+
+const isLoss = (error: unknown): error is McpError =>
+  error instanceof McpError && LOSSES.includes(error.kind);
 
 function accountOf({ method }: Call, error: McpError): McpError {
   if (READING.test(method) || !['closed', 'lost'].includes(error.kind)) return error;

@@ -15,7 +15,7 @@ const show = (text: string) => console.log(text.replaceAll(folder, '~').replace(
 const begin = (title: string) => console.log(`\n${title}`);
 const isThere = existsSync(new URL('alive.ts', import.meta.url)); // not before this chapter
 const pause = async (ms: number) => show(`  (here it would wait for ${Math.round(ms)} ms)`);
-const layers = isThere ? [(await import('./alive.ts')).stayAlive({ pause })] : [];
+const extensions = isThere ? [(await import('./alive.ts')).stayAlive({ pause })] : [];
 
 let isShown = true;
 let handshakes = 0;
@@ -24,7 +24,7 @@ const onWire = (direction: string, message: unknown) => {
   if ((message as Json).method === 'initialize') handshakes++;
 };
 const open = async (config: Json) => {
-  const connection = new McpConnection('calculator', config, { layers, onWire, transports: extras.transports });
+  const connection = new McpConnection('calculator', config, { extensions, onWire, transports: extras.transports });
   await connection.connect();
   await connection.initialize();
   return connection;
@@ -59,9 +59,9 @@ await add(forgetful);
 
 const manage = async (nextLife: string) => {
   const config = { command: 'node', args: ['fixtures/habits.mjs', 'next-life', `${join(folder, nextLife)}:${nextLife}`] };
-  const entry: ServerEntry = { name: 'habits', config, file: 'demo.ts', scope: 'user' };
+  const entry: ServerEntry = { name: 'habits', config, file: 'demo.ts', scope: 'user', authority: 'user' };
   const onState = (_: string, state: string, reason = '') => show(`  [${state}] ${reason.replace(/^.*?"habits"( \(node\))? /, '').split(/[:.]/)[0]}`.trimEnd());
-  const manager = new McpManager({ load: () => new Map([['habits', entry]]), layers, onState });
+  const manager = new McpManager({ load: () => new Map([['habits', entry]]), extensions, onState });
   await manager.loadAndConnect();
   return manager;
 };

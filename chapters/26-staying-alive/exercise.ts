@@ -43,10 +43,10 @@ export const judge: Judge = async ({ load, see, expect }) => {
         },
       };
     };
-    const layers = [stayAlive({ pause: async () => {} })];
-    const handshake = async () => ({ protocolVersion });
+    const shake = () => ({ handshake: async () => ({ protocolVersion }) });
+    const extensions = [stayAlive({ pause: async () => {} }), shake];
     const onWire = (direction: string, message: Message) => isListing || see(direction, message);
-    const connection = new McpConnection('demo', { type: 'script' }, { transports: { script }, layers, handshake, onWire });
+    const connection = new McpConnection('demo', { type: 'script' }, { transports: { script }, extensions, onWire });
     await connection.connect();
     await connection.initialize();
     if (isListed) await connection.listTools();

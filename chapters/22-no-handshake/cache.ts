@@ -1,0 +1,60 @@
+// cache.ts: since 2026-07-28 a result says how long it may be kept.
+
+import { isStateless, now } from '../../mcp.ts';
+import type { Call, Extension, Json, Next, Offer } from '../../mcp.ts';
+
+const MAX_KEPT = 1000;
+const LISTS: Record<Offer, string[]> = {
+  tools: ['tools/list'],
+  prompts: ['prompts/list'],
+  resources: ['resources/list', 'resources/templates/list'],
+};
+const MAY_KEEP = [...Object.values(LISTS).flat(), 'resources/read'];
+type Kept = Map<string, { result: Json; endsAt: number }>; // by parameters
+
+/** Answers from memory what the server has said we may remember. */
+export const keepAnswers: Extension = (connection) => {
+  const kept = new Map<string, Kept>(); // by method
+  const forget = (...methods: string[]) => {
+    for (const method of methods) kept.delete(method);
+  };
+  return {
+    layer: (call, next) => {
+      const mayKeep = isStateless(connection.server) && MAY_KEEP.includes(call.method);
+      return mayKeep && !isRepetition(call) ? answer(call, next, kept) : next(call);
+    },
+    handlers: { 'notifications/resources/updated': () => forget('resources/read') },
+    opened: () => kept.clear(),
+    changed: (what) => forget(...LISTS[what]),
+  };
+};
+
+/** With answers to what the server asked: a request like no other. */
+const isRepetition = ({ params = {} }: Call) => 'inputResponses' in params || 'requestState' in params;
+
+async function answer(call: Call, next: Next, kept: Map<string, Kept>): Promise<Json> {
+  const { _meta, ...params } = call.params ?? {};
+  const answers: Kept = kept.get(call.method) ?? new Map();
+  kept.set(call.method, answers);
+  const key = JSON.stringify(params);
+  const found = answers.get(key);
+  if (found && now() < found.endsAt) return found.result;
+  answers.delete(key);
+  try {
+    const result = await next(call);
+    // If the list has changed while we waited, `answers` is a map that is not in use any more.
+    keep(answers, key, result);
+    return result;
+  } catch (error) {
+    if ('cursor' in params) kept.delete(call.method); // its page may no longer be true
+    throw error;
+  }
+}
+
+function keep(answers: Kept, key: string, result: Json): void {
+  const { ttlMs, resultType = 'complete' } = result;
+  if (typeof ttlMs !== 'number' || !(ttlMs > 0) || resultType !== 'complete') return;
+  answers.set(key, { result, endsAt: now() + ttlMs });
+  const [oldest] = answers.keys();
+  if (answers.size > MAX_KEPT) answers.delete(oldest!);
+}

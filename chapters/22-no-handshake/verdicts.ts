@@ -1,0 +1,49 @@
+// verdicts.ts: which era a server speaks, kept from one start of the program to the next. It is a
+// cache: what cannot be read or written costs a probe, and nothing else.
+
+import { homedir } from 'node:os';
+import { isObject, type Json } from '../../mcp.ts';
+import { PrivateFile } from '../17-the-gate/private-file.ts';
+import type { Era, Verdicts } from './era.ts';
+
+const MAX_VERDICTS = 500;
+type Store = { version: number; eras: Record<string, Era> };
+
+const isEra = (value: unknown) => value === 'handshake' || value === 'stateless';
+const isSound = ({ eras }: Json) => isObject(eras) && Object.values(eras).every(isEra);
+
+export class KeptVerdicts implements Verdicts {
+  private file: PrivateFile<Store>;
+
+  constructor(home = homedir()) {
+    this.file = new PrivateFile<Store>(home, 'eras.json', { version: 1, eras: {} }, isSound);
+  }
+
+  get(key: string): Era | undefined {
+    try {
+      const { eras } = this.file.read();
+      return Object.hasOwn(eras, key) ? eras[key] : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  set(key: string, era: Era): void {
+    this.change(({ eras }) => {
+      delete eras[key]; // so that it becomes the newest
+      eras[key] = era;
+      const oldest = Object.keys(eras).slice(0, -MAX_VERDICTS);
+      for (const old of oldest) delete eras[old];
+    });
+  }
+
+  delete(key: string): void {
+    if (this.get(key)) this.change(({ eras }) => void delete eras[key]);
+  }
+
+  private change(edit: (store: Store) => void): void {
+    try {
+      this.file.change(edit);
+    } catch {} // a full disk, say
+  }
+}
