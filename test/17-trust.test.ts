@@ -13,7 +13,7 @@ import { cleanUp, folder, goodServer } from './helpers.ts';
 afterEach(cleanUp);
 
 const entry = (config: Json = { command: 'node', args: ['server.js'] }, more: Partial<ServerEntry> = {}): ServerEntry => ({
-  name: 's', config, file: '/project/.mcp.json', scope: 'project', ...more,
+  name: 's', config, file: '/project/.mcp.json', scope: 'project', authority: 'project', ...more,
 });
 const grant = (more: Json = {}): Grant => ({ kind: 'mcp', server: 's', fingerprint: 'f', tool: 't', definition: 'd', shown: '{}', ...more });
 
@@ -44,7 +44,7 @@ test('a fingerprint is of the content: the order of keys does not count, the ord
 test('a server of the user starts unasked; one of a project is asked about, once, and then known', async () => {
   const { ask, questions } = person('y');
   const { trust, make, warnings } = prepare({ ask });
-  assert.equal(await trust.approve(entry(undefined, { scope: 'user' })), true);
+  assert.equal(await trust.approve(entry(undefined, { scope: 'user', authority: 'user' })), true);
   assert.equal(questions.length, 0);
   assert.equal(await trust.approve(entry()), true);
   assert.match(questions[0]!.choices, /this exact entry/);
@@ -149,8 +149,8 @@ test('a server or a tool that is switched off stays off, whatever else is agreed
   trust.setDisabled(true, 's');
   trust.setDisabled(true, 'other', 'tool');
   assert.equal(await make().approve(entry()), 'disabled');
-  assert.equal(await make().approve(entry(undefined, { scope: 'user' })), 'disabled');
-  assert.equal(await make().approve(entry({ command: 'x', disabled: true }, { name: 'third', scope: 'user' })), 'disabled');
+  assert.equal(await make().approve(entry(undefined, { scope: 'user', authority: 'user' })), 'disabled');
+  assert.equal(await make().approve(entry({ command: 'x', disabled: true }, { name: 'third', scope: 'user', authority: 'user' })), 'disabled');
   assert.deepEqual([trust.isDisabled('s'), trust.isDisabled('s', 'tool'), trust.isDisabled('other'), trust.isDisabled('other', 'tool')], [true, false, false, true]);
   trust.setDisabled(false, 's');
   assert.equal(await make().approve(entry()), true);

@@ -5,7 +5,7 @@ import { afterEach, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { encode, mirrorArguments, mirroredHeaders, mirrorsOf, VERSION_KEY } from '../chapters/20-streamable-http/headers.ts';
 import { checked, httpTransports } from '../chapters/20-streamable-http/http.ts';
-import { call, cleanUp, later, pause, rejection, run, until } from './helpers.ts';
+import { call, cleanUp, later, pause, plugged, rejection, run, until } from './helpers.ts';
 import {
   answer, bare, calculator, event, json, LATER, nobody, openLater, openTo, peer, serve, stream, text, transportTo, whole,
   type Asked,
@@ -90,7 +90,7 @@ test('an answer may stand among other events of its stream: notices, questions, 
     },
   });
   const told: unknown[] = [];
-  const { connection, warnings } = await openTo(url, { handlers: { 'notifications/message': ({ data }) => void told.push(data) } });
+  const { connection, warnings } = await openTo(url, plugged({ handlers: { 'notifications/message': ({ data }) => void told.push(data) } }));
   const progress: unknown[] = [];
   assert.equal(await call(connection, 'x', {}, { onProgress: (each) => progress.push(each.progress) }), 'said');
   await until(() => told.length === 1);
@@ -109,10 +109,10 @@ test('what comes on the stream to listen on is heard and answered, also before t
     GET: (_, response) => void stream(response, event(ask('q', 'elicitation/create', { message: 'Sure?' })), event(note('notifications/tools/list_changed'))),
   }, { session: 's-1' });
   const changes: unknown[] = [];
-  await openTo(url, {
+  await openTo(url, plugged({
     capabilities: { elicitation: {} },
     handlers: { 'elicitation/create': () => ({ action: 'accept' }), 'notifications/tools/list_changed': () => void changes.push(1) },
-  });
+  }));
   await until(() => asked('POST').some(({ body }) => body.id === 'q') && changes.length === 1);
   const { body, headers } = asked('POST').find(({ body }) => body.id === 'q')!;
   assert.deepEqual([body.result, headers['mcp-session-id']], [{ action: 'accept' }, 's-1']);
@@ -178,7 +178,7 @@ test('a stream to listen on that ends is opened again, from the last event on', 
     },
   });
   const told: unknown[] = [];
-  await openTo(url, { handlers: { 'notifications/message': ({ data }) => void told.push(data) } });
+  await openTo(url, plugged({ handlers: { 'notifications/message': ({ data }) => void told.push(data) } }));
   await until(() => told.length === 2);
   assert.deepEqual(asked('GET').map(({ headers }) => headers['last-event-id']), [undefined, 'e-1']);
 });
@@ -190,7 +190,7 @@ test('a batch is taken from the one revision that has batches, in a body and in 
       'tools/call': (given, response) => (way === 'body' ? json(response, batch(given)) : whole(response, event(batch(given)))),
     }, { version: '2025-03-26' });
     const told: unknown[] = [];
-    const { connection } = await openTo(url, { handlers: { 'notifications/message': ({ data }) => void told.push(data) } });
+    const { connection } = await openTo(url, plugged({ handlers: { 'notifications/message': ({ data }) => void told.push(data) } }));
     assert.equal(await call(connection, 'x'), 'in a batch');
     assert.deepEqual(told, [1]);
   }
@@ -379,7 +379,7 @@ test('a stream may be taken up many times, if there is news each time, and notic
   const news = (n: number) => event(note('notifications/message', { data: n }), { id: `é-${n}`, ...(n === 0 && { retry: 1 }) });
   const server = await broken([...Array.from({ length: 9 }, (_, n) => () => news(n)), (given) => event(said(given))]);
   const told: unknown[] = [];
-  const { connection } = await openTo(server.url, { handlers: { 'notifications/message': ({ data }) => void told.push(data) } });
+  const { connection } = await openTo(server.url, plugged({ handlers: { 'notifications/message': ({ data }) => void told.push(data) } }));
   assert.equal(await call(connection, 'x'), 'said');
   assert.deepEqual(told, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
   const utf8 = resumed(server).map((id) => Buffer.from(`${id}`, 'latin1').toString());
@@ -779,7 +779,7 @@ test('a server that was restarted between two calls is simply asked again', asyn
 test('three failures to reach it, one after the other, end the connection, and that is told once', async () => {
   const server = await peer();
   const ended: Error[] = [];
-  const { connection } = await openTo(server.url, { onClosed: (why) => (ended.push(why), void connection.close()) });
+  const { connection } = await openTo(server.url, plugged({ closed: (why) => (ended.push(why), void connection.close()) }));
   await server.stop();
   const kinds = [];
   for (let n = 0; n < 4; n++) kinds.push((await rejection(connection.request('ping'))).kind);
@@ -798,7 +798,7 @@ test('three failures to reach it, one after the other, end the connection, and t
 test('a failure that is followed by an answer counts for nothing', async () => {
   const first = await peer();
   const ended: Error[] = [];
-  const { connection } = await openTo(first.url, { onClosed: (why) => ended.push(why) });
+  const { connection } = await openTo(first.url, plugged({ closed: (why) => void ended.push(why) }));
   await first.stop();
   for (let round = 0; round < 3; round++) {
     for (let n = 0; n < 2; n++) await rejection(connection.request('ping'));
@@ -992,7 +992,7 @@ test('trap 15: a tool with a bad annotation is left out with a warning that name
   const bad = Object.entries(badSchemas).map(([what, inputSchema]) => ({ name: `bad: ${what}`, inputSchema }));
   const { url, asked } = await serve(({ body }, response) =>
     json(response, answer(body, body.method === 'tools/list' ? { tools: [...bad, good, { name: 'plain' }] } : text('ok'))));
-  const { connection, warnings } = await openLater(url, { layers: [mirrorArguments] });
+  const { connection, warnings } = await openLater(url, { extensions: [mirrorArguments] });
   assert.deepEqual((await connection.listTools()).map(({ name }) => name), ['good', 'plain']);
   for (const { name } of bad) assert.ok(warnings.some((warning) => warning.includes(`"${name}"`)), name);
   await connection.callTool('good', { a: 'x' });
@@ -1003,7 +1003,7 @@ test('trap 15: a tool with a bad annotation is left out with a warning that name
 test('nothing is mirrored, and no tool left out, in the earlier era', async () => {
   const tools = [{ name: 'bad', inputSchema: schema({ a: wants('') }) }, { name: 'good', inputSchema: schema({ a: wants('A') }) }];
   const { url, asked } = await peer({ 'tools/list': () => ({ tools }) });
-  const { connection, warnings } = await openTo(url, { layers: [mirrorArguments] });
+  const { connection, warnings } = await openTo(url, { extensions: [mirrorArguments] });
   assert.equal((await connection.listTools()).length, 2);
   await connection.callTool('good', { a: 'x' });
   assert.ok(!Object.keys(asked('tools/call')[0]!.headers).some((name) => name.startsWith('mcp-param') || name === 'mcp-method'));
@@ -1019,7 +1019,7 @@ test('a mismatch of headers makes us look at the tools again, and call once more
     return json(response, { jsonrpc: '2.0', id: body.id, error: { code, message: 'no' } }, 400);
   });
   const changes: unknown[] = [];
-  const { connection } = await openLater(url, { layers: [mirrorArguments], handlers: { 'notifications/tools/list_changed': () => void changes.push(1) } });
+  const { connection } = await openLater(url, plugged({ changed: () => void changes.push(1) }, { extensions: [mirrorArguments] }));
   await connection.listTools();
   header = 'New';
   assert.equal(await call(connection, 'x', { a: 'v' }), 'matched');
@@ -1055,10 +1055,10 @@ function old(endpoint: (url: string) => string, { refusal = 405, ways = {} as Re
 test('the calculator of 2024 is found and answers, asks and tells', async () => {
   const { url } = await calculator('sse');
   const changes: unknown[] = [];
-  const { connection, warnings } = await openTo(url, {
+  const { connection, warnings } = await openTo(url, plugged({
     capabilities: { elicitation: {} },
     handlers: { 'elicitation/create': () => ({ action: 'decline' }), 'notifications/tools/list_changed': () => void changes.push(1) },
-  });
+  }));
   assert.equal(await call(connection, 'add', { a: 2, b: 40 }), '42');
   assert.equal(await call(connection, 'confirm'), '{"action":"decline"}');
   await call(connection, 'grow');
@@ -1127,7 +1127,7 @@ test('2024: the end of the stream is the end of the connection, told once; a mes
     ways: { ping: ({ response }) => response.writeHead(500).end('<title>broken</title>'), 'tools/list': () => 'silence' },
   });
   const ended: Error[] = [];
-  const { connection } = await openTo(url, { onClosed: (why) => ended.push(why) });
+  const { connection } = await openTo(url, plugged({ closed: (why) => void ended.push(why) }));
   const error = await rejection(connection.request('ping'));
   assert.deepEqual([error.kind, /HTTP 500: "broken"/.test(error.message)], ['lost', true], error.message);
   assert.equal(await call(connection, 'x'), 'from 2024');
@@ -1183,7 +1183,7 @@ test('2024: too much on the stream ends it, and noise does not', async () => {
   for (const [way, words] of [['large', 'x'.repeat(3e6)], ['deep', deep]] as const) {
     const { url, asked } = await old(() => '/messages');
     const ended: any[] = [];
-    const { connection, wire } = await openTo(url, { maxLineBytes: 2 ** 20, onClosed: (why) => ended.push(why) });
+    const { connection, wire } = await openTo(url, plugged({ closed: (why) => void ended.push(why) }, { maxLineBytes: 2 ** 20 }));
     asked('GET')[0]!.response.write(event('noise') + event(ask('q', 'ping'), { event: 'other' }));
     assert.equal(await call(connection, 'x'), 'from 2024');
     assert.ok(!wire.some(([, message]) => message.id === 'q'), 'an event of another name is not for us');

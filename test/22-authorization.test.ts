@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { declareExtension } from '../chapters/21-authorization/machines.ts';
-import { bothEras } from '../chapters/22-no-handshake/era.ts';
+import { declareGrant } from '../chapters/21-authorization/machines.ts';
+import { inBothEras } from '../chapters/22-no-handshake/era.ts';
 import type { ConnectionOptions } from '../mcp.ts';
 import { authorizationServer, browser, program, protectedServer, strictCalculator, strictIssuer, tokenIn } from './auth-peers.ts';
 import { call, cleanUp, open, rejection, until } from './helpers.ts';
@@ -14,7 +14,7 @@ afterEach(cleanUp);
 const ERAS = ['legacy', 'modern', 'both'];
 const flagsOf = (era: string) => (era === 'both' ? [] : ['--era', era]);
 const openWith = (url: string, { logins }: ReturnType<typeof program>, oauth = {}, more: ConnectionOptions = {}) =>
-  open({ type: 'http', url, oauth }, { ...bothEras, transports: logins.transports, ...more });
+  open({ type: 'http', url, oauth }, { extensions: inBothEras(), transports: logins.transports, ...more });
 
 test('a login, a refresh and a step-up in each era, with the strict pair', async () => {
   for (const era of ERAS) {
@@ -53,7 +53,7 @@ test('whichever era a server speaks, one that wants a login is needs-auth, is as
     });
     const { home, logins } = program();
     const start = async (transports = logins.transports) => {
-      const { manager, state } = prepare({ demo: { type: 'http', url: server.url } }, undefined, { ...bothEras, transports });
+      const { manager, state } = prepare({ demo: { type: 'http', url: server.url } }, undefined, { extensions: inBothEras(), transports });
       await manager.loadAndConnect();
       return { manager, state: state('demo') };
     };
@@ -110,11 +110,12 @@ test('whoever logs in without a person says by which extension of the protocol, 
         const { method, params } = message;
         if (direction === 'out' && (meta || method === 'initialize')) said.push((meta ?? params.capabilities).extensions);
       };
-      const options = { layers: [declareExtension, ...bothEras.layers], capabilities: { roots: {} }, onWire };
+      const roots = () => ({ capabilities: { roots: {} } });
+      const options = { extensions: [declareGrant, roots, ...inBothEras()], onWire };
       const oauth = grant ? { grant, issuer, ...secret } : {};
       const { connection } = await openWith(url, program({ visitor: browser().visitor }), oauth, options);
       assert.equal(await call(connection, 'add', { a: 2, b: 40 }), '42');
-      assert.deepEqual(connection.options.capabilities?.roots, {}, 'what we can do besides is still said');
+      assert.deepEqual(connection.capabilities.roots, {}, 'what we can do besides is still said');
       const wanted = grant && { 'io.modelcontextprotocol/oauth-client-credentials': {} };
       assert.ok(said.length > 0);
       for (const each of said) assert.deepEqual(each, wanted, `${era} ${grant}`);

@@ -5,9 +5,15 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { HttpTransport } from '../chapters/20-streamable-http/http.ts';
-import { bothEras, pauses } from '../chapters/22-no-handshake/era.ts';
-import { RpcError, type ConnectionOptions, type Json } from '../mcp.ts';
-import { cleanUp, connect, later, pause, rejection, root, until, type Opened, type Wire } from './helpers.ts';
+import { keepAnswers } from '../chapters/22-no-handshake/cache.ts';
+import { eitherEra, type Verdicts } from '../chapters/22-no-handshake/era.ts';
+import { answerWithin } from '../chapters/22-no-handshake/input-required.ts';
+import { doze, type Pause } from '../chapters/22-no-handshake/pause.ts';
+import { listenForChanges } from '../chapters/22-no-handshake/subscriptions.ts';
+import { KeptVerdicts } from '../chapters/22-no-handshake/verdicts.ts';
+import { mirrorArguments } from '../chapters/20-streamable-http/headers.ts';
+import { RpcError, type ConnectionOptions, type Extension, type Json, type Parts } from '../mcp.ts';
+import { cleanUp, connect, folder, later, pause, rejection, root, until, type Opened, type Wire } from './helpers.ts';
 import { mount, type Act, type Script, type WireName } from './peers.ts';
 
 afterEach(cleanUp);
@@ -21,18 +27,31 @@ const legacy: Script = { initialize: { result: { protocolVersion: '2025-06-18', 
 const refusing = (code: number, data?: Json): Act => ({ error: { code, message: 'No.', data } });
 
 const transports: ConnectionOptions['transports'] = { http: (...given) => new HttpTransport(...given) };
-const withEras = ({ handlers, ...options }: ConnectionOptions = {}): ConnectionOptions =>
-  ({ ...bothEras, transports, ...options, handlers: { ...bothEras.handlers, ...handlers } });
+/** What the client waits for: until silence is an answer, and before it tries again. */
+const pauses: Record<'silence' | 'retry', Pause> = { silence: doze, retry: doze };
+type Options = ConnectionOptions & { parts?: Parts; verdicts?: Verdicts };
+
+/** As `inBothEras`, but with pauses that a test can replace. */
+const withEras = ({ parts = {}, verdicts, ...options }: Options = {}): ConnectionOptions => {
+  const silence: Pause = (...given) => pauses.silence(...given);
+  const retry: Pause = (...given) => pauses.retry(...given);
+  const test: Extension = () => parts;
+  const extensions = [
+    answerWithin({ pause: retry }), keepAnswers, mirrorArguments, listenForChanges({ pause: retry }),
+    eitherEra({ verdicts, pause: silence }), test,
+  ];
+  return { transports, ...options, extensions };
+};
 
 /** Mounts a peer on a wire and opens a connection to it. */
-async function openOn(wire: WireName, script: Script, options?: ConnectionOptions): Promise<Opened> {
+async function openOn(wire: WireName, script: Script, options?: Options): Promise<Opened> {
   const opened = await connect((await mount[wire](script)).config, withEras(options));
   await opened.connection.initialize();
   return opened;
 }
 
 /** One test for each wire. */
-function onBoth(name: string, body: (wire: WireName, open: (script: Script, options?: ConnectionOptions) => Promise<Opened>) => Promise<void>): void {
+function onBoth(name: string, body: (wire: WireName, open: (script: Script, options?: Options) => Promise<Opened>) => Promise<void>): void {
   for (const wire of BOTH) test(`${wire}: ${name}`, () => body(wire, (...given) => openOn(wire, ...given)));
 }
 
@@ -46,7 +65,7 @@ async function seen({ connection }: Opened, method?: string): Promise<any[]> {
 }
 
 /** Puts something else in the place of one of our pauses, until the test is over. */
-function replacePause(which: keyof typeof pauses, wait: typeof pauses.retry): void {
+function replacePause(which: keyof typeof pauses, wait: Pause): void {
   const before = pauses[which];
   later(() => (pauses[which] = before));
   pauses[which] = wait;
@@ -74,6 +93,7 @@ type Row = {
   because?: RegExp;
   fails?: { kind?: string; code?: number; words?: RegExp };
   sent: string[];
+  sentOnPipe?: string[]; // there the handshake follows the question at once
 };
 const HANDSHAKE = ['initialize', 'notifications/initialized'];
 const AFTER_PROBE = ['server/discover', ...HANDSHAKE];
@@ -109,7 +129,6 @@ const rows: Row[] = [
   {
     name: 'it refuses our revision, then takes it',
     peer: {
-      ...legacy,
       'server/discover': (_, { seen }) => seen.length > 1
         ? { result: { supportedVersions: ['2026-07-28'] } }
         : { error: { code: -32022, message: 'No.', data: { supported: ['2026-07-28'] } } },
@@ -119,7 +138,7 @@ const rows: Row[] = [
   },
   {
     name: 'trap 17: it refuses for ever the revision that it offers',
-    peer: { ...legacy, 'server/discover': refusing(-32022, { supported: ['2031-01-01', LATER] }) },
+    peer: { 'server/discover': refusing(-32022, { supported: ['2031-01-01', LATER] }) },
     fails: { code: -32022, words: bothNames },
     sent: ['server/discover', 'server/discover'],
   },
@@ -201,6 +220,7 @@ const rows: Row[] = [
     silent: true,
     opens: LATER,
     sent: ['server/discover', 'initialize', 'server/discover'],
+    sentOnPipe: ['server/discover', 'initialize', 'server/discover'],
   },
   {
     name: 'it does not know the question, and refuses the handshake too',
@@ -226,6 +246,7 @@ const rows: Row[] = [
     opens: '2025-06-18',
     because: /id of its own/,
     sent: AFTER_PROBE,
+    sentOnPipe: ['server/discover', 'initialize', ...HANDSHAKE],
   },
   {
     name: 'it dies of the question, and is started again without',
@@ -237,6 +258,7 @@ const rows: Row[] = [
     opens: '2025-06-18',
     because: /died/,
     sent: AFTER_PROBE,
+    sentOnPipe: ['server/discover', 'initialize', ...HANDSHAKE],
   },
   {
     name: 'it dies of the question slowly',
@@ -248,14 +270,16 @@ const rows: Row[] = [
     silent: true,
     opens: '2025-06-18',
     because: /died/,
-    sent: ['server/discover', 'initialize', ...HANDSHAKE],
+    sent: [],
+    sentOnPipe: ['server/discover', 'initialize', ...HANDSHAKE],
   },
   {
     name: 'it dies whatever it is asked: it is started again once',
     on: ['stdio'],
     peer: { 'server/discover': (_, peer) => peer.hangUp(), initialize: (_, peer) => peer.hangUp() },
     fails: { kind: 'closed', words: /exited with code 0/ },
-    sent: ['server/discover', 'initialize'],
+    sent: [],
+    sentOnPipe: ['server/discover', 'initialize', 'initialize'],
   },
   ...[400, 404, 405, 500].flatMap((status) => pages.map((body): Row => ({
     name: `it answers with status ${status} and ${body === '' ? 'nothing' : body}`,
@@ -287,12 +311,14 @@ const rows: Row[] = [
   })),
 ];
 
+const without = (methods: string[], one: string) => methods.filter((method) => method !== one);
+
 for (const row of rows)
   for (const wire of row.on ?? BOTH)
     test(`${wire}: ${row.name}`, async () => {
       const ends: Error[] = [];
       const handshakeTimeoutMs = row.limit ?? (row.silent ? 1e8 : undefined); // nothing waits for the limit
-      const options = withEras({ handshakeTimeoutMs, onClosed: (why) => ends.push(why) });
+      const options = withEras({ handshakeTimeoutMs, parts: { closed: (why) => void ends.push(why) } });
       const { config, hasHeard } = await mount[wire](row.peer);
       const opened = await connect(config, options);
       const { connection } = opened;
@@ -313,8 +339,9 @@ for (const row of rows)
         const [first] = await seen(opened);
         if (!/started again|dies/.test(row.name)) assert.equal(first.method, 'server/discover', 'the very first line');
       }
-      assert.deepEqual(sent(opened).filter((method) => method !== 'peer/seen'), row.sent);
-      assert.deepEqual(limits.map(Math.round), row.silent ? [5000] : [], 'a third of the time is for the question');
+      const onPipe = row.sentOnPipe ?? ['server/discover', 'initialize', ...without(row.sent.slice(1), 'initialize')];
+      assert.deepEqual(without(sent(opened), 'peer/seen'), wire === 'stdio' ? onPipe : row.sent);
+      if (row.silent) assert.deepEqual(limits, wire === 'stdio' ? [5000] : [1500, 5000]);
     });
 
 onBoth('what the server says of itself is kept, and odd extras are left out', async (_, open) => {
@@ -334,13 +361,13 @@ onBoth('whoever closes while we find out gets an end, and no server is started a
   await until(() => sent(opened).length > 0);
   await opened.connection.close();
   assert.equal((await failing).kind, 'closed');
-  assert.deepEqual(sent(opened), ['server/discover']);
+  assert.deepEqual(sent(opened), wire === 'stdio' ? ['server/discover', 'initialize'] : ['server/discover']);
   assert.equal(opened.connection.isClosed, true);
 });
 
 test('a server that dies when there is no time for another start is not started again, and its death is what we tell', async () => {
   const dying = `process.stdin.resume(); setTimeout(() => { console.error('no licence'); process.exit(3); }, 3200)`;
-  const options = { ...bothEras, handshakeTimeoutMs: 4000 };
+  const options = withEras({ handshakeTimeoutMs: 4000 });
   const { connection } = await connect({ command: process.execPath, args: ['-e', dying] }, options);
   assert.match((await rejection(connection.initialize())).message, /exited with code 3[^]*no licence/);
 });
@@ -376,12 +403,14 @@ onBoth('a server that wanted a handshake is not asked again, until it has learne
       ? { error: { code: -32022, message: 'No.', data: { supported: ['2026-07-28'] } } }
       : { result: { protocolVersion: '2025-06-18' } },
   });
+  const home = folder();
   const openAgain = async () => {
-    const opened = await connect(config, withEras());
+    // Each time as if the program had been started again: what is remembered is in a file.
+    const opened = await connect(config, withEras({ verdicts: new KeptVerdicts(home) }));
     const { protocolVersion, because } = await opened.connection.initialize();
     return [protocolVersion, because, sent(opened)];
   };
-  assert.deepEqual(await openAgain(), ['2025-06-18', 'it does not know server/discover', AFTER_PROBE], 'one round trip more');
+  assert.deepEqual(await openAgain(), ['2025-06-18', 'it does not know server/discover', AFTER_PROBE]);
   assert.deepEqual(await openAgain(), ['2025-06-18', 'it wanted a handshake before', HANDSHAKE], 'and that only once');
   turn();
   assert.deepEqual(await openAgain(), [LATER, 'it answered server/discover', ['initialize', 'server/discover']]);
@@ -392,12 +421,14 @@ onBoth('what failed for another reason is not remembered as a wish for a handsha
   const { config, turn } = await mount[wire]({
     'server/discover': (_, peer) => peer.isTurned ? { result: { supportedVersions: ['2026-07-28'] } } : { error: { code: -32601, message: 'What?' } },
   });
-  const first = await connect(config, withEras());
+  const verdicts: Verdicts = new Map();
+  const first = await connect(config, withEras({ verdicts }));
   assert.equal((await rejection(first.connection.initialize())).code, -32601);
   turn();
-  const second = await connect(config, withEras());
+  const second = await connect(config, withEras({ verdicts }));
   await second.connection.initialize();
-  assert.deepEqual(sent(second), ['server/discover']);
+  assert.equal(sent(second)[0], 'server/discover');
+  assert.equal(second.connection.server?.protocolVersion, LATER);
 });
 
 onBoth('a second handshake on the same connection takes nothing over from the first', async (wire) => {
@@ -437,11 +468,11 @@ test('stdio: a stray answer from an earlier life is no reason to start a slow se
 
 onBoth('in the later era every request says who we are, and keeps what else it has to say', async (_, open) => {
   const capabilities = { elicitation: { form: {} } };
-  const opened = await open({ ...modern, 'tools/list': { result: { tools: [] } }, 'tools/call': { result: { content: [] } } }, { capabilities });
+  const opened = await open({ ...modern, 'tools/list': { result: { tools: [] } }, 'tools/call': { result: { content: [] } } }, { parts: { capabilities } });
   await opened.connection.listTools();
   await opened.connection.callTool('x', {}, { onProgress: () => {} });
   await opened.connection.request('tools/call', { name: 'y', _meta: { traceparent: '00-1', [`${META}protocolVersion`]: 'forged' } });
-  const messages = await seen(opened);
+  const messages = (await seen(opened)).filter(({ method }) => method !== 'initialize'); // which a pipe gets, too
   const others: unknown[] = [];
   assert.deepEqual(messages.map(({ method }) => method), ['server/discover', 'tools/list', 'tools/call', 'tools/call']);
   for (const { params } of messages) {
@@ -516,8 +547,8 @@ const asks: Act = (params, { seen }) => {
 };
 const asking: Script = { ...modern, 'tools/call': asks, 'prompts/get': asks, 'resources/read': asks };
 const accept = () => ({ action: 'accept', content: { ok: true } });
-const user = (answer: (params: Json) => unknown = accept): ConnectionOptions =>
-  ({ capabilities: { elicitation: {} }, handlers: { 'elicitation/create': answer } });
+const user = (answer: (params: Json) => unknown = accept): Options =>
+  ({ parts: { capabilities: { elicitation: {} }, handlers: { 'elicitation/create': answer } } });
 
 onBoth('tools/call, prompts/get and resources/read are sent again with the answers, under a new id', async (_, open) => {
   const asked: Json[] = [];
@@ -604,7 +635,7 @@ onBoth('whoever cancels during that pause need not wait, and is told so', async 
   const opened = await open(asking);
   const controller = new AbortController();
   const { retry } = pauses;
-  replacePause('retry', (_, options) => (controller.abort(), retry(1e8, options)));
+  replacePause('retry', (_, signal) => (controller.abort(), retry(1e8, signal)));
   const args = { name: 'x', arguments: { questions: null } };
   const error = await rejection(opened.connection.request('tools/call', args, { signal: controller.signal }));
   assert.equal(error.kind, 'aborted');
@@ -623,10 +654,10 @@ onBoth('ten rounds, and no more', async (_, open) => {
 onBoth('what we have not offered is not done, whatever handlers there are; nothing is sent again', async (_, open) => {
   const told: string[] = [];
   const note = (name: string) => () => void told.push(name);
-  const opened = await open(asking, {
+  const opened = await open(asking, { parts: {
     capabilities: { elicitation: {}, roots: {} },
     handlers: { 'sampling/createMessage': note('sampling'), 'notifications/tools/list_changed': note('changed') },
-  });
+  } });
   const known = ['sampling/createMessage', 'roots/list', 'elicitation/create', 'ping', 'notifications/tools/list_changed'];
   const methods = [...known, 'toString', '__proto__', '', 7, null, { toString: 1 }];
   for (const [n, method] of methods.entries()) {
@@ -701,7 +732,7 @@ onBoth('we listen for the changes that the server can tell, and for no others; a
   const opened = await open(watching({
     'subscriptions/listen': subscribe,
     'tools/call': (_, __, memory) => (memory.listener.send({ method: 'notifications/tools/list_changed', params: { n: 1 } }), { result: {} }),
-  }), { handlers: { 'notifications/tools/list_changed': (params) => void told.push(params) } });
+  }), { parts: { handlers: { 'notifications/tools/list_changed': (params) => void told.push(params) } } });
   await until(() => isSubscribed(opened));
   await opened.connection.callTool('x');
   await until(() => told.length > 0);
@@ -774,7 +805,7 @@ test('stdio: a subscription ends with the process: whoever starts it again liste
   await connection.reopen();
   await connection.initialize();
   await until(() => isSubscribed(opened));
-  assert.deepEqual(sent(opened), ['server/discover', 'subscriptions/listen']);
+  assert.deepEqual(sent(opened), ['server/discover', 'subscriptions/listen'], 'the era is known from before');
   assert.deepEqual(noted, [], 'to the dead nobody listens');
 });
 
@@ -833,11 +864,11 @@ onBoth('no program stays alive for it', async (wire) => {
   const program = `
     import { McpConnection } from './mcp.ts';
     import { HttpTransport } from './chapters/20-streamable-http/http.ts';
-    import { bothEras } from './chapters/22-no-handshake/era.ts';
+    import { inBothEras } from './chapters/22-no-handshake/era.ts';
     const transports = { http: (...given) => new HttpTransport(...given) };
     const leave = () => (console.log('listened'), ${wire === 'stdio'} && connection.close());
     const onWire = (_, { method }) => method === 'subscriptions/listen' && setTimeout(leave, 100);
-    const connection = new McpConnection('demo', ${JSON.stringify(config)}, { ...bothEras, transports, onWire });
+    const connection = new McpConnection('demo', ${JSON.stringify(config)}, { extensions: inBothEras(), transports, onWire });
     await connection.connect();
     await connection.initialize();
   `;
@@ -922,11 +953,7 @@ onBoth('a list that was asked for before the change is not kept', async (_, open
       return undefined;
     },
     'x/go-on': (_, __, memory) => (memory.waiting.reply({ result: { tools: [{ name: 'old' }], ttlMs: 60_000 } }), { result: {} }),
-  }), {
-    handlers: {
-      'notifications/tools/list_changed': (...told) => (bothEras.handlers['notifications/tools/list_changed']!(...told), changes.push('tools')),
-    },
-  });
+  }), { parts: { changed: (what) => void changes.push(what) } });
   await until(() => isSubscribed(opened));
   const first = opened.connection.listTools();
   await until(() => changes.length > 0);
@@ -1000,9 +1027,8 @@ for (const [wire, era, revision] of calculators)
       config = { type: 'http', url: (await address).trim() };
     }
     const changes: unknown[] = [];
-    const changed = 'notifications/tools/list_changed';
     const options = user();
-    Object.assign(options.handlers!, { [changed]: (...told: [Json, Opened['connection']]) => (bothEras.handlers[changed]!(...told), changes.push(told)) });
+    Object.assign(options.parts!, { changed: (what: string) => void changes.push(what) });
     const opened = await connect(config, withEras(options));
     const { connection } = opened;
     await connection.initialize();

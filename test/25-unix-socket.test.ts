@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { UnixSocketTransport } from '../chapters/25-other-pipes/unix-socket.ts';
 import type { Json, Message } from '../mcp.ts';
-import { cleanUp, connect, folder, goodServer, later, open, pause, rejection, until } from './helpers.ts';
+import { cleanUp, connect, folder, goodServer, later, open, pause, plugged, rejection, until } from './helpers.ts';
 
 afterEach(cleanUp);
 
@@ -37,9 +37,10 @@ function calculator(socket: Socket): void {
 async function listen(config: Json, maxLineBytes = 2 ** 20) {
   const transport = new UnixSocketTransport('demo', config, maxLineBytes);
   const told: any[] = [];
-  await transport.start({ message: (message) => told.push(message), closed: (why) => told.push(why) });
+  const dropped: any[] = [];
+  await transport.start({ message: (message) => told.push(message), dropped: (why) => dropped.push(why), closed: (why) => told.push(why) });
   later(() => transport.close());
-  return { transport, told };
+  return { transport, told, dropped };
 }
 
 test('unix: a handshake and a call, and the server sees the end of its input when we leave', async () => {
@@ -84,7 +85,7 @@ test('unix: pieces have nothing to do with lines; a character may be cut, and em
 test('unix: a server that breaks off fails what waits, once, and every later call', async () => {
   const { config, sockets } = await serve((socket) => socket.on('data', () => socket.destroy()));
   const ends: Error[] = [];
-  const { connection } = await connect(config, { transports, onClosed: (why) => ends.push(why) });
+  const { connection } = await connect(config, plugged({ closed: (why) => void ends.push(why) }, { transports }));
   const waiting = [rejection(connection.request('a')), rejection(connection.request('b'))];
   const [first, second] = await Promise.all(waiting);
   assert.match(first.message, /broke off/);
@@ -106,10 +107,10 @@ for (const [what, tail] of [['whole', '\n{"late":true}\n'], ['endless', '']] as 
   });
 
 test('unix: a message that is nested too deeply is not parsed', async () => {
-  const { config } = await serve((socket) => socket.write('['.repeat(1000) + ']'.repeat(1000) + '\n'));
-  const { told } = await listen(config);
+  const { config } = await serve((socket) => socket.write('['.repeat(1000) + ']'.repeat(1000) + '\n{"n":1}\n'));
+  const { told, dropped } = await listen(config);
   await until(() => told.length === 1);
-  assert.deepEqual([told[0].kind, /nested too deeply/.test(told[0].message)], ['limit', true]);
+  assert.deepEqual([told, dropped.length, /more than 500 levels/.test(dropped[0]!.message)], [[{ n: 1 }], 1, true]);
 });
 
 test('unix: a send resolves when it has left, so a server that does not read makes us wait; it rejects when it is lost', async () => {

@@ -225,7 +225,7 @@ export function program({ home = folder(), ...options }: { home?: string } & Log
   /** Opens a connection (named "demo"), and waits until nothing of the handshake is under way any more. */
   const to = async (url: string, oauth?: Json, more: ConnectionOptions = {}, config: Json = {}): Promise<Opened> => {
     const opened = await open({ type: 'http', url, ...(oauth && { oauth }), ...config }, { transports: logins.transports, ...more });
-    if (!more.handshake) await opened.connection.request('ping'); // the later era knows no such method
+    if (!more.extensions) await opened.connection.request('ping'); // the later era knows no such method
     return opened;
   };
   const row = (url: string) => store.find('demo', url);

@@ -6,7 +6,7 @@ import net, { type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { VERSION_KEY } from '../chapters/20-streamable-http/headers.ts';
 import { HttpTransport } from '../chapters/20-streamable-http/http.ts';
-import type { ConnectionOptions, Json, Layer, Message } from '../mcp.ts';
+import type { ConnectionOptions, Json, Extension, Message } from '../mcp.ts';
 import { later, open, root, type Opened } from './helpers.ts';
 
 /** One request. `body` is the message in it, and `isOver` tells that the response has ended or was cut off. */
@@ -160,8 +160,9 @@ export async function transportTo(url: string, config: Json = {}, maxBytes = 2 *
 // The later era in two lines: no handshake, and every request names its revision. (Chapter 22 has the whole of it.)
 export const LATER = '2026-07-28';
 const introduction = { [VERSION_KEY]: LATER, 'io.modelcontextprotocol/clientCapabilities': {} };
-const introduce: Layer = (call, next) => next({ ...call, params: { ...call.params, _meta: { ...(call.params?._meta as Json), ...introduction } } });
+const introduce: Extension = () => ({ layer: (call, next) => next({ ...call, params: { ...call.params, _meta: { ...(call.params?._meta as Json), ...introduction } } }) });
+const noHandshake: Extension = () => ({ handshake: async () => ({ protocolVersion: LATER }) });
 
-export function openLater(url: string, { layers = [], ...options }: ConnectionOptions = {}, config: Json = {}): Promise<Opened> {
-  return openTo(url, { handshake: async () => ({ protocolVersion: LATER }), layers: [...layers, introduce], ...options }, config);
+export function openLater(url: string, { extensions = [], ...options }: ConnectionOptions = {}, config: Json = {}): Promise<Opened> {
+  return openTo(url, { ...options, extensions: [...extensions, introduce, noHandshake] }, config);
 }

@@ -1756,6 +1756,6 @@ test('a question about a project\'s server points out whose files and which secr
   const lines: string[] = [];
   const ask = async (words: string[]) => (lines.push(...words), 'n');
   await new Trust({ home: folder(), cwd: folder(), ask }).approve({ name: 's', config, file: '.mcp.json',
-    scope: 'project' });
+    scope: 'project', authority: 'project' });
   assert.ok(lines.some((line) => line.startsWith('  !') && line.includes('/var/run/secrets/token')), 'a caution');
 });

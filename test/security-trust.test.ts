@@ -85,7 +85,7 @@ test('A3: names grant nothing: the same name in another project, another name fo
 test('A3: an entry of a million lines is compared without hanging', async () => {
   const trust = new Trust({ home: folder(), cwd: folder() });
   const entry = (offset: number): ServerEntry => ({
-    name: 's', file: 'f', scope: 'project', config: { command: 'x', args: Array.from({ length: 150_000 }, (_, n) => `${n * 2 + offset}`) },
+    name: 's', file: 'f', scope: 'project', authority: 'project', config: { command: 'x', args: Array.from({ length: 150_000 }, (_, n) => `${n * 2 + offset}`) },
   });
   trust.allow(entry(0));
   const { ask, questions } = person('n');
@@ -236,7 +236,7 @@ test('A19: flags in a prompt or a name are words', async () => {
 
 // ─── I: the trust file ───
 
-const entry = (name = 's'): ServerEntry => ({ name, config: { command: 'x' }, file: '.mcp.json', scope: 'project' });
+const entry = (name = 's'): ServerEntry => ({ name, config: { command: 'x' }, file: '.mcp.json', scope: 'project', authority: 'project' });
 const shell: Grant = { kind: 'shell', command: 'npm test' };
 
 /** A trust file in which `s` is approved and a command granted. */

@@ -32,6 +32,7 @@ export class HttpTransport implements Transport {
   readonly who: string;
   readonly url: URL;
   readonly maxBytes: number;
+  get hasStreamPerRequest(): boolean { return !this.older; }
   private own: Headers;
   private asking: Asking;
   private events!: TransportEvents;

@@ -19,7 +19,7 @@ import { listenForChanges } from './subscriptions.ts';
 
 export const STATELESS = ['2026-07-28'];
 const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
-const HEAD_START_MS = 500; // for the probe, where a handshake beside it would be a request too many
+const HEAD_START_MS = 1500; // for the probe, where a handshake beside it would open a session
 const CONFUSED_MS = 5000; // of silence, after an answer that belongs to no question
 
 /** How a server wanted to be opened, by the fingerprint of its entry. A Map will do; `KeptVerdicts`
@@ -65,9 +65,21 @@ class Introduction {
   }
 
   add(call: Call, next: Next): Promise<Json> {
+    if (call.method === 'initialize') return this.afterProbe(call, next);
     const isProbe = call.method === 'server/discover'; // it asks what the server speaks
     if (!isProbe && !isStateless(this.connection.server)) return next(call);
     return this.introduced(call, next);
+  }
+
+  /** A server that speaks both eras may accept both openings, in any order. Then the probe counts:
+   *  the signal of this call is aborted, and no `initialized` is sent. */
+  private async afterProbe(call: Call, next: Next): Promise<Json> {
+    const answer = await next(call);
+    const { signal } = call.options;
+    if (!signal) return answer; // there is no probe beside it
+    await moment();
+    signal.throwIfAborted();
+    return answer;
   }
 
   private async introduced(call: Call, next: Next): Promise<Json> {
@@ -95,6 +107,9 @@ class Introduction {
     return { ...call, params: { ...call.params, _meta } };
   }
 }
+
+/** Time for an answer that was written together with another. */
+const moment = () => new Promise<void>((done) => setTimeout(done, 10));
 
 const isUnsupported = (error: unknown): error is RpcError =>
   error instanceof RpcError && error.code === UNSUPPORTED_VERSION;
@@ -153,9 +168,11 @@ class Opening {
     try {
       return await this.shake();
     } catch (error) {
-      this.verdicts.delete(this.key);
       const isProtocol = error instanceof McpError && error.kind === 'protocol';
-      if (!(error instanceof RpcError) && !isProtocol) throw error;
+      if (!(error instanceof RpcError) && !isProtocol) throw error; // a death says nothing
+      this.verdicts.delete(this.key);
+      const description = isUnsupported(error) ? await this.discover({}) : undefined;
+      if (description) return description;
       this.because = SILENT;
       await this.connection.reopen(); // it may keep to the era of its first line
       return this.findOut();
@@ -189,8 +206,10 @@ class Opening {
     const hands = this.shake({ signal });
     const described = probe.then((description) => description ?? hands);
     const shaken = hands.catch(async (error: Error) => {
+      await moment();
       // Refused for its revision: it speaks the later one after all.
-      const again = isUnsupported(error) ? this.discover({ signal }) : undefined;
+      const isWilling = isUnsupported(error) && !signal.aborted;
+      const again = isWilling ? this.discover({ signal }) : undefined;
       const description = await Promise.race([probe, again ?? probe]);
       if (description) return description;
       throw error;

@@ -49,16 +49,17 @@ class Rounds {
   private async withAnswers(call: Call, result: Json, round: number): Promise<Call> {
     const { inputRequests, requestState } = result;
     const questions = Object.entries(asObject(inputRequests));
-    const answers: Json = {};
+    const answers: [key: string, answer: unknown][] = [];
     for (const [key, question] of questions) {
-      answers[key] = await this.answerTo(key, asObject(question), call); // one after the other
+      const answer = await this.answerTo(key, asObject(question), call); // one after the other
+      answers.push([key, answer]);
     }
     if (questions.length === 0) {
       // It wants nothing but patience. If the call is cancelled meanwhile, `next` says so.
       await this.pause(Math.min(100 * 2 ** round, MAX_PAUSE_MS), call.options.signal);
     }
     const added = {
-      ...(questions.length > 0 && { inputResponses: answers }),
+      ...(questions.length > 0 && { inputResponses: Object.fromEntries(answers) }),
       ...(requestState !== undefined && { requestState }), // the server's own: back as it came
     };
     return { ...call, params: { ...call.params, ...added } };

@@ -5,6 +5,7 @@
 // only where twice does no more harm than once. Its layer is the outermost: it sees what the caller
 // requested.
 
+import { setMaxListeners } from 'node:events';
 import { asObject, isObject, isStateless, McpError, RpcError } from '../../mcp.ts';
 import type {
   Call, ErrorKind, Extension, Json, McpConnection, Next, ServerDescription,
@@ -101,6 +102,7 @@ class Life {
   /** All wait for the same attempt, but each leaves when its own call is cancelled. */
   private async revive({ options: { signal } }: Call, how: () => Promise<void>): Promise<void> {
     if (signal?.aborted) return;
+    if (signal) setMaxListeners(0, signal); // one signal may end any number of calls
     this.reviving ??= how().finally(() => (this.reviving = undefined));
     try {
       await unlessAborted(this.reviving, signal);

@@ -14,7 +14,7 @@ const server = { command: process.execPath, args: order.server };
 const clients = {
   async ours([{ McpConnection }, http, era]) {
     const remote = { type: 'http', url: order.url };
-    const options = order.url && { transports: http.httpTransports, ...era.bothEras };
+    const options = order.url && { transports: http.httpTransports, extensions: era.inBothEras() };
     const connection = new McpConnection('heavy', order.url ? remote : server, options);
     await connection.connect();
     await connection.initialize();

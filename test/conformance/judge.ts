@@ -8,11 +8,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { OAuthConfig } from '../../chapters/21-authorization/clients.ts';
 import { Logins } from '../../chapters/21-authorization/login.ts';
-import { declareExtension } from '../../chapters/21-authorization/machines.ts';
+import { declareGrant } from '../../chapters/21-authorization/machines.ts';
 import type { Visitor } from '../../chapters/21-authorization/oauth.ts';
 import { TokenStore } from '../../chapters/21-authorization/tokens.ts';
-import { bothEras, pauses } from '../../chapters/22-no-handshake/era.ts';
-import { asObject, McpConnection, type Handler, type Json, type Tool } from '../../mcp.ts';
+import { inBothEras } from '../../chapters/22-no-handshake/era.ts';
+import { doze, type Pause } from '../../chapters/22-no-handshake/pause.ts';
+import { asObject, McpConnection, type Extension, type Handler, type Json, type Tool } from '../../mcp.ts';
 
 const { MCP_CONFORMANCE_SCENARIO: scenario = '', MCP_CONFORMANCE_CONTEXT: context = '{}' } = process.env;
 
@@ -20,8 +21,7 @@ const { MCP_CONFORMANCE_SCENARIO: scenario = '', MCP_CONFORMANCE_CONTEXT: contex
 setTimeout(() => assert.fail('the judge ran out of time'), 25_000).unref();
 
 // And it runs forty of us at once: what looks like silence then may be a login under way.
-const { silence } = pauses;
-pauses.silence = (ms, options) => silence(3 * ms, options);
+const pause: Pause = (ms, signal) => doze(ms >= 1000 ? 10 * ms : ms, signal);
 
 let meanwhile: () => Promise<unknown> = async () => {}; // what is done while a question is open
 
@@ -32,6 +32,11 @@ const elicit: Handler = async ({ requestedSchema }) => {
   const proposed = fields.map(([name, field]) => [name, asObject(field).default]);
   return { action: 'accept', content: Object.fromEntries(proposed.filter(([, value]) => value !== undefined)) };
 };
+
+const elicitation: Extension = () => ({
+  capabilities: { elicitation: {} },
+  handlers: { 'elicitation/create': elicit },
+});
 
 /** A browser whose user agrees to everything: the suite's authorization server redirects at once. */
 const visitor: Visitor = async () => ({
@@ -61,11 +66,8 @@ process.on('exit', () => rmSync(home, { recursive: true, force: true }));
 const logins = new Logins({ store: new TokenStore({ home }), visitor, trustsAnyIssuer: true });
 
 const connection = new McpConnection('suite', { type: 'http', url: process.argv.at(-1), oauth: oauthConfig() }, {
-  ...bothEras,
-  layers: [declareExtension, ...bothEras.layers],
+  extensions: [declareGrant, elicitation, ...inBothEras({ pause })],
   transports: logins.transports,
-  handlers: { ...bothEras.handlers, 'elicitation/create': elicit },
-  capabilities: { elicitation: {} },
   onWarning: console.error,
 });
 

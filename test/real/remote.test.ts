@@ -8,9 +8,9 @@ import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { HttpTransport } from '../../chapters/20-streamable-http/http.ts';
-import { bothEras } from '../../chapters/22-no-handshake/era.ts';
+import { inBothEras } from '../../chapters/22-no-handshake/era.ts';
 import { stayAlive } from '../../chapters/26-staying-alive/alive.ts';
-import { living, type Json, type McpConnection } from '../../mcp.ts';
+import type { Extension, Json } from '../../mcp.ts';
 import { cleanUp, later, open, rejection, until } from '../helpers.ts';
 import { installed, root } from '../on-demand.ts';
 import { server } from './third-party.ts';
@@ -24,17 +24,16 @@ const peer = (name: string) => join(root, 'test', 'real', 'peers', name);
 /** Connects with everything that we have. `changes` counts what the server tells of its tools. */
 async function joins(config: Json) {
   const seen = { changes: 0 };
-  const changed = 'notifications/tools/list_changed';
-  const opened = await open(config, {
-    ...bothEras,
-    layers: [stayAlive(), ...bothEras.layers],
-    transports: { http: (...given) => new HttpTransport(...given) },
+  const user: Extension = () => ({
     capabilities: { elicitation: {} },
     handlers: {
-      ...bothEras.handlers,
       'elicitation/create': () => ({ action: 'accept', content: { ok: true } }),
-      [changed]: (...told) => (seen.changes++, bothEras.handlers[changed]!(...told)),
+      'notifications/tools/list_changed': () => void seen.changes++,
     },
+  });
+  const opened = await open(config, {
+    extensions: [stayAlive(), user, ...inBothEras()],
+    transports: { http: (...given) => new HttpTransport(...given) },
   });
   return { ...opened, seen };
 }

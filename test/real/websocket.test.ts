@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { calculator } from '../../chapters/25-other-pipes/calculator.ts';
 import { WebSocketTransport } from '../../chapters/25-other-pipes/websocket.ts';
-import { bothEras } from '../../chapters/22-no-handshake/era.ts';
+import { inBothEras } from '../../chapters/22-no-handshake/era.ts';
 import type { ConnectionOptions, Message, Transport } from '../../mcp.ts';
 import { cleanUp, connect, folder, later, open, rejection, until } from '../helpers.ts';
 import { installed } from '../on-demand.ts';
@@ -52,7 +52,7 @@ function calculate(server: any): void {
 test('ws: calls in both eras, and compression is not negotiated', async () => {
   const { server, peers, closes, errors, config } = await listen();
   calculate(server);
-  for (const options of [ws, { ...ws, ...bothEras }]) {
+  for (const options of [ws, { ...ws, extensions: inBothEras() }]) {
     const { connection, warnings } = await open(config, options);
     assert.deepEqual((await connection.listTools()).map(({ name }) => name), ['add', 'greet']);
     assert.equal((await connection.callTool('greet', { name: 'grüße \u2028 🦊' })).text, 'Hello, grüße \u2028 🦊!');
