@@ -85,6 +85,15 @@ test('a stack does not hide why a server died, nor which variable it missed', as
   assert.doesNotMatch(message, /\n\s+at |Node\.js v/);
 });
 
+test('the line that names the cause is shown, also if a page of usage follows it', async () => {
+  const usage = Array.from({ length: 40 }, (_, n) => `  --flag-${n}=VALUE  what it means`).join('\\n');
+  const server = `console.error('Starting.\\nError: No access token was provided.\\n\\nUsage:\\n${usage}'); process.exit(1)`;
+  const { connection } = await connect({ command: process.execPath, args: ['-e', server] });
+  const { message } = await rejection(connection.request('initialize'));
+  assert.match(message, /Its last words:\n {2}Error: No access token was provided\.\n {2}…\n {4}--flag-35=/);
+  assert.match(message, /--flag-39=VALUE {2}what it means$/);
+});
+
 test('a dying server that asks for a variable we hold back gets us to say so, by name only', async () => {
   process.env.SHELF_TOKEN = 'a-secret-value';
   later(() => delete process.env.SHELF_TOKEN);

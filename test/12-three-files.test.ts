@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import type { Json } from '../mcp.ts';
 import { cleanUp, folder, rejection } from './helpers.ts';
-import { McpConnection, McpError, StdioTransport, fillIn, loadEntries } from './subject.ts';
+import { McpConnection, McpError, StdioTransport, fillIn, loadEntries, transportType } from './subject.ts';
 
 afterEach(cleanUp);
 
@@ -68,6 +68,43 @@ test('fault 3: in a settings file only mcpServers counts; .mcp.json may be the b
   assert.deepEqual([...flat.load().entries.keys()], ['bare']);
   const nested = files({ mcp: { statusLine: { command: 'date' }, mcpServers: { real: { command: 'node' } } } });
   assert.deepEqual([...nested.load().entries.keys()], ['real']);
+});
+
+test('a file in the form of VS Code is read; a server that is called "servers" is a server', () => {
+  const code = files({ mcp: { inputs: [], servers: { a: { type: 'stdio', command: 'node' }, b: { url: 'http://127.0.0.1' } } } });
+  assert.deepEqual([...code.load().entries.keys()], ['a', 'b']);
+  for (const server of [{ command: 'node' }, { url: 'http://127.0.0.1' }, { type: 'http' }]) {
+    const bare = files({ mcp: { servers: server, other: { command: 'node' } } });
+    assert.deepEqual([...bare.load().entries.keys()], ['servers', 'other']);
+  }
+  const settings = files({ user: { servers: { a: { command: 'node' } } } });
+  assert.deepEqual([...settings.load().entries.keys()], [], 'in a settings file it may be anything');
+});
+
+test('a file of five megabytes is read: those of people grow', () => {
+  const history = Array.from({ length: 50_000 }, (_, n) => ({ display: 'x'.repeat(100), n }));
+  const { load } = files({ user: { ...server('mine'), history } });
+  const { entries, problems } = load();
+  assert.deepEqual([[...entries.keys()], problems], [['mine'], []]);
+});
+
+test('A16: a project cannot read the variables that are hidden from it, in either case; the user can', () => {
+  const entry = (authority: 'user' | 'project', text: string) => ({ name: 'x', file: '/f', scope: 's', authority, config: { text } });
+  const env = { THE_KEY: 'secret', the_key: 'secret', OTHER: 'fine' };
+  const hidden = ['THE_KEY'];
+  for (const text of ['${THE_KEY}', '${the_key}']) {
+    assert.throws(() => fillIn(entry('project', text), env, hidden), /is the key of a model, which a project cannot read/);
+    assert.deepEqual(fillIn(entry('user', text), env, hidden), { text: 'secret' });
+  }
+  assert.deepEqual(fillIn(entry('project', '${THE_KEY:-none} ${OTHER}'), env, hidden), { text: 'none fine' });
+});
+
+test('which transport an entry wants: its type, else an address means HTTP or a WebSocket', () => {
+  const types: [Json, string][] = [
+    [{ command: 'node' }, 'stdio'], [{ url: 'https://x' }, 'http'], [{ url: 'wss://x' }, 'ws'], [{ type: 'sse', url: 'https://x' }, 'sse'],
+    [{ command: 'node', url: 'https://x' }, 'stdio'], [{ type: 'stdio' }, 'stdio'], [{}, 'stdio'], [{ url: 7 }, 'stdio'],
+  ];
+  for (const [config, type] of types) assert.equal(transportType(config), type, JSON.stringify(config));
 });
 
 test('fault 23: comments and a byte order mark are read', () => {

@@ -221,6 +221,41 @@ test('a handler of our own for list changes is called as well', async () => {
   assert.equal(seen[0], 'plant');
 });
 
+test('a connection is there by its name, for what is not a tool', async () => {
+  const { manager } = await manage({ s: habit() });
+  assert.deepEqual(await manager.connection('s')!.request('ping'), {});
+  assert.equal(manager.connection('t'), undefined);
+});
+
+test('onChanged tells what has changed, after the manager has looked again', async () => {
+  const seen: unknown[] = [];
+  const { manager } = await manage({ plant: habit('grows-a-tool') }, undefined, {
+    onChanged: (name, what) => seen.push([name, what, manager.isMcpTool('mcp__plant__new')]),
+  });
+  await manager.callTool('mcp__plant__grow');
+  await until(() => seen.length > 0);
+  assert.deepEqual(seen, [['plant', 'tools', true]]);
+  await manager.callTool('mcp__plant__tell', { method: 'notifications/prompts/list_changed' });
+  await until(() => seen.length > 1);
+  assert.deepEqual(seen[1], ['plant', 'prompts', true]);
+});
+
+test('a state follows its connection: what ends, reopens or gives up is told, and the same twice is told once', async () => {
+  const told: string[] = [];
+  const { manager, state } = await manage({ s: habit() }, undefined, { onState: (_, now, why = '') => told.push(`${now} ${why}`.trim()) });
+  const connection = manager.connection('s')!;
+  await rejection(manager.callTool('mcp__s__exit', { code: 3 }));
+  assert.equal(state('s').state, 'failed');
+  await connection.reopen();
+  assert.equal(state('s').state, 'connecting');
+  await connection.initialize();
+  await connection.initialize(); // a new session on the same transport
+  assert.equal(state('s').state, 'connected');
+  connection.giveUp(new Error('enough'));
+  assert.deepEqual([state('s').state, state('s').reason], ['failed', 'enough']);
+  assert.deepEqual(told.map((each) => each.replace(/ MCP.*/s, '')), ['connected', 'failed', 'connected', 'failed enough']);
+});
+
 test('a file that cannot be read is a warning, and the other files count', async () => {
   const warned: string[] = [];
   const { manager } = await manage({ good }, 7 as never, { onWarning: (warning) => warned.push(warning) });

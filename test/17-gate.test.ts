@@ -15,7 +15,7 @@ import { cleanUp, folder, rejection } from './helpers.ts';
 afterEach(cleanUp);
 
 type Rules = Partial<Record<Effect, string[]>>;
-const entry = (name: string, scope: ServerEntry['scope'], config: Json = { command: 'x' }): ServerEntry => ({ name, scope, config, file: '.mcp.json' });
+const entry = (name: string, authority: ServerEntry['authority'], config: Json = { command: 'x' }): ServerEntry => ({ name, scope: authority, authority, config, file: '.mcp.json' });
 const signal = new AbortController().signal;
 
 /** A gate with real tools, and two servers: `mine` from the user's settings, `theirs` from the project. */

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { HttpTransport } from '../chapters/20-streamable-http/http.ts';
@@ -161,6 +162,13 @@ const rows: Row[] = [
     because: /does not know server\/discover/,
     sent: AFTER_PROBE,
   })),
+  {
+    name: 'it describes itself with revisions that have a handshake, and no other (a server in Go does)',
+    peer: { ...legacy, 'server/discover': { result: { supportedVersions: ['2025-11-25', '2025-06-18'], capabilities: {} } } },
+    opens: '2025-06-18',
+    because: /with revisions that have one/,
+    sent: AFTER_PROBE,
+  },
   ...[{}, { supportedVersions: LATER }, { tools: [] }, 7, 'OK', null].map((result): Row => ({
     name: `trap 1: its answer is ${JSON.stringify(result)}, and no description`,
     peer: { ...legacy, 'server/discover': { result } },
@@ -415,6 +423,51 @@ onBoth('a server that wanted a handshake is not asked again, until it has learne
   turn();
   assert.deepEqual(await openAgain(), [LATER, 'it answered server/discover', ['initialize', 'server/discover']]);
   assert.deepEqual(await openAgain(), [LATER, 'it answered server/discover', ['server/discover']]);
+});
+
+test('stdio: a server that ignores the question opens as quickly as one that knows it: nothing waits for silence', async () => {
+  replacePause('silence', () => new Promise(() => {})); // it would wait without end
+  const opened = await openOn('stdio', { ...legacy, 'server/discover': () => {} });
+  assert.equal(opened.connection.server?.protocolVersion, '2025-06-18');
+});
+
+test('stdio: a server that died of the question is started once from the second start of the program on', async () => {
+  const home = folder();
+  const { config } = await mount.stdio({
+    'server/discover': (_, peer) => peer.hangUp(),
+    initialize: (_, { seen }) => (seen.length === 1 ? { result: { protocolVersion: '2025-06-18' } } : undefined),
+  });
+  const open = async () => {
+    const opened = await connect(config, withEras({ verdicts: new KeptVerdicts(home) }));
+    await opened.connection.initialize();
+    return sent(opened);
+  };
+  assert.deepEqual(await open(), ['server/discover', 'initialize', ...HANDSHAKE]);
+  assert.deepEqual(await open(), HANDSHAKE);
+});
+
+test('stdio: a server that merely starts slowly is started once', async () => {
+  const file = join(folder(), 'starts');
+  const slow = `
+    require('fs').appendFileSync(process.argv[1], 'x');
+    setTimeout(() => process.stdin.on('data', (text) => {
+      for (const { id, method } of String(text).trim().split('\\n').map((line) => JSON.parse(line)))
+        if (method === 'initialize') console.log(JSON.stringify({ jsonrpc: '2.0', id, result: { protocolVersion: '2025-06-18' } }));
+    }), 600)`;
+  replacePause('silence', async () => {}); // silence is over at once
+  const { connection } = await connect({ command: process.execPath, args: ['-e', slow, file] }, withEras());
+  await connection.initialize();
+  assert.equal(readFileSync(file, 'utf8'), 'x');
+});
+
+test('a verdict that cannot be read or written costs a probe, and nothing else', async () => {
+  const home = folder();
+  writeFileSync(join(home, '.mcp-by-hand'), 'in the way');
+  const opened = await openOn('stdio', legacy, { verdicts: new KeptVerdicts(home) });
+  assert.equal(opened.connection.server?.protocolVersion, '2025-06-18');
+  const verdicts = new KeptVerdicts(folder());
+  for (let n = 0; n < 503; n++) verdicts.set(`key ${n}`, 'handshake');
+  assert.deepEqual(['key 0', 'key 2', 'key 3', 'key 502', '__proto__'].map((key) => verdicts.get(key)), [undefined, undefined, 'handshake', 'handshake', undefined]);
 });
 
 onBoth('what failed for another reason is not remembered as a wish for a handshake', async (wire) => {

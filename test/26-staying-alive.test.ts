@@ -208,6 +208,25 @@ test('a server that dies at each start is given up after a few, with growing pau
   assert.ok(pidsIn(file).length > 5);
 });
 
+test('an entry says how often, and after what delay: "reconnect"; what is not like that is refused', async () => {
+  const [file, pauses] = [aFile(), [] as number[]];
+  const options = alive({}, (ms) => (pauses.push(ms), soon(ms)));
+  const config = { ...habit('next-life', `${file}:dies-at-once`), reconnect: { maxAttempts: 6, delayMs: 10_000 } };
+  const { manager, state } = await manage({ s: config }, undefined, options);
+  await killFirst(file, () => state('s').state === 'failed');
+  assert.match((await rejection(manager.callTool('mcp__s__echo'))).message, /started again 6 times/);
+  const wanted = [10_000, 20_000, 30_000, 30_000, 30_000]; // half a minute at most
+  for (const [n, ms] of pauses.entries()) assert.ok(ms <= 30_000 && ms >= wanted[n]! * 0.75, `${n}: ${ms}`);
+  assert.equal(pauses.length, 5);
+  const never = await manage({ s: { ...habit(), reconnect: { maxAttempts: 0 } } }, undefined, alive());
+  await rejection(never.manager.callTool('mcp__s__exit', { code: 3 }));
+  assert.match((await rejection(never.manager.callTool('mcp__s__echo'))).message, /It is not started again.*exited with code 3/s);
+  for (const reconnect of [7, null, { maxAttempts: -1 }, { maxAttempts: 1.5 }, { delayMs: 'soon' }]) {
+    const odd = await manage({ s: { ...habit(), reconnect } }, undefined, alive());
+    assert.match(odd.state('s').reason!, /has a "reconnect" that is not like/, JSON.stringify(reconnect));
+  }
+});
+
 test('so is one that dies in each call; but one answer in between is enough, and a refusal is an answer', async () => {
   const file = aFile();
   const { connection } = await open(habit('notes-its-pid', file), alive());

@@ -7,4 +7,4 @@ const path = process.env.SUBJECT;
 const subject: typeof import('../mcp.ts') = path ? await import(pathToFileURL(resolve(path)).href) : await import('../mcp.ts');
 
 export const { McpConnection, McpManager, McpError, RpcError, StdioTransport } = subject;
-export const { REVISIONS, blocksToText, fillIn, loadEntries, safeEnv, toolLabel } = subject;
+export const { REVISIONS, blocksToText, fillIn, loadEntries, safeEnv, toolLabel, transportType } = subject;

@@ -10,7 +10,7 @@ import { afterEach, test } from 'node:test';
 import { HttpTransport } from '../../chapters/20-streamable-http/http.ts';
 import { inBothEras } from '../../chapters/22-no-handshake/era.ts';
 import { stayAlive } from '../../chapters/26-staying-alive/alive.ts';
-import type { Extension, Json } from '../../mcp.ts';
+import { living, type Extension, type Json, type McpConnection } from '../../mcp.ts';
 import { cleanUp, later, open, rejection, until } from '../helpers.ts';
 import { installed, root } from '../on-demand.ts';
 import { server } from './third-party.ts';
