@@ -39,7 +39,9 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect('of a long line a warning shows only the beginning', 'a warning of less than 500 characters',
     long.after('x'.repeat(1e6)).then(() => `a warning of ${long.said[0]?.length} characters`), () => long.said[0]!.length < 500);
 
-  const chatty = new McpConnection('chatty', { command: 'node', args: ['fixtures/habits.mjs', 'chatty'] }, { onWire: see });
+  const config = { command: 'node', args: ['fixtures/habits.mjs', 'chatty'] };
+  const onWarning = () => {}; // it is looked up below; by default it would go to stderr, among the verdicts
+  const chatty = new McpConnection('chatty', config, { onWire: see, onWarning });
   await chatty.connect();
   const warned = async () => {
     for (let turn = 0; turn < 100 && !chatty.warnings.has('noise'); turn++) await new Promise((done) => setTimeout(done, 20));
