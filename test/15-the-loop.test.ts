@@ -1,10 +1,12 @@
 // Chapter 15: the loop. Whatever happens, every call gets exactly one result, in its order, and the chat can go on.
 
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { Agent, repair, Scripted, type Model, type ModelEvent, type Turn } from '../agent.ts';
+import { unlessAborted } from '../chapters/15-the-loop/unless-aborted.ts';
 import type { Json } from '../mcp.ts';
 import { cleanUp, folder, habit, later, pause, rejection, run } from './helpers.ts';
 import { assertPaired, calls, prepareLoop, row, saying, shelf, yes } from './loop.ts';
@@ -57,6 +59,12 @@ test('the model gets the rows of the table, and a short system prompt with the f
   assert.match(system.split('\n').at(-1)!, new RegExp(`^The folder is ${cwd}\\. Today is`));
 });
 
+test('an empty answer is legal, but no turn: a service would refuse the next request because of it', async () => {
+  const { agent } = prepareLoop({ script: ['', 'hi'] });
+  assert.deepEqual(await agent.chat('1'), { ending: 'done', text: '' });
+  assert.deepEqual(agent.turns, [{ role: 'user', text: '1' }]);
+});
+
 test('usage is told and added up', async () => {
   const usage = { input: 10, output: 2, cached: 4 };
   const { agent, of } = prepareLoop({ script: [{ text: 'a', usage }, { text: 'b', usage }] });
@@ -75,7 +83,7 @@ test('worked, failed, thrown, denied, unknown, unreadable: each gets one result,
   const unreadable = { id: 'id6', name: 'fine', unreadable: 'Unexpected end of JSON input' };
   const model: Model = {
     name: 'by hand',
-    async *ask({ turns }): AsyncGenerator<ModelEvent> {
+    async *query({ turns }): AsyncGenerator<ModelEvent> {
       const isFirst = turns.length === 1;
       yield { type: 'end', turn: { role: 'assistant', text: isFirst ? '' : 'done', calls: isFirst ? [...all, unreadable] : [] }, stop: 'tools' };
     },
@@ -118,6 +126,16 @@ test('without a gate only what reads is allowed', async () => {
   await agent.chat('go');
   assert.deepEqual(outcomes(), ['worked', 'denied']);
   assert.deepEqual(texts, { 'a.txt': 'a' });
+});
+
+test('without a gate, a tool that says that it only reads, but not what, is refused', async () => {
+  let ran = false;
+  const look = row('look', () => (ran = true, saying('seen')()), { readOnly: true });
+  const sly = row('sly', look.run, { readOnly: true, touches: () => ({ kind: 'shell', command: 'true' }) });
+  const { agent, outcomes, results } = prepareLoop({ tools: [look, sly], script: calls(['look', {}], ['sly', {}]) });
+  await agent.chat('go');
+  assert.deepEqual([outcomes(), ran], [['denied', 'denied'], false]);
+  assert.match(results()[0]!.text, /^Only reading is allowed/);
 });
 
 test('an answer that was cut off by its length runs none of its calls', async () => {
@@ -308,10 +326,11 @@ test('an abort before a call: it is not run, and has a result that says so', asy
 test('an abort before the chat starts nothing', async () => {
   const marker = join(folder(), 'marker');
   const { manager: mcp } = prepare({ s: habit('canary', marker) });
-  const { agent, model } = prepareLoop({ mcp, script: ['hi'] });
+  const { agent, model, events } = prepareLoop({ mcp, script: ['hi'] });
   assert.equal((await agent.chat('go', AbortSignal.abort())).ending, 'aborted');
   assert.deepEqual(mcp.status(), []);
   assert.equal(model.requests.length, 0);
+  assert.deepEqual(events.at(-1), { type: 'done', ending: 'aborted', text: '', turns: 0 });
   assert.ok(!existsSync(marker));
   assert.equal((await agent.chat('go')).ending, 'done');
   assert.ok(existsSync(marker));
@@ -379,7 +398,7 @@ test('an error of the model is an event, and the next chat works', async () => {
 });
 
 test('a model that stops without an end is an error, and what it said stays', async () => {
-  const model: Model = { name: 'broken', async *ask() { yield { type: 'text', text: 'I was about to' }; } };
+  const model: Model = { name: 'broken', async *query() { yield { type: 'text', text: 'I was about to' }; } };
   const { agent, of } = prepareLoop({ model });
   assert.equal((await agent.chat('1')).ending, 'error');
   assert.match(of('error')[0]!.message, /broken stopped without an end/);
@@ -397,10 +416,29 @@ test('a transcript that cannot be written is a note, once, and the chat goes on'
   assertPaired(model.requests[1]!.turns);
 });
 
+test('a new conversation knows nothing of the old one, and is recorded although that one could not be', async () => {
+  const recorded: Turn[] = [];
+  let isFull = true;
+  const { agent, model } = prepareLoop({
+    script: ['one', 'two'],
+    record: (turn) => {
+      if (isFull) throw new Error('the disk is full');
+      recorded.push(turn);
+    },
+  });
+  await agent.chat('1');
+  isFull = false;
+  agent.startOver();
+  assert.deepEqual(agent.turns, []);
+  await agent.chat('2');
+  assert.deepEqual(model.requests[1]!.turns, [{ role: 'user', text: '2' }]);
+  assert.deepEqual(recorded, agent.turns);
+});
+
 test('the text of a chat is that of its last answer, as far as it came', async () => {
   const lookThenFail: Model = {
     name: 'broken',
-    async *ask({ turns }) {
+    async *query({ turns }) {
       if (turns.length > 2) throw new Error('no more');
       const calls = [{ id: '1', name: 'read', args: { path: 'a' } }];
       yield { type: 'end', turn: { role: 'assistant', text: 'Let me look.', calls }, stop: 'tools' };
@@ -408,7 +446,7 @@ test('the text of a chat is that of its last answer, as far as it came', async (
   };
   const { agent } = prepareLoop({ model: lookThenFail, tools: shelf({ a: 'x' }) });
   assert.deepEqual(await agent.chat('go'), { ending: 'error', text: '' });
-  const half: Model = { name: 'half', async *ask() { yield { type: 'text', text: 'One half' }; throw new Error('gone'); } };
+  const half: Model = { name: 'half', async *query() { yield { type: 'text', text: 'One half' }; throw new Error('gone'); } };
   assert.deepEqual(await prepareLoop({ model: half }).agent.chat('go'), { ending: 'error', text: 'One half' });
 });
 
@@ -460,6 +498,23 @@ test('an agent needs nothing but a model', async () => {
   assert.deepEqual(await agent.chat('hello'), { ending: 'done', text: 'hi' });
 });
 
+// ─── To stop waiting ───
+
+test('unlessAborted settles as the work does, or is rejected by the signal; it leaves no listener behind', async () => {
+  const { signal } = new AbortController();
+  assert.equal(await unlessAborted(Promise.resolve(1)), 1);
+  assert.equal(await unlessAborted(Promise.resolve(2), signal), 2);
+  assert.equal((await rejection(unlessAborted(Promise.reject(new Error('broken')), signal))).message, 'broken');
+  assert.equal(getEventListeners(signal, 'abort').length, 0);
+  const reason = new Error('enough');
+  const late = Promise.reject(new Error('nobody waits for this')); // unhandled, it would end the tests
+  assert.equal(await rejection(unlessAborted(late, AbortSignal.abort(reason))), reason);
+  const stop = new AbortController();
+  const waiting = unlessAborted(nothing(), stop.signal);
+  stop.abort(reason);
+  assert.equal(await rejection(waiting), reason);
+});
+
 // ─── The scripted model ───
 
 test('the scripted model says its answers in turn, and remembers the questions', async () => {
@@ -500,7 +555,7 @@ test('the scripted model says its answers in turn, and remembers the questions',
     ['one', 'two', 'three', 'four'].map((text) => [{ role: 'user', text }]),
   );
   const error = await rejection(hear(model, 'five'));
-  assert.equal(error.message, 'the script is over: question 5 came, but it has 4 answer(s); add one');
+  assert.equal(error.message, 'the script is over: query 5 came, but it has 4 answer(s); add one');
 });
 
 test('the scripted model can be stopped', async () => {

@@ -42,11 +42,26 @@ test('the table follows tools/list_changed: the next request to the model has th
 
 test('a tool that is switched off is not in the table', async () => {
   const { agent, model, outcomes } = prepareTable({
-    servers: { good }, isSwitchedOff: (server, tool) => `${server} ${tool}` === 'good add', script: calls(['mcp__good__add', { a: 1, b: 2 }]),
+    servers: { good }, switchedOff: () => [{ server: 'good', tool: 'add' }], script: calls(['mcp__good__add', { a: 1, b: 2 }]),
   });
   await agent.chat('go');
   assert.deepEqual(model.requests[0]!.tools.map(({ name }) => name).filter((name) => name.startsWith('mcp')), ['mcp__good__greet']);
   assert.deepEqual(outcomes(), ['unknown']);
+});
+
+test('what is switched off is looked up once for an answer, and not for each of 200 tools', async () => {
+  const tools = Array.from({ length: 200 }, (_, n) => ({ name: `t${n}`, inputSchema: { type: 'object' } }));
+  let looks = 0;
+  const { agent, model } = prepareTable({
+    servers: { s: habit('tools', JSON.stringify(tools)) },
+    switchedOff: () => (looks++, [{ server: 's', tool: 't7' }, { server: 's' }, { server: 'other', tool: 't8' }]),
+    script: ['one', 'two'],
+  });
+  await agent.chat('1'); // it also connects, and looks then
+  looks = 0;
+  await agent.chat('2');
+  const offered = model.requests[1]!.tools.filter(({ name }) => name.startsWith('mcp__s__t'));
+  assert.deepEqual([looks, offered.length], [1, 199]);
 });
 
 test('a tool that nobody has: the result names the one that was meant', async () => {

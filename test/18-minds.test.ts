@@ -481,7 +481,7 @@ test('an abort ends the answer with its reason, and the connection', async () =>
 
 test('who stops listening closes the connection too', async () => {
   await onBoth([say('a slow answer, piece by piece', { delayMs: 30 })], async (model, { requests }) => {
-    for await (const event of model.ask({
+    for await (const event of model.query({
       system: '',
       turns: [{ role: 'user', text: 'Hi' }],
       tools: [],

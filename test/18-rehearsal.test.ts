@@ -20,7 +20,7 @@ const tools = [...builtIn, add, greet];
 
 async function events(turns: Turn[], offered = tools, signal = new AbortController().signal): Promise<ModelEvent[]> {
   const seen: ModelEvent[] = [];
-  for await (const event of new Rehearsal().ask({ system: '', turns, tools: offered, signal })) seen.push(event);
+  for await (const event of new Rehearsal().query({ system: '', turns, tools: offered, signal })) seen.push(event);
   return seen;
 }
 
@@ -264,7 +264,7 @@ test('it stops when it is told to', async () => {
   const seen: string[] = [];
   await assert.rejects(async () => {
     const request = { system: '', turns: [user('hello')], tools, signal: controller.signal };
-    for await (const { type } of new Rehearsal().ask(request)) if (seen.push(type) === 3) controller.abort();
+    for await (const { type } of new Rehearsal().query(request)) if (seen.push(type) === 3) controller.abort();
   }, { name: 'AbortError' });
   assert.equal(seen.length, 3);
 });

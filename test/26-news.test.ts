@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { cleanUp, folder, habit, until } from './helpers.ts';
 import { yes } from './loop.ts';
+import { say, startModelServer } from './model-server.ts';
 import { prepareTable } from './table.ts';
-import { place, run, userServers } from './terminal.ts';
+import { place, run, Terminal, userServers } from './terminal.ts';
 
 afterEach(cleanUp);
 
@@ -35,6 +36,44 @@ test('the model is told of a new tool, and of one that is gone, with the next re
   assert.match(told[3]!, /gone: .*mcp__s__grow.*mcp__s__new/);
   const notes = events.filter((event) => event.type === 'note').map(({ text }) => text);
   assert.ok(notes.includes('the tools have changed; new: mcp__s__new'), `${notes}`);
+});
+
+test('a new conversation begins without the news of the old one', async () => {
+  const { agent, model, mcp, of } = prepareTable({ servers: { s: habit('grows-a-tool') }, script: ['1', '2', '3', '4'] });
+  await agent.chat('one');
+  await mcp.callTool('mcp__s__grow');
+  await until(() => mcp.isMcpTool('mcp__s__new'));
+  await agent.chat('two');
+  agent.startOver();
+  await agent.chat('three');
+  agent.startOver();
+  await mcp.disable('s'); // it has changed, but not in the course of a conversation
+  await agent.chat('four');
+  const told = model.requests.map(({ system }) => system.includes('The tools have changed'));
+  assert.deepEqual(told, [false, true, false, false]);
+  assert.equal(of('note').length, 1);
+});
+
+test('/clear begins such a conversation', async () => {
+  const model = await startModelServer([say('one'), say('two'), say('three')]);
+  const env = { ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: model.url };
+  const terminal = new Terminal(place({}, userServers({ s: habit() })), [], env);
+  await terminal.ready();
+  terminal.enter('1');
+  await terminal.see(/^one$/);
+  await terminal.ready();
+  terminal.enter('/mcp disable s');
+  await terminal.see(/^s: disabled$/);
+  terminal.enter('2');
+  await terminal.see(/^two$/);
+  await terminal.ready();
+  terminal.enter('/clear');
+  await terminal.see('a new conversation');
+  terminal.enter('3');
+  await terminal.see(/^three$/);
+  const told = model.requests.map(({ body }) => JSON.stringify(body.system).includes('The tools have changed'));
+  assert.deepEqual([told, model.requests[2]!.body.messages.length], [[false, true, false], 1]);
+  assert.deepEqual(model.problems, []);
 });
 
 test('the trace tells how each server was opened, and of every change of its state', async () => {

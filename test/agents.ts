@@ -80,7 +80,7 @@ export function prepareAgent({ script = [], files = {}, settings, project, serve
     tools: hands({ roots, resultsFolder, isHidden: guard.isHidden }),
     gate: gate === 'none' ? undefined : (gate ?? guard.check),
     mcp,
-    isSwitchedOff: (server, tool) => trust.isDisabled(server, tool),
+    switchedOff: () => trust.list().disabled,
     resultsFolder,
     cwd: roots.cwd,
     ...rest,

@@ -17,7 +17,8 @@ export const saying = (text: string) => async () => ({ blocks: [{ type: 'text' a
 export function shelf(texts: Record<string, string> = {}): Tool[] {
   const read: Tool['run'] = ({ path }) => saying(texts[path as string]!)();
   const write: Tool['run'] = ({ path, content }) => saying((texts[path as string] = content as string))();
-  return [row('read', read, { readOnly: true }), row('write', write)];
+  const touches: Tool['touches'] = ({ path }) => ({ kind: 'read', path: `${path}` });
+  return [row('read', read, { readOnly: true, touches }), row('write', write)];
 }
 
 /** A gate that stands open. */

@@ -8,7 +8,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Model, ModelEvent, ModelRequest, Stop, ToolDefinition, Usage } from '../agent.ts';
+import type { Model, ModelEvent, ModelRequest, StopReason, ToolDefinition, Usage } from '../agent.ts';
 import type { Json } from '../mcp.ts';
 import { later } from './helpers.ts';
 
@@ -20,7 +20,7 @@ export type Seen = { wire: WireName; headers: IncomingHttpHeaders; body: any; ab
 export type Call = { name: string; args: Json; id?: string };
 /** `cutAfter`: the connection breaks after so many events. `delayMs`: before each event. */
 type Manner = {
-  stop?: Stop;
+  stop?: StopReason;
   explanation?: string;
   thinking?: string;
   usage?: Usage;
@@ -75,7 +75,7 @@ export const ADD: ToolDefinition = {
 
 export type Heard = { text: string; notes: string[]; end: Extract<ModelEvent, { type: 'end' }> };
 
-/** Asks a model, and gathers what it says. `onEvent` may look on. */
+/** Queries a model, and gathers what it says. `onEvent` may look on. */
 export async function hear(
   model: Model,
   question: string | Partial<ModelRequest>,
@@ -89,7 +89,7 @@ export async function hear(
     ...(typeof question === 'string' ? {} : question),
   };
   const events: ModelEvent[] = [];
-  for await (const event of model.ask(request)) {
+  for await (const event of model.query(request)) {
     events.push(event);
     onEvent(event);
   }

@@ -2,9 +2,11 @@
 // Many local servers speak it too.
 
 import type { AssistantTurn, Block, Model, ModelEvent, ModelRequest, Result } from '../../agent.ts';
-import type { Stop, ToolCall, Turn } from '../../agent.ts';
+import type { StopReason, ToolCall, Turn } from '../../agent.ts';
 import { isObject, type Json } from '../../mcp.ts';
-import { ask, addressOf, cutOff, failure, messagesOf, parse, problemIn, type Address } from './post.ts';
+import {
+  addressOf, cutOff, failure, messagesOf, parse, problemIn, queryService, type Address,
+} from './post.ts';
 import { fitBlocks, fitIds, fitName, fitTool, readArguments } from './shapes.ts';
 
 // The newer 2026-10-21 refuses temperature and its kin. We send none of them, so that one body fits both; compatible
@@ -35,8 +37,9 @@ export class Anthropic implements Model {
     this.address = addressOf(this.name, base, '/v1/messages', { 'anthropic-version': version, ...secret }, key);
   }
 
-  ask(request: ModelRequest): AsyncIterable<ModelEvent> {
-    return ask(this.address, this.bodyFor(request), request.signal, (response) => read(this.address, response));
+  query(request: ModelRequest): AsyncIterable<ModelEvent> {
+    const readAnswer = (response: Response) => read(this.address, response);
+    return queryService(this.address, this.bodyFor(request), request.signal, readAnswer);
   }
 
   // Everything that stays the same comes first, in the same bytes: a cache holds beginnings.
@@ -180,7 +183,7 @@ function grow(draft: Draft, block: Json, delta: any): string | undefined {
   return delta.type === 'text_delta' ? delta.text : undefined;
 }
 
-const STOPS: { [reason: string]: Stop } = {
+const STOPS: { [reason: string]: StopReason } = {
   end_turn: 'done',
   stop_sequence: 'done',
   tool_use: 'tools',

@@ -23,9 +23,9 @@ const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 const number = { type: 'number' };
 const tools = [{ name: 'add', description: 'Adds two numbers.', inputSchema: { type: 'object', properties: { a: number, b: number } } }];
 const turns: program.Turn[] = [{ role: 'user', text: 'How much is 2 and 40?' }];
-const ask = async (model: program.Model, ...said: Reply[]) => {
+const query = async (model: program.Model, ...said: Reply[]) => {
   replies.push(...said);
-  for await (const event of model.ask({ system: 'You add.', turns, tools, signal: AbortSignal.timeout(4000) })) {
+  for await (const event of model.query({ system: 'You add.', turns, tools, signal: AbortSignal.timeout(4000) })) {
     console.log(`  ${JSON.stringify(event, (key, value) => (key === 'native' ? undefined : value))}`);
     if (event.type === 'end') return event.turn;
   }
@@ -38,7 +38,7 @@ const end = (why: string) => [data({ type: 'message_delta', delta: { stop_reason
 
 console.log('The Messages API. The arguments of the call come in pieces:');
 const anthropic = program.chooseModel('anthropic/demo', { baseUrl: url, env: { ANTHROPIC_API_KEY: 'no-real-key' } });
-turns.push(await ask(anthropic, { lines: [
+turns.push(await query(anthropic, { lines: [
   begin(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'I add ' }), ': a comment, to keep the line open', delta(0, { type: 'text_delta', text: 'them.' }),
   begin(1, { type: 'tool_use', id: 'toolu_1', name: 'add', input: {} }), delta(1, { type: 'input_json_delta', partial_json: '{"a":2,' }), delta(1, { type: 'input_json_delta', partial_json: '"b":40}' }),
   ...end('tool_use'),
@@ -47,12 +47,12 @@ turns.push(await ask(anthropic, { lines: [
 console.log('\nThe result goes back. The server is busy at first:');
 turns.push({ role: 'tools', results: [{ id: 'toolu_1', name: 'add', blocks: [{ type: 'text', text: '42' }], isError: false }] });
 const busy = { status: 529, headers: { 'retry-after-ms': '100' }, lines: ['{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'] };
-await ask(anthropic, busy, { lines: [begin(0, { type: 'text', text: 'It is 42.' }), ...end('end_turn')] });
+await query(anthropic, busy, { lines: [begin(0, { type: 'text', text: 'It is 42.' }), ...end('end_turn')] });
 
 console.log('\nThe same conversation, as chat completions:');
 const openai = program.chooseModel('openai/demo', { baseUrl: `${url}/v1`, env: {} });
 const piece = (value: Json) => data({ choices: [{ index: 0, ...value }] });
-await ask(openai, { lines: [piece({ delta: { content: 'It is ' } }), piece({ delta: { content: '42.' } }), piece({ delta: {}, finish_reason: 'stop' }), 'data: [DONE]'] });
+await query(openai, { lines: [piece({ delta: { content: 'It is ' } }), piece({ delta: { content: '42.' } }), piece({ delta: {}, finish_reason: 'stop' }), 'data: [DONE]'] });
 
 console.log('\nNo key, no network: rehearsal.');
 const entry: ServerEntry = { name: 'calculator', config: { command: 'node', args: ['fixtures/server.mjs'] }, scope: 'user', authority: 'user', file: 'demo.ts' };

@@ -83,7 +83,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const answer = async () => {
     const model = chooseModel('anthropic/exercise', { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, env: { ANTHROPIC_API_KEY: 'no-real-key' } });
-    for await (const event of model.ask({ system: '', turns: [{ role: 'user', text: 'How much?' }], tools: [], signal: AbortSignal.timeout(2500) }))
+    for await (const event of model.query({ system: '', turns: [{ role: 'user', text: 'How much?' }], tools: [], signal: AbortSignal.timeout(2500) }))
       if (event.type === 'end') return event.turn.text;
   };
   await expect('a model\'s answer arrives', 'It is 42.', answer(), /^It is 42\.$/);

@@ -2,9 +2,11 @@
 // way of its own: Ollama, llama.cpp, vLLM, LM Studio, OpenRouter …
 
 import type { AssistantTurn, Model, ModelEvent, ModelRequest, Result } from '../../agent.ts';
-import type { Stop, ToolCall, Turn, Usage } from '../../agent.ts';
+import type { StopReason, ToolCall, Turn, Usage } from '../../agent.ts';
 import type { Json } from '../../mcp.ts';
-import { ask, addressOf, cutOff, failure, messagesOf, parse, problemIn, type Address } from './post.ts';
+import {
+  addressOf, cutOff, failure, messagesOf, parse, problemIn, queryService, type Address,
+} from './post.ts';
 import { fitBlocks, fitIds, fitName, fitTool, readArguments } from './shapes.ts';
 
 export const OPENAI_URL = 'https://api.openai.com/v1';
@@ -30,8 +32,9 @@ export class OpenAi implements Model {
     this.address = addressOf(this.name, baseUrl, '/chat/completions', headers, key);
   }
 
-  ask(request: ModelRequest): AsyncIterable<ModelEvent> {
-    return ask(this.address, this.bodyFor(request), request.signal, (response) => read(this.address, response));
+  query(request: ModelRequest): AsyncIterable<ModelEvent> {
+    const readAnswer = (response: Response) => read(this.address, response);
+    return queryService(this.address, this.bodyFor(request), request.signal, readAnswer);
   }
 
   private bodyFor({ system, turns, tools }: ModelRequest): Json {
@@ -175,7 +178,7 @@ class CallAssembly {
   }
 }
 
-const STOPS: { [reason: string]: Stop } = {
+const STOPS: { [reason: string]: StopReason } = {
   stop: 'done',
   tool_calls: 'tools',
   function_call: 'tools',
@@ -187,7 +190,7 @@ function endOf({ text, refusal, calls: { all }, finish = 'stop', usage }: Draft)
   const calls = all.map(({ id, name, json }, n): ToolCall => {
     return { id: id || `call_${n + 1}`, name, ...readArguments(json, finish === 'length') };
   });
-  let stop: Stop = refusal ? 'refusal' : (STOPS[finish] ?? finish);
+  let stop: StopReason = refusal ? 'refusal' : (STOPS[finish] ?? finish);
   if (stop === 'done' && calls.length > 0) stop = 'tools'; // the calls are there, whatever the word says
   if (stop === 'tools' && calls.length === 0) stop = 'done';
   const turn: AssistantTurn = { role: 'assistant', text, calls };

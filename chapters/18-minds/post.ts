@@ -55,8 +55,8 @@ function isLoopback(host: string): boolean {
 
 const RETRIES = 2;
 
-/** Asks until there is an answer. What was shown cannot be taken back: after the first text there is no second try. */
-export async function* ask(
+/** Tries until there is an answer. What was shown cannot be taken back: after the first text there is no second try. */
+export async function* queryService(
   to: Address,
   body: unknown,
   signal: AbortSignal,

@@ -32,7 +32,7 @@ const SAME = new Map(Object.entries({
 export class Rehearsal implements Model {
   readonly name = 'rehearsal';
 
-  async *ask({ turns, tools, signal }: ModelRequest): AsyncGenerator<ModelEvent> {
+  async *query({ turns, tools, signal }: ModelRequest): AsyncGenerator<ModelEvent> {
     const { text, calls } = respond(turns, tools);
     for (const piece of text.match(/\S+\s*|\s+/g) ?? []) {
       signal.throwIfAborted();

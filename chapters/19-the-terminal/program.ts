@@ -54,7 +54,7 @@ export class Program {
       tools: hands({ roots, resultsFolder, isHidden: this.gate.isHidden }),
       gate: this.gate.check,
       mcp: this.manager,
-      isSwitchedOff: (server, tool) => this.trust.isDisabled(server, tool),
+      switchedOff: () => this.trust.list().disabled,
       resultsFolder,
       turns: options.continue ? this.session.resume() : [],
       maxTurns: options.maxTurns,

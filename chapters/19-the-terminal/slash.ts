@@ -31,7 +31,7 @@ const COMMANDS: Record<string, Command> = {
     screen.print(`model ${agent.model.name}`);
   },
   clear: (_, { agent, screen, session }) => {
-    agent.turns = [];
+    agent.startOver();
     session.begin();
     screen.print('a new conversation');
   },

@@ -2,6 +2,7 @@
 // another token and sends the request again. Above it, nobody notices but for the time that takes.
 
 import { McpError, type Json, type TransportFactory } from '../../mcp.ts';
+import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
 import { keepSecrets } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
 import { checked, httpTransportsBy, isExposed } from '../20-streamable-http/http.ts';
@@ -218,16 +219,6 @@ export class Login {
     const how = `/mcp login ${name} in a chat, or ${PROGRAM} mcp login ${name}`;
     return Object.assign(this.oauth.error(`${what}. To log in: ${how}`), { status: this.challenge?.status });
   }
-}
-
-function unlessAborted<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
-  if (!signal) return work;
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason);
-    signal.addEventListener('abort', stop, { once: true });
-    if (signal.aborted) stop();
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
-  });
 }
 
 // ─── All servers ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,10 @@ import { prepareLoop, row, saying } from '../loop.ts';
 import { prepare } from '../manage.ts';
 
 const loud = row('loud', async () => (console.log('loud'), saying('loud')()));
-const search = row('search', (_, { signal }) => wait(10, undefined, { signal }).then(saying('found')), { readOnly: true });
+const search = row('search', (_, { signal }) => wait(10, undefined, { signal }).then(saying('found')), {
+  readOnly: true,
+  touches: () => ({ kind: 'read', path: '.' }),
+});
 const { agent, events } = prepareLoop({
   script: [{ calls: Array.from({ length: 30 }, () => ({ name: 'search', args: {} })) }, { calls: [{ name: 'loud', args: {} }] }, 'done'],
   tools: [search, loud],

@@ -143,7 +143,7 @@ async function toolsOfAll(): Promise<ToolDefinition[]> {
 
 async function callsFor(prompt: string, tools: ToolDefinition[]): Promise<[string, object | undefined][]> {
   const { signal } = new AbortController();
-  for await (const event of new Rehearsal().ask({ system: '', turns: [{ role: 'user', text: prompt }], tools, signal }))
+  for await (const event of new Rehearsal().query({ system: '', turns: [{ role: 'user', text: prompt }], tools, signal }))
     if (event.type === 'end') return event.turn.calls.map(({ name, args }) => [name.replace(/^mcp__/, ''), args]);
   throw new Error('no end');
 }
