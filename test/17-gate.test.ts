@@ -174,6 +174,98 @@ test('the commands of a line are found behind the usual disguises', () => {
   assert.ok(commandsIn('a=b '.repeat(250_000)).length > 0);
 });
 
+// ─── Tools of the program's own ───
+
+const own = (name: string, more: Partial<Tool> = {}): Tool => ({
+  definition: { name, description: `the ${name}`, inputSchema: { type: 'object' } },
+  readOnly: true,
+  run: async () => ({ blocks: [{ type: 'text', text: `${name} ran` }], isError: false }),
+  ...more,
+});
+
+test('a rule may name any tool that the program has, as it is spelled there or as Claude Code would', () => {
+  const warnings: string[] = [];
+  const some = reader((text) => warnings.push(text), [own('clock'), own('Lamp'), own('lamp')]);
+  const parse = (effect: Effect, ...texts: string[]) => parseRules(effect, texts, onTheLine, some).map(({ tool }) => tool);
+  for (const effect of ['allow', 'ask', 'deny'] as const)
+    assert.deepEqual(parse(effect, 'clock', 'Clock', 'Lamp', 'lamp'), ['clock', 'clock', 'Lamp', 'lamp'], effect);
+  assert.deepEqual(warnings, []);
+  assert.deepEqual(parse('allow', 'clock(noon)', 'clok', 'cl*'), [], 'a pattern has no meaning for such a tool');
+  assert.match(warnings[0]!, /ignored: "clock\(noon\)", "clok", "cl\*"/);
+  assert.throws(() => parse('deny', 'clok'), /"clok" is no rule/);
+});
+
+test('a tool of its own that runs commands or writes files is as hard to allow as ours', async () => {
+  const tools = [
+    own('run', { touches: ({ line }) => ({ kind: 'shell', command: `${line}` }) }),
+    own('odd', { touches: ({ line }) => ({ kind: 'shell', command: (line as string).trim() }) }), // fails without arguments
+    own('save', { readOnly: false, touches: ({ file }) => ({ kind: 'write', path: `${file}` }) }),
+    own('look', { touches: ({ file }) => ({ kind: 'read', path: `${file}` }) }),
+  ];
+  const { gate, warnings } = await prepare({ more: tools, here: { allow: ['run', 'run(*)', 'odd', 'run(ls)', 'save(src/**)'], deny: ['read(private)', 'edit(kept)'] } });
+  assert.match(warnings[0]!, /ignored: "run", "run\(\*\)", "odd"/);
+  const effect = (n: number, args: Json) => gate.judge(tools[n]!, args).effect;
+  assert.deepEqual([effect(0, { line: 'ls' }), effect(0, { line: 'ls; id' }), effect(1, { line: 'ls' })], ['allow', 'ask', 'ask']);
+  assert.deepEqual([effect(2, { file: 'src/a' }), effect(2, { file: 'b' }), effect(2, { file: '../c' })], ['allow', 'ask', 'deny']);
+  assert.deepEqual([effect(2, { file: 'kept' }), effect(3, { file: 'private/x' })], ['deny', 'deny'], 'rules about reading and editing mean it, too');
+  assert.deepEqual([effect(3, { file: 'a' }), effect(3, { file: '.env' })], ['allow', 'ask']);
+  const bare = new Gate({ rules: [{ effect: 'allow', tool: 'run', text: 'run', isHere: true }], roots: new Roots(folder()), trust: new Trust({ home: folder(), cwd: folder() }) });
+  assert.equal(bare.judge(tools[0]!, { line: 'ls' }).effect, 'ask', 'a rule that slipped through does not allow every command');
+});
+
+test('that it only reads is a tool\'s own word: without a touch it is asked about, and refused in read-only', async () => {
+  const clock = own('clock');
+  const expected: Record<Mode, Effect> = { ask: 'ask', 'read-only': 'deny', 'accept-edits': 'ask', yolo: 'allow' };
+  for (const mode of MODES) {
+    assert.equal((await prepare({ mode, more: [clock] })).gate.judge(clock, {}).effect, expected[mode], mode);
+    const allowed = await prepare({ mode, more: [clock], settings: { allow: ['clock'] } });
+    assert.equal(allowed.gate.judge(clock, {}).effect, mode === 'read-only' ? 'deny' : 'allow', `${mode}, with a rule`);
+    const denied = await prepare({ mode, more: [clock], settings: { allow: ['clock'], deny: ['clock'] } });
+    assert.equal(denied.gate.judge(clock, {}).effect, 'deny', `${mode}, with a rule that denies`);
+  }
+  const alone = await prepare({ more: [clock] });
+  const verdict = await alone.check(clock);
+  assert.ok(!verdict.allowed && /nobody to ask\. .* --allow 'clock'\.$/.test(verdict.reason), JSON.stringify(verdict));
+});
+
+test('"always" for a tool of the program\'s own is for this definition', async () => {
+  const clock = own('clock');
+  const { check, questions, trust, gate } = await prepare({ more: [clock], answers: ['a', 'n', 'n'] });
+  assert.ok((await check(clock)).allowed);
+  assert.equal(questions[0]!.text, 'The model wants to call clock:\n  (no arguments)\nAllow it? [y]es / [n]o / [a]lways this tool, as it is now, in this folder / or say why not');
+  assert.ok((await check(clock, { zone: 'utc' })).allowed, 'whatever its arguments');
+  assert.equal(questions.length, 1);
+  assert.ok(!(await check(own('clock', { definition: { ...clock.definition, description: 'the clock, and your mail' } }))).allowed);
+  assert.match(questions[1]!.text, /You had allowed this tool for good\. It has changed since:\n.*-.*the clock",\n.*\+.*and your mail/);
+  assert.ok(!(await check(own('lamp'))).allowed, 'another tool is another question');
+  gate.mode = 'read-only';
+  assert.ok(!(await check(clock)).allowed);
+  assert.deepEqual(trust.list().grants.map(({ kind }) => kind), ['tool']);
+  assert.equal(trust.revoke('clock'), 1);
+});
+
+test('a server cannot be taken for a tool of the program, nor the other way round', async () => {
+  const { check, mcp, questions } = await prepare({ more: [own('x')], answers: ['a', 'n', 'a', 'n'] });
+  const served = mcp('mine', 'x', { description: 'the x' });
+  assert.ok((await check(own('x'))).allowed);
+  assert.ok(!(await check(served)).allowed, 'an "always" for the tool x is none for a server\'s x');
+  assert.ok((await check(mcp('mine', 'y'))).allowed);
+  assert.ok(!(await check(own('y'))).allowed);
+  assert.equal(questions.length, 4);
+});
+
+test('in the loop: a tool of the program\'s own runs after a yes, and not before', async () => {
+  const tools = [own('clock')];
+  const asked = prepareAgent({ tools, answers: ['n', 'y'], script: calls(['clock', {}], ['clock', {}]) });
+  await asked.agent.chat('go');
+  assert.deepEqual(asked.outcomes(), ['denied', 'worked']);
+  const allowed = prepareAgent({ tools, rules: { allow: ['clock'] }, script: calls(['clock', {}]) });
+  await allowed.agent.chat('go');
+  const denied = prepareAgent({ tools, mode: 'yolo', rules: { deny: ['clock'] }, script: calls(['clock', {}]) });
+  await denied.agent.chat('go');
+  assert.deepEqual([allowed.outcomes(), denied.outcomes()], [['worked'], ['denied']]);
+});
+
 // ─── Settings ───
 
 test('the rules of the user count, and of a project only what tightens', () => {

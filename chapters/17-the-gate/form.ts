@@ -147,7 +147,8 @@ function fieldOf(name: string, schema: unknown, isNeeded: boolean): Field {
   };
   if (typeof description === 'string') field.description = short(description);
   const given = schema.default === undefined ? undefined : readAnswer(`${schema.default}`, field);
-  if (given && 'value' in given) field.fallback = given.value;
+  const isSound = given && 'value' in given && given.value === schema.default;
+  if (isSound) field.fallback = schema.default;
   return field;
 }
 
