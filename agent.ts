@@ -24,7 +24,7 @@ import { WebSocketTransport } from './chapters/25-other-pipes/websocket.ts';
 import { stayAlive } from './chapters/26-staying-alive/alive.ts';
 import { asObject, blocksToText, now, textOf, type Json, type McpManager } from './mcp.ts';
 import type { ConnectionOptions, ManagerOptions } from './mcp.ts';
-import type { Screen } from './chapters/19-the-terminal/screen.ts';
+import type { Person } from './chapters/17-the-gate/person.ts';
 
 export { Scripted } from './chapters/15-the-loop/scripted.ts';
 export { hands } from './chapters/16-hands/tools.ts';
@@ -42,7 +42,7 @@ type Extras = ConnectionOptions & Required<Pick<ConnectionOptions, 'transports' 
 export interface ServerLogins {
   isWanted(server: string): boolean; // does it wait for one?
   where(server: string): string | undefined; // "logged in at …"
-  logIn(server: string, terminal: Pick<Screen, 'say' | 'ask' | 'dismiss'>, signal: AbortSignal): Promise<void>;
+  logIn(server: string, person: Person, signal: AbortSignal): Promise<void>;
   logOut(server: string): Promise<boolean>; // was there one?
   onWarning?: (warning: string) => void;
   believesVerdicts: boolean; // may what a server said a moment ago be taken for its answer?

@@ -17,21 +17,29 @@ afterEach(cleanUp);
 type Rules = Partial<Record<Effect, string[]>>;
 const entry = (name: string, authority: ServerEntry['authority'], config: Json = { command: 'x' }): ServerEntry => ({ name, scope: authority, authority, config, file: '.mcp.json' });
 const signal = new AbortController().signal;
+/** Where the rules come from, and which tools there are. */
+const inSettings = { name: 'settings.json', isHere: false };
+const onTheLine = { name: '--deny', isHere: true };
+const reader = (warn = (_: string) => {}, more: Tool[] = []) => {
+  const cwd = folder();
+  return { tools: [...hands({ roots: new Roots(cwd), resultsFolder: cwd }), ...more], warn };
+};
 
 /** A gate with real tools, and two servers: `mine` from the user's settings, `theirs` from the project. */
-async function prepare({ mode, settings = {}, here = {}, answers }: { mode?: Mode; settings?: Rules; here?: Rules; answers?: Parameters<typeof person> } = {}) {
+type Given = { mode?: Mode; settings?: Rules; here?: Rules; answers?: Parameters<typeof person>; more?: Tool[] };
+async function prepare({ mode, settings = {}, here = {}, answers, more = [] }: Given = {}) {
   const [home, cwd] = [folder(), folder()];
   const warnings: string[] = [];
   const warn = (text: string) => void warnings.push(text);
-  const parse = (rules: Rules, isHere: boolean) => (['allow', 'ask', 'deny'] as const).flatMap((effect) => parseRules(effect, rules[effect] ?? [], 'test', isHere, warn));
+  const tools = [...hands({ roots: new Roots(cwd), resultsFolder: home }), ...more];
+  const parse = (rules: Rules, isHere: boolean) => (['allow', 'ask', 'deny'] as const).flatMap((effect) => parseRules(effect, rules[effect] ?? [], { name: 'test', isHere }, { tools, warn }));
   const resultsFolder = join(home, 'results');
   const roots = new Roots(cwd, [], [resultsFolder]);
-  const { ask, questions } = person(...(answers ?? []));
-  const trust = new Trust({ home, cwd, warn, ask: async () => 'y' });
+  const { user, questions } = person(...(answers ?? []));
+  const trust = new Trust({ home, cwd, warn, person: person('y').user });
   await trust.approve(entry('mine', 'user'));
   await trust.approve(entry('theirs', 'project'));
-  const gate = new Gate({ mode, rules: [...parse(settings, false), ...parse(here, true)], roots, trust, ask: answers && ask });
-  const tools = hands({ roots, resultsFolder });
+  const gate = new Gate({ mode, rules: [...parse(settings, false), ...parse(here, true)], roots, trust, person: answers && user });
   const mcp = (server: string, name: string, more: Json = {}): Tool => ({
     definition: { name: `mcp__${server}__${name}`, description: '', inputSchema: {} },
     readOnly: false,
@@ -51,7 +59,7 @@ async function prepare({ mode, settings = {}, here = {}, answers }: { mode?: Mod
 
 test('rules are read as they are written; what is too broad to allow is left out and named', () => {
   const warnings: string[] = [];
-  const parse = (effect: Effect, ...texts: string[]) => parseRules(effect, texts, 'here', true, (text) => warnings.push(text)).map(({ tool, pattern }) => [tool, pattern]);
+  const parse = (effect: Effect, ...texts: string[]) => parseRules(effect, texts, onTheLine, reader((text) => warnings.push(text))).map(({ tool, pattern }) => [tool, pattern]);
   assert.deepEqual(parse('allow', 'bash(npm test)', 'Bash(a (b) c)', ' mcp__git_hub__search ', 'mcp__github__*', 'Write(src/**)', 'edit', 'mcp__s__a__b'), [
     ['bash', 'npm test'], ['bash', 'a (b) c'], ['mcp__git_hub__search', undefined], ['mcp__github__*', undefined], ['write', 'src/**'], ['edit', undefined],
     ['mcp__s__a__b', undefined],
@@ -68,17 +76,17 @@ test('rules are read as they are written; what is too broad to allow is left out
 });
 
 test('a rule for a tool that nobody has: in settings it may be meant for another program, on the command line it is a mistake', () => {
-  assert.equal(parseRules('deny', ['WebFetch'], 'settings.json', false, () => {}).length, 1);
+  assert.equal(parseRules('deny', ['WebFetch'], inSettings, reader()).length, 1);
   for (const effect of ['deny', 'ask'] as const)
-    assert.throws(() => parseRules(effect, ['raed'], '--deny', true, () => {}), /"raed" is no rule/);
+    assert.throws(() => parseRules(effect, ['raed'], onTheLine, reader()), /"raed" is no rule/);
 });
 
 test('A16: a rule that should forbid something and cannot be read is an error, and never left out', () => {
   for (const effect of ['deny', 'ask'] as const)
     for (const text of ['', 'bash (rm)', 'bash(rm', 'bash)', '(x)', 'a b'])
-      assert.throws(() => parseRules(effect, [text], 'settings.json', false, () => {}), new RegExp(`settings.json: ${JSON.stringify(text).replace(/[()]/g, '\\$&')} is no rule`));
+      assert.throws(() => parseRules(effect, [text], inSettings, reader()), new RegExp(`settings.json: ${JSON.stringify(text).replace(/[()]/g, '\\$&')} is no rule`));
   for (const texts of [null, 'bash', { 0: 'bash' }, ['bash', 1], [['bash']]])
-    assert.throws(() => parseRules('deny', texts, 'settings.json', false, () => {}), /"deny" is not a list of strings/);
+    assert.throws(() => parseRules('deny', texts, inSettings, reader()), /"deny" is not a list of strings/);
 });
 
 test('a star in ask and deny stands for anything; without one a text must be equal', () => {
@@ -92,7 +100,7 @@ test('a star in ask and deny stands for anything; without one a text must be equ
 });
 
 test('D2: a rule for one server never reaches another', () => {
-  const rule = (effect: Effect, text: string): Rule => parseRules(effect, [text], '', true, () => {})[0]!;
+  const rule = (effect: Effect, text: string): Rule => parseRules(effect, [text], onTheLine, reader())[0]!;
   assert.ok(namesTool(rule('allow', 'mcp__s__*'), 'mcp__s__x'));
   assert.ok(namesTool(rule('allow', 'mcp__s__*'), 'mcp__s__a__b'));
   assert.ok(!namesTool(rule('allow', 'mcp__s__*'), 'mcp__s2__x'));
@@ -166,6 +174,98 @@ test('the commands of a line are found behind the usual disguises', () => {
   assert.ok(commandsIn('a=b '.repeat(250_000)).length > 0);
 });
 
+// ─── Tools of the program's own ───
+
+const own = (name: string, more: Partial<Tool> = {}): Tool => ({
+  definition: { name, description: `the ${name}`, inputSchema: { type: 'object' } },
+  readOnly: true,
+  run: async () => ({ blocks: [{ type: 'text', text: `${name} ran` }], isError: false }),
+  ...more,
+});
+
+test('a rule may name any tool that the program has, as it is spelled there or as Claude Code would', () => {
+  const warnings: string[] = [];
+  const some = reader((text) => warnings.push(text), [own('clock'), own('Lamp'), own('lamp')]);
+  const parse = (effect: Effect, ...texts: string[]) => parseRules(effect, texts, onTheLine, some).map(({ tool }) => tool);
+  for (const effect of ['allow', 'ask', 'deny'] as const)
+    assert.deepEqual(parse(effect, 'clock', 'Clock', 'Lamp', 'lamp'), ['clock', 'clock', 'Lamp', 'lamp'], effect);
+  assert.deepEqual(warnings, []);
+  assert.deepEqual(parse('allow', 'clock(noon)', 'clok', 'cl*'), [], 'a pattern has no meaning for such a tool');
+  assert.match(warnings[0]!, /ignored: "clock\(noon\)", "clok", "cl\*"/);
+  assert.throws(() => parse('deny', 'clok'), /"clok" is no rule/);
+});
+
+test('a tool of its own that runs commands or writes files is as hard to allow as ours', async () => {
+  const tools = [
+    own('run', { touches: ({ line }) => ({ kind: 'shell', command: `${line}` }) }),
+    own('odd', { touches: ({ line }) => ({ kind: 'shell', command: (line as string).trim() }) }), // fails without arguments
+    own('save', { readOnly: false, touches: ({ file }) => ({ kind: 'write', path: `${file}` }) }),
+    own('look', { touches: ({ file }) => ({ kind: 'read', path: `${file}` }) }),
+  ];
+  const { gate, warnings } = await prepare({ more: tools, here: { allow: ['run', 'run(*)', 'odd', 'run(ls)', 'save(src/**)'], deny: ['read(private)', 'edit(kept)'] } });
+  assert.match(warnings[0]!, /ignored: "run", "run\(\*\)", "odd"/);
+  const effect = (n: number, args: Json) => gate.judge(tools[n]!, args).effect;
+  assert.deepEqual([effect(0, { line: 'ls' }), effect(0, { line: 'ls; id' }), effect(1, { line: 'ls' })], ['allow', 'ask', 'ask']);
+  assert.deepEqual([effect(2, { file: 'src/a' }), effect(2, { file: 'b' }), effect(2, { file: '../c' })], ['allow', 'ask', 'deny']);
+  assert.deepEqual([effect(2, { file: 'kept' }), effect(3, { file: 'private/x' })], ['deny', 'deny'], 'rules about reading and editing mean it, too');
+  assert.deepEqual([effect(3, { file: 'a' }), effect(3, { file: '.env' })], ['allow', 'ask']);
+  const bare = new Gate({ rules: [{ effect: 'allow', tool: 'run', text: 'run', isHere: true }], roots: new Roots(folder()), trust: new Trust({ home: folder(), cwd: folder() }) });
+  assert.equal(bare.judge(tools[0]!, { line: 'ls' }).effect, 'ask', 'a rule that slipped through does not allow every command');
+});
+
+test('that it only reads is a tool\'s own word: without a touch it is asked about, and refused in read-only', async () => {
+  const clock = own('clock');
+  const expected: Record<Mode, Effect> = { ask: 'ask', 'read-only': 'deny', 'accept-edits': 'ask', yolo: 'allow' };
+  for (const mode of MODES) {
+    assert.equal((await prepare({ mode, more: [clock] })).gate.judge(clock, {}).effect, expected[mode], mode);
+    const allowed = await prepare({ mode, more: [clock], settings: { allow: ['clock'] } });
+    assert.equal(allowed.gate.judge(clock, {}).effect, mode === 'read-only' ? 'deny' : 'allow', `${mode}, with a rule`);
+    const denied = await prepare({ mode, more: [clock], settings: { allow: ['clock'], deny: ['clock'] } });
+    assert.equal(denied.gate.judge(clock, {}).effect, 'deny', `${mode}, with a rule that denies`);
+  }
+  const alone = await prepare({ more: [clock] });
+  const verdict = await alone.check(clock);
+  assert.ok(!verdict.allowed && /nobody to ask\. .* --allow 'clock'\.$/.test(verdict.reason), JSON.stringify(verdict));
+});
+
+test('"always" for a tool of the program\'s own is for this definition', async () => {
+  const clock = own('clock');
+  const { check, questions, trust, gate } = await prepare({ more: [clock], answers: ['a', 'n', 'n'] });
+  assert.ok((await check(clock)).allowed);
+  assert.equal(questions[0]!.text, 'The model wants to call clock:\n  (no arguments)\nAllow it? [y]es / [n]o / [a]lways this tool, as it is now, in this folder / or say why not');
+  assert.ok((await check(clock, { zone: 'utc' })).allowed, 'whatever its arguments');
+  assert.equal(questions.length, 1);
+  assert.ok(!(await check(own('clock', { definition: { ...clock.definition, description: 'the clock, and your mail' } }))).allowed);
+  assert.match(questions[1]!.text, /You had allowed this tool for good\. It has changed since:\n.*-.*the clock",\n.*\+.*and your mail/);
+  assert.ok(!(await check(own('lamp'))).allowed, 'another tool is another question');
+  gate.mode = 'read-only';
+  assert.ok(!(await check(clock)).allowed);
+  assert.deepEqual(trust.list().grants.map(({ kind }) => kind), ['tool']);
+  assert.equal(trust.revoke('clock'), 1);
+});
+
+test('a server cannot be taken for a tool of the program, nor the other way round', async () => {
+  const { check, mcp, questions } = await prepare({ more: [own('x')], answers: ['a', 'n', 'a', 'n'] });
+  const served = mcp('mine', 'x', { description: 'the x' });
+  assert.ok((await check(own('x'))).allowed);
+  assert.ok(!(await check(served)).allowed, 'an "always" for the tool x is none for a server\'s x');
+  assert.ok((await check(mcp('mine', 'y'))).allowed);
+  assert.ok(!(await check(own('y'))).allowed);
+  assert.equal(questions.length, 4);
+});
+
+test('in the loop: a tool of the program\'s own runs after a yes, and not before', async () => {
+  const tools = [own('clock')];
+  const asked = prepareAgent({ tools, answers: ['n', 'y'], script: calls(['clock', {}], ['clock', {}]) });
+  await asked.agent.chat('go');
+  assert.deepEqual(asked.outcomes(), ['denied', 'worked']);
+  const allowed = prepareAgent({ tools, rules: { allow: ['clock'] }, script: calls(['clock', {}]) });
+  await allowed.agent.chat('go');
+  const denied = prepareAgent({ tools, mode: 'yolo', rules: { deny: ['clock'] }, script: calls(['clock', {}]) });
+  await denied.agent.chat('go');
+  assert.deepEqual([allowed.outcomes(), denied.outcomes()], [['worked'], ['denied']]);
+});
+
 // ─── Settings ───
 
 test('the rules of the user count, and of a project only what tightens', () => {
@@ -179,7 +279,7 @@ test('the rules of the user count, and of a project only what tightens', () => {
     writeFileSync(join(place, '.claude', 'settings.json'), JSON.stringify({ permissions, ...more }));
   }
   const warnings: string[] = [];
-  const rules = readSettings(home, cwd, (text) => warnings.push(text));
+  const rules = readSettings(home, cwd, reader((text) => warnings.push(text)));
   assert.deepEqual(rules.map(({ effect, text, isHere }) => [effect, text, isHere]), [
     ['allow', 'mcp__a__b', false], ['ask', 'bash(git push*)', false], ['deny', 'bash(rm *)', false], ['ask', 'edit', false], ['deny', 'read(x)', false],
   ]);
@@ -196,17 +296,17 @@ test('in the home folder there is one file, and it is the user\'s, also behind a
   symlinkSync(home, link);
   for (const [h, c] of [[home, home], [link, home], [home, link], [`${home}/`, home]] as const) {
     const warnings: string[] = [];
-    assert.equal(readSettings(h, c, (text) => warnings.push(text)).length, 2);
+    assert.equal(readSettings(h, c, reader((text) => warnings.push(text))).length, 2);
     assert.deepEqual(warnings, []);
   }
 });
 
 test('no settings are no rules; a home that is no absolute path is said', () => {
   const warnings: string[] = [];
-  assert.deepEqual(readSettings(folder(), folder(), (text) => warnings.push(text)), []);
+  assert.deepEqual(readSettings(folder(), folder(), reader((text) => warnings.push(text))), []);
   assert.equal(warnings.length, 0);
   for (const home of ['', '.', 'home']) {
-    assert.deepEqual(readSettings(home, folder(), (text) => warnings.push(text)), []);
+    assert.deepEqual(readSettings(home, folder(), reader((text) => warnings.push(text))), []);
     assert.match(warnings.pop()!, /your rules are not read/);
   }
 });
@@ -244,10 +344,10 @@ test('every kind of call in every mode', async () => {
 });
 
 test('A5: a rule in the settings means a server of the user; one on the command line means any', async () => {
-  const inSettings = await prepare({ settings: { allow: ['mcp__mine__*', 'mcp__theirs__*', 'mcp__unknown__*'] } });
-  assert.deepEqual(['mine', 'theirs', 'unknown'].map((name) => inSettings.effect(`mcp__${name}__x`)), ['allow', 'ask', 'ask']);
-  const onTheLine = await prepare({ here: { allow: ['mcp__mine__x', 'mcp__theirs__*'] } });
-  assert.deepEqual(['mine', 'theirs'].map((name) => onTheLine.effect(`mcp__${name}__x`)), ['allow', 'allow']);
+  const fromSettings = await prepare({ settings: { allow: ['mcp__mine__*', 'mcp__theirs__*', 'mcp__unknown__*'] } });
+  assert.deepEqual(['mine', 'theirs', 'unknown'].map((name) => fromSettings.effect(`mcp__${name}__x`)), ['allow', 'ask', 'ask']);
+  const fromTheLine = await prepare({ here: { allow: ['mcp__mine__x', 'mcp__theirs__*'] } });
+  assert.deepEqual(['mine', 'theirs'].map((name) => fromTheLine.effect(`mcp__${name}__x`)), ['allow', 'allow']);
   const denied = await prepare({ settings: { deny: ['mcp__theirs'] } });
   assert.equal(denied.effect('mcp__theirs__x'), 'deny');
 });
@@ -288,7 +388,7 @@ test('always: for this command, this file, this tool; not for another', async ()
   const { check, questions } = await prepare({ answers: ['always', 'a', 'A', 'n', 'n', 'n', 'n'] });
   const all: [string, Json][] = [['bash', { command: 'npm test' }], ['write', { path: 'a.txt', content: '1' }], ['mcp__mine__x', { n: 1 }]];
   for (const [name, args] of all) assert.ok((await check(name, args)).allowed);
-  assert.deepEqual(questions.map(({ choices }) => /\[a\]lways ([^/]*) \//.exec(choices)?.[1]), [
+  assert.deepEqual(questions.map(({ prompt }) => /\[a\]lways ([^/]*) \//.exec(prompt)?.[1]), [
     'this exact command in this folder', 'this file', 'this tool, as it is now, in this folder',
   ]);
   const again: [string, Json][] = [['bash', { command: 'npm test', timeout: 9 }], ['edit', { path: './a.txt' }], ['mcp__mine__x', { n: 2 }]];
@@ -303,7 +403,7 @@ test('always is not offered for secrets, fences and what is outside, and then is
   for (const [name, path] of [['read', '.env'], ['write', '.git/config'], ['read', '/etc/hostname']] as const) {
     const verdict = await check(name, { path });
     assert.ok(!verdict.allowed);
-    assert.ok(!questions.at(-1)!.choices.includes('lways'));
+    assert.ok(!questions.at(-1)!.prompt.includes('lways'));
     assert.deepEqual(questions.at(-1)!.lines, ['Please answer y or n, or say why not.']);
   }
 });
@@ -313,7 +413,7 @@ test('a rule that asks is stronger than always, and than a rule that allows', as
   await check('bash', { command: 'git push' });
   await check('bash', { command: 'git push' });
   assert.equal(questions.length, 2);
-  assert.doesNotMatch(questions[0]!.choices, /always/); // it would change nothing
+  assert.doesNotMatch(questions[0]!.prompt, /always/); // it would change nothing
   assert.match(questions[0]!.text, /the rule ask "bash\(git push\*\)"/);
 });
 

@@ -42,21 +42,21 @@ test('a fingerprint is of the content: the order of keys does not count, the ord
 // ─── Servers ───
 
 test('a server of the user starts unasked; one of a project is asked about, once, and then known', async () => {
-  const { ask, questions } = person('y');
-  const { trust, make, warnings } = prepare({ ask });
+  const { user, questions } = person('y');
+  const { trust, make, warnings } = prepare({ person: user });
   assert.equal(await trust.approve(entry(undefined, { scope: 'user', authority: 'user' })), true);
   assert.equal(questions.length, 0);
   assert.equal(await trust.approve(entry()), true);
-  assert.match(questions[0]!.choices, /this exact entry/);
+  assert.match(questions[0]!.prompt, /this exact entry/);
   assert.equal(await trust.approve(entry()), true);
-  assert.equal(await make({ ask: undefined }).approve(entry()), true, 'another run, with nobody to ask');
+  assert.equal(await make({ person: undefined }).approve(entry()), true, 'another run, with nobody to ask');
   assert.equal(questions.length, 1);
   assert.deepEqual(warnings, []);
 });
 
 test('what the question shows: the file, the name, the command and each argument, variables, cautions, the fingerprint', async () => {
-  const { ask, questions } = person('n', 'n');
-  const { trust } = prepare({ ask });
+  const { user, questions } = person('n', 'n');
+  const { trust } = prepare({ person: user });
   const config = {
     command: 'npx', args: ['-y', 'some-server', '--key=${SHELF_KEY}'], env: { NODE_OPTIONS: '--require ./x.js', PLAIN: '1' }, cwd: 'sub', extra: [1],
   };
@@ -78,8 +78,8 @@ test('what the question shows: the file, the name, the command and each argument
 
 test('no caution without a cause, and none is missed for a spelling', async () => {
   const cautions = async (config: Json) => {
-    const { ask, questions } = person('n');
-    await prepare({ ask }).trust.approve(entry(config));
+    const { user, questions } = person('n');
+    await prepare({ person: user }).trust.approve(entry(config));
     return questions[0]!.lines.filter((line) => line.startsWith('  !')).length;
   };
   for (const config of [{ command: 'node', args: ['a.js'] }, { command: 'npx', args: ['x@1.2.3'] }, { command: 'uvx', args: ['x==1.0'] }, { command: 'x', env: { A: '1' } }])
@@ -93,16 +93,16 @@ test('no caution without a cause, and none is missed for a spelling', async () =
 
 test('answers: yes, not now, never; and only yes starts it', async () => {
   for (const [answer, expected] of [['y', true], ['YES', true], [' y ', true], ['n', false], ['', false], [undefined, false]] as const) {
-    const { trust } = prepare({ ask: person(answer).ask });
+    const { trust } = prepare({ person: person(answer).user });
     assert.equal(await trust.approve(entry()), expected, `${answer}`);
   }
   for (const answer of ['always', 'sure', 'read README.md']) { // none of the answers: asked again
-    const { ask, questions } = person(answer, 'n');
-    assert.equal(await prepare({ ask }).trust.approve(entry()), false);
+    const { user, questions } = person(answer, 'n');
+    assert.equal(await prepare({ person: user }).trust.approve(entry()), false);
     assert.deepEqual(questions[1]!.lines, ['Please answer y, n or v.']);
   }
-  const { ask, questions } = person('n', 'v', 'y');
-  const { trust } = prepare({ ask });
+  const { user, questions } = person('n', 'v', 'y');
+  const { trust } = prepare({ person: user });
   assert.equal(await trust.approve(entry()), false, 'not now');
   assert.equal(await trust.approve(entry()), 'disabled', 'so it is asked again, and now: never');
   assert.equal(await trust.approve(entry()), 'disabled', 'so it is not asked again');
@@ -111,8 +111,8 @@ test('answers: yes, not now, never; and only yes starts it', async () => {
 });
 
 test('who switches on a server that was refused for good is asked about it again', async () => {
-  const { ask, questions } = person('v', 'y');
-  const { trust } = prepare({ ask });
+  const { user, questions } = person('v', 'y');
+  const { trust } = prepare({ person: user });
   assert.equal(await trust.approve(entry()), 'disabled');
   trust.setDisabled(false, 's');
   assert.equal(await trust.approve(entry()), true);

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, test } from 'node:test';
 import type { Model } from '../agent.ts';
 import { Anthropic } from '../chapters/18-minds/anthropic.ts';
-import { ModelError, chooseModel } from '../chapters/18-minds/models.ts';
+import { chooseModel, formsOf, keysOf, ModelError, models, type ModelRow } from '../chapters/18-minds/models.ts';
 import { OpenAi } from '../chapters/18-minds/openai.ts';
 import { readEvents, type ServerSentEvent } from '../chapters/18-minds/sse.ts';
 import { cleanUp, later, rejection, until } from './helpers.ts';
@@ -151,6 +151,32 @@ test('a name has one of three forms; the model\'s own may have slashes', () => {
       refused(name, { OPENAI_API_KEY: KEY, ANTHROPIC_API_KEY: KEY }).message,
       /rehearsal, anthropic\/<model> or openai\/<model>/,
     );
+});
+
+test('a program may add a model of its own: its row says how it is named, which keys it takes, and what the default is', () => {
+  const made: unknown[] = [];
+  const row = (keys: string[], id?: string): ModelRow => ({
+    keys,
+    ...(id !== undefined && { defaultId: () => id }),
+    make: (given, options) => {
+      made.push([given, options.baseUrl]);
+      return { name: `mine/${given}`, async *ask() {} };
+    },
+  });
+  const rows = { ...models, mine: row(['MY_KEY', 'MY_OTHER_KEY'], 'small'), echo: row([]) };
+  const choose = (name?: string, env: NodeJS.ProcessEnv = {}, baseUrl?: string) =>
+    chooseModel(name, { models: rows, env, baseUrl }).name;
+  assert.equal(choose('mine/big/er', {}, 'http://localhost:1'), 'mine/big/er');
+  assert.deepEqual(made.pop(), ['big/er', 'http://localhost:1']);
+  assert.equal(choose(undefined, { MY_OTHER_KEY: KEY }), 'mine/small', 'its key makes it the default');
+  assert.equal(choose(undefined, { MY_KEY: KEY, OPENAI_API_KEY: KEY }), 'openai/gpt-5', 'but the first in the table comes first');
+  assert.deepEqual([choose(), choose('echo')], ['rehearsal', 'mine/']);
+  const forms = /write rehearsal, anthropic\/<model>, openai\/<model>, mine\/<model> or echo$/;
+  for (const name of ['mine', 'mine/', 'echo/x', 'yours/x', 'toString', '__proto__/x']) assert.throws(() => choose(name), forms);
+  assert.throws(() => choose('echo', {}, 'http://localhost:1'), /needs a model to go with/);
+  assert.throws(() => chooseModel(undefined, { models: { mine: row(['MY_KEY'], 's') }, env: {} }), /no key is set: MY_KEY/);
+  assert.deepEqual(keysOf(rows), ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'OPENAI_API_KEY', 'MY_KEY', 'MY_OTHER_KEY']);
+  assert.deepEqual(formsOf(models, 'ID'), ['rehearsal', 'anthropic/ID', 'openai/ID']);
 });
 
 test('a missing key is named, except that a server of one\'s own needs none', () => {

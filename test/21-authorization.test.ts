@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
+import { ScriptedPerson } from '../chapters/17-the-gate/person.ts';
 import { Callback } from '../chapters/21-authorization/browser.ts';
 import { challengeIn, parseChallenges } from '../chapters/21-authorization/discovery.ts';
 import { Login } from '../chapters/21-authorization/login.ts';
@@ -1377,25 +1378,25 @@ function pasting(...first: string[]) {
   later(() => (process.env.PATH = PATH));
   const shown: string[][] = [];
   const visits: URL[] = [];
-  const ask = async (lines: string[]) => {
+  const paste = async ({ lines }: { lines: string[] }) => {
     shown.push(lines);
     if (shown.length === 1) visits.push(new URL(lines[1]!.trim()));
     const { headers } = await fetch(visits[0]!, { redirect: 'manual' });
     return first.shift() ?? headers.get('location')!;
   };
-  return { terminal: { say: () => {}, dismiss: () => {}, ask }, shown, visits };
+  return { user: new ScriptedPerson(Array(first.length + 1).fill(paste)), shown, visits };
 }
 const never = new AbortController().signal;
 
 test('at a terminal: the address is shown, and its answer can be pasted', async () => {
   const { issuer, log } = await strictIssuer();
   const url = await strictCalculator(issuer, '--era', 'legacy');
-  const { terminal, shown } = pasting('http://127.0.0.1/callback?code=x&state=wrong');
+  const { user, shown } = pasting('http://127.0.0.1/callback?code=x&state=wrong');
   const { logins, row, to } = program();
   await rejection(to(url));
   assert.equal(logins.isWanted('demo'), true);
   assert.deepEqual(await log(), [], 'nobody is asked before somebody wants to log in');
-  await logins.logIn('demo', terminal, never);
+  await logins.logIn('demo', user, never);
   assert.equal(shown.length, 2);
   assert.match(shown[1]![0]!, /^That is not it/);
   const { connection } = await to(url);
@@ -1411,8 +1412,8 @@ test('a login after a refusal for want of rights asks for what was refused, and 
   const { logins, to } = program({ home: first.home });
   const { connection } = await to(server.url);
   await rejection(call(connection, 'echo'));
-  const { terminal, visits } = pasting();
-  await logins.logIn('demo', terminal, never);
+  const { user, visits } = pasting();
+  await logins.logIn('demo', user, never);
   assert.equal(visits[0]!.searchParams.get('scope'), 'basic write');
   assert.equal(await call(connection, 'echo'), '{}');
 });
@@ -1443,8 +1444,8 @@ test('the next program does not ask again what the server said a moment ago; aft
   }
   const third = program({ home: first.home });
   await rejection(third.to(server.url));
-  const { terminal, visits } = pasting();
-  await third.logins.logIn('demo', terminal, never); // what it wants was written down, too
+  const { user, visits } = pasting();
+  await third.logins.logIn('demo', user, never); // what it wants was written down, too
   assert.equal(visits[0]!.searchParams.get('scope'), 'special');
   assert.deepEqual(JSON.parse(readFileSync(storeIn(first.home), 'utf8')).verdicts, []);
   await program({ home: first.home }).to(server.url);
@@ -1489,8 +1490,8 @@ test('a refusal for want of rights is remembered too, but the next program may d
   const seen = server.log.length;
   assert.match((await rejection(lost.to(server.url))).message, /\) wants a login\. To log in/);
   assert.ok(server.log.length > seen, 'it is asked');
-  const { terminal, visits } = pasting();
-  await third.logins.logIn('demo', terminal, never);
+  const { user, visits } = pasting();
+  await third.logins.logIn('demo', user, never);
   assert.equal(visits[0]!.searchParams.get('scope'), 'basic write');
   assert.deepEqual([third.logins.isWanted('demo'), third.store.verdict('demo', server.url)], [false, undefined]);
 });

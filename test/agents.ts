@@ -4,6 +4,8 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Gate, hands, Roots, Trust, type AgentOptions } from '../agent.ts';
+import type { Page } from '../chapters/17-the-gate/dialogue.ts';
+import { ScriptedPerson, type Answer } from '../chapters/17-the-gate/person.ts';
 import { parseRules, readSettings, type Rule } from '../chapters/17-the-gate/rules.ts';
 import type { GateOptions } from '../chapters/17-the-gate/gate.ts';
 import type { ScriptLine } from '../chapters/15-the-loop/scripted.ts';
@@ -21,21 +23,17 @@ export function assertClean(lines: string | string[]): void {
   for (const line of [lines].flat()) assert.doesNotMatch(line, UNCLEAN, JSON.stringify(line));
 }
 
-export type Question = { lines: string[]; choices: string; signal?: AbortSignal; text: string };
-type Answer = string | undefined | ((question: Question) => string | undefined | Promise<string | undefined>);
+/** A user who gives these answers, one after the other. What is asked must be clean; one question too many is an error. */
+class CarefulPerson extends ScriptedPerson {
+  protected override readLine(page: Page, signal: AbortSignal): Promise<string | undefined> {
+    assertClean([...page.lines, page.prompt]);
+    return super.readLine(page, signal);
+  }
+}
 
-/** Somebody at the terminal who gives these answers, one after the other. One question too many is a mistake. */
 export function person(...answers: Answer[]) {
-  const questions: Question[] = [];
-  const ask = async (lines: string[], choices: string, signal?: AbortSignal) => {
-    const question = { lines, choices, signal, text: [...lines, choices].join('\n') };
-    const n = questions.push(question) - 1;
-    assert.ok(n < answers.length, `nobody expected this question:\n${question.text}`);
-    assertClean([...lines, choices]);
-    const answer = answers[n];
-    return typeof answer === 'function' ? answer(question) : answer;
-  };
-  return { ask, questions };
+  const user = new CarefulPerson(answers);
+  return { user, questions: user.questions };
 }
 
 type Options = Omit<Partial<AgentOptions>, 'gate'> & {
@@ -66,18 +64,21 @@ export function prepareAgent({ script = [], files = {}, settings, project, serve
   }
   const warnings: string[] = [];
   const warn = (text: string) => void warnings.push(text);
-  const { ask, questions } = person(...(answers ?? []));
-  const trust = new Trust({ home, cwd, warn, ask: answers && ask });
+  const { user, questions } = person(...(answers ?? []));
+  const trust = new Trust({ home, cwd, warn, person: answers && user });
   const resultsFolder = join(folder(), 'results');
   const roots = new Roots(cwd, [], [resultsFolder]);
-  const given = (effect: Rule['effect']) => parseRules(effect, rules?.[effect] ?? [], `--${effect}`, true, warn);
-  const allRules = [...readSettings(home, cwd, warn), ...given('allow'), ...given('ask'), ...given('deny')];
-  const guard = new Gate({ mode, rules: allRules, roots, trust, ask: answers && ask });
+  const tools = rest.tools ?? hands({ roots, resultsFolder, isHidden: (real) => guard.isHidden(real) });
+  const reader = { tools, warn };
+  const given = (effect: Rule['effect']) =>
+    parseRules(effect, rules?.[effect] ?? [], { name: `--${effect}`, isHere: true }, reader);
+  const allRules = [...readSettings(home, cwd, reader), ...given('allow'), ...given('ask'), ...given('deny')];
+  const guard: Gate = new Gate({ mode, rules: allRules, roots, trust, person: answers && user });
   const mcp = new McpManager({ home, cwd, approve: (entry) => trust.approve(entry), onWarning: warn, ...manager });
   later(() => mcp.disconnectAll());
   const loop = prepareLoop({
     script,
-    tools: hands({ roots, resultsFolder, isHidden: guard.isHidden }),
+    tools,
     gate: gate === 'none' ? undefined : (gate ?? guard.check),
     mcp,
     switchedOff: () => trust.list().disabled,

@@ -17,7 +17,9 @@ import net, { isIP, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { atTerminal, Callback, openBrowser, type Terminal } from '../chapters/21-authorization/browser.ts';
+import { ScriptedPerson } from '../chapters/17-the-gate/person.ts';
+import { openBrowser } from '../chapters/19-the-terminal/open-browser.ts';
+import { Callback, throughBrowserOf } from '../chapters/21-authorization/browser.ts';
 import { checkedOAuth } from '../chapters/21-authorization/clients.ts';
 import { challengeIn } from '../chapters/21-authorization/discovery.ts';
 import { DONE, FAILED } from '../chapters/21-authorization/oauth.ts';
@@ -150,14 +152,13 @@ function desk(signal = new AbortController().signal) {
   process.env.PATH = folder();
   const addresses: URL[] = [];
   const shown: string[] = [];
-  const ask: Terminal['ask'] = (lines, _, until) =>
-    new Promise((done) => {
-      shown.push(...lines);
-      const address = lines.map((line) => line.trim()).find((line) => /^https?:/.test(line));
-      if (address) addresses.push(new URL(address));
-      until?.addEventListener('abort', () => done(undefined));
-    });
-  const visitor = atTerminal({ say: () => {}, ask, dismiss: () => {} }, signal);
+  const look = ({ lines }: { lines: string[] }) => {
+    shown.push(...lines);
+    const address = lines.map((line) => line.trim()).find((line) => /^https?:/.test(line));
+    if (address) addresses.push(new URL(address));
+    return new Promise<undefined>(() => {});
+  };
+  const visitor = throughBrowserOf(new ScriptedPerson([look], openBrowser), signal);
   const address = async () => (await until(() => addresses.length > 0, 'an address for the browser'),
     addresses.at(-1)!);
   return { visitor, address, shown };
@@ -226,7 +227,7 @@ test('G1: whoever asks for it, a browser is sent to nothing but pages', async ()
     : (process.env[name] = value))));
   Object.assign(process.env, env);
   for (const address of NO_PAGES.filter((each) => URL.canParse(each) && !each.includes('@')))
-    assert.throws(() => openBrowser(new URL(address)), (error: McpError) => error.kind === 'auth', address);
+    assert.throws(() => openBrowser(new URL(address)), /a browser is not sent to/, address);
   if (process.platform !== 'linux') return; // only there is `xdg-open` ours
   assert.ok(openBrowser(new URL('http://127.0.0.1:1/last')));
   await until(() => opened().length > 0);
@@ -652,7 +653,7 @@ test('G7: an answer that is pasted needs the right state, too', async () => {
     'http://127.0.0.1/callback?code=evil&state=x'];
   const wrong = pastes.length;
   let questions = 0;
-  const ask: Terminal['ask'] = async (words) => {
+  const paste = ({ lines: words }: { lines: string[] }) => {
     questions++;
     lines.push(...words);
     const url = new URL(lines[1]!.trim());
@@ -662,7 +663,8 @@ test('G7: an answer that is pasted needs the right state, too', async () => {
       iss: as.issuer })) right.searchParams.set(name, value);
     return pastes.shift() ?? right.href;
   };
-  const visitor = atTerminal({ say: () => {}, ask, dismiss: () => {} }, new AbortController().signal);
+  const user = new ScriptedPerson(Array(wrong + 1).fill(paste), openBrowser);
+  const visitor = throughBrowserOf(user, new AbortController().signal);
   await program({ visitor }).to(server.url);
   assert.equal(questions, wrong + 1, 'one more than wrong answers');
   assert.deepEqual(as.asked('/token').map(({ form }) => form.code), ['the-right-code']);
@@ -1753,9 +1755,8 @@ test('a question about a project\'s server points out whose files and which secr
   const { Trust } = await import('../agent.ts');
   const config = { type: 'http', url: 'https://evil.example/mcp', oauth: { grant: 'workload',
     issuer: 'https://evil.example', assertionFile: '/var/run/secrets/token' } };
-  const lines: string[] = [];
-  const ask = async (words: string[]) => (lines.push(...words), 'n');
-  await new Trust({ home: folder(), cwd: folder(), ask }).approve({ name: 's', config, file: '.mcp.json',
+  const user = new ScriptedPerson(['n']);
+  await new Trust({ home: folder(), cwd: folder(), person: user }).approve({ name: 's', config, file: '.mcp.json',
     scope: 'project', authority: 'project' });
-  assert.ok(lines.some((line) => line.startsWith('  !') && line.includes('/var/run/secrets/token')), 'a caution');
+  assert.ok(user.questions[0]!.lines.some((line) => line.startsWith('  !') && line.includes('/var/run/secrets/token')), 'a caution');
 });

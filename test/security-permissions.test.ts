@@ -107,7 +107,7 @@ test('D8: the agent cannot move its own fence: files that steer it are asked abo
   });
   await agent.chat('go');
   assert.deepEqual(outcomes(), [...paths.map(() => 'denied'), 'worked', 'worked', 'denied', 'unknown']);
-  assert.ok(questions.slice(0, paths.length).every(({ choices }) => !choices.includes('lways')));
+  assert.ok(questions.slice(0, paths.length).every(({ prompt }) => !prompt.includes('lways')));
   assert.equal(file('.mcp.json'), evil);
   assert.deepEqual(mcp.status(), []);
   assert.ok(!existsSync(marker));

@@ -8,7 +8,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import type { Turn } from '../agent.ts';
-import { statusLines } from '../chapters/19-the-terminal/servers.ts';
+import { statusLines } from '../chapters/19-the-terminal/status.ts';
 import type { Json } from '../mcp.ts';
 import { calls, prepareAgent, UNCLEAN } from './agents.ts';
 import { cleanUp, folder, goodServer, habit, later, until } from './helpers.ts';

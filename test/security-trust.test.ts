@@ -23,8 +23,8 @@ const good = { command: process.execPath, args: [goodServer] };
 async function start(config: Json, { home, cwd, answers, allowServers, name = 's' }: { home: string; cwd: string; answers?: Parameters<typeof person>; allowServers?: string[]; name?: string }) {
   writeFileSync(join(cwd, '.mcp.json'), JSON.stringify({ mcpServers: { [name]: config } }));
   const warnings: string[] = [];
-  const { ask, questions } = person(...(answers ?? []));
-  const trust = new Trust({ home, cwd, warn: (text) => warnings.push(text), ask: answers && ask, allowServers });
+  const { user, questions } = person(...(answers ?? []));
+  const trust = new Trust({ home, cwd, warn: (text) => warnings.push(text), person: answers && user, allowServers });
   const manager = new McpManager({ home, cwd, approve: (entry) => trust.approve(entry) });
   later(() => manager.disconnectAll());
   await manager.loadAndConnect();
@@ -83,13 +83,12 @@ test('A3: names grant nothing: the same name in another project, another name fo
 });
 
 test('A3: an entry of a million lines is compared without hanging', async () => {
-  const trust = new Trust({ home: folder(), cwd: folder() });
+  const { user, questions } = person('n');
+  const trust = new Trust({ home: folder(), cwd: folder(), person: user });
   const entry = (offset: number): ServerEntry => ({
     name: 's', file: 'f', scope: 'project', authority: 'project', config: { command: 'x', args: Array.from({ length: 150_000 }, (_, n) => `${n * 2 + offset}`) },
   });
   trust.allow(entry(0));
-  const { ask, questions } = person('n');
-  trust.ask = ask;
   assert.equal(await trust.approve(entry(1)), false);
   assert.ok(questions[0]!.lines.length > 300_000);
 });
@@ -171,7 +170,7 @@ test('A16: rules that cannot be read are an error, so that nothing runs without 
     const home = folder();
     mkdirSync(join(home, '.claude'));
     writeFileSync(join(home, '.claude', 'settings.json'), text);
-    assert.throws(() => readSettings(home, folder(), () => {}), /settings\.json/, text);
+    assert.throws(() => readSettings(home, folder(), { tools: [], warn: () => {} }), /settings\.json/, text);
   }
 });
 
@@ -180,7 +179,7 @@ test('A16: a project\'s file that cannot be read is a warning: it could only hav
     const [cwd, warnings] = [folder(), [] as string[]];
     mkdirSync(join(cwd, '.claude'));
     writeFileSync(join(cwd, '.claude', 'settings.json'), text);
-    assert.deepEqual(readSettings(folder(), cwd, (warning) => warnings.push(warning)), []);
+    assert.deepEqual(readSettings(folder(), cwd, { tools: [], warn: (warning) => warnings.push(warning) }), []);
     assert.equal(warnings.length, 1);
     assert.match(warnings[0]!, /do not count/);
   }
@@ -196,9 +195,9 @@ test('A12, A16: settings that are a FIFO, a folder, a link to /dev/zero or 100 M
     const home = folder();
     mkdirSync(join(home, '.claude'));
     each(join(home, '.claude', 'settings.json'));
-    assert.throws(() => readSettings(home, folder(), () => {}), /settings\.json cannot be read/);
+    assert.throws(() => readSettings(home, folder(), { tools: [], warn: () => {} }), /settings\.json cannot be read/);
     const warnings: string[] = [];
-    assert.deepEqual(readSettings(folder(), home, (text) => warnings.push(text)), [], 'as a project');
+    assert.deepEqual(readSettings(folder(), home, { tools: [], warn: (text) => warnings.push(text) }), [], 'as a project');
     assert.equal(warnings.length, 1);
   }
 });

@@ -28,19 +28,20 @@ show(`  description: ${tools[0]!.description.replace(/[\u{e0000}-\u{e007f}]+/u, 
 show(`  system prompt: ${/The MCP server sly.*\n.*/.exec(system)?.[0].replace('\n', ' ') ?? 'not a word of the server'}`);
 rmSync(join(home, '.claude', 'settings.json'));
 
-const answers: string[] = []; // of somebody at the terminal
-const ask = async (lines: string[], choices: string) => {
-  show([...lines, `${choices} > ${answers[0]}`].map((line) => `  ? ${line}`).join('\n'));
-  return answers.shift();
-};
 const roots = new program.Roots(cwd);
-const trust = new program.Trust({ home, cwd, ask });
+const written = new program.Trust({ home, cwd }); // reads what was agreed to, and asks nobody
+const { ScriptedPerson } = await import('./person.ts');
 const add = { calls: [{ name: 'mcp__calculator__add', args: { a: 2, b: 40 } }] };
-const run = async (...given: string[]) => {
-  answers.push(...given);
+/** With a person at the terminal who gives these answers. */
+const run = async (...answers: string[]) => {
+  const person = new ScriptedPerson(answers.map((answer) => ({ lines, prompt }) => {
+    show([...lines, `${prompt} > ${answer}`].map((line) => `  ? ${line}`).join('\n'));
+    return answer;
+  }));
+  const trust = new program.Trust({ home, cwd, person });
   const mcp = new McpManager({ home, cwd, onWire, approve: (entry) => trust.approve(entry) });
   const emit = (event: program.AgentEvent) => event.type === 'tool_end' && show(`  ${event.outcome}: ${event.text}`);
-  const gate = new program.Gate({ roots, trust, ask }).check;
+  const gate = new program.Gate({ roots, trust, person }).check;
   const agent = new program.Agent({ model: new program.Scripted([add, 'Done.']), tools: program.hands({ roots, resultsFolder: place }), mcp, gate, resultsFolder: place, emit });
   await agent.chat('Add them.');
   await mcp.disconnectAll();
@@ -68,4 +69,4 @@ const line = (first: string, ...cells: string[]) => console.log(`  ${first.padEn
 const modes = ['ask', 'read-only', 'accept-edits', 'yolo'] as const;
 line('', ...modes);
 for (const [name, args] of calls)
-  line(`${name} ${Object.values(args)}`, ...modes.map((mode) => new program.Gate({ mode, rules, roots, trust }).judge(table.get(name)!, args).effect));
+  line(`${name} ${Object.values(args)}`, ...modes.map((mode) => new program.Gate({ mode, rules, roots, trust: written }).judge(table.get(name)!, args).effect));

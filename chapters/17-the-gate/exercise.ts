@@ -11,6 +11,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const { Gate } = await load('chapters/17-the-gate/gate.ts');
   const { Trust } = await load('chapters/17-the-gate/trust.ts');
   const { parseRules } = await load('chapters/17-the-gate/rules.ts');
+  const { ScriptedPerson } = await load('chapters/17-the-gate/person.ts');
   const { Roots } = await load('chapters/16-hands/paths.ts');
   const { hands } = await load('chapters/16-hands/tools.ts');
   const place = realpathSync(mkdtempSync(join(tmpdir(), 'gate-')));
@@ -22,7 +23,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const start = (server: string, args: string[]) => trust.approve({ name: server, scope: 'user', file: 'settings.json', config: { command: 'node', args } });
   await start('notes', ['notes.mjs']);
 
-  const builtIn = hands({ roots, resultsFolder: join(place, 'results') });
+  const clock = { definition: { name: 'clock', description: 'Tells the time.', inputSchema: {} }, readOnly: true, run: async () => ({ blocks: [], isError: false }) };
+  const builtIn = [...hands({ roots, resultsFolder: join(place, 'results') }), clock];
   const row = (name: string, description: string) => {
     const [, server, own] = /^mcp__(.+)__(.+)$/.exec(name) ?? [];
     const tool = { name: own, description, inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } }; // so it says
@@ -31,12 +33,12 @@ export const judge: Judge = async ({ load, see, expect }) => {
   };
   /** "runs", "asked" (with "always" or without) or "refused", and the words that go with it. */
   const judged = async (name: string, args: object, rules: Rules = {}, mode = 'ask', { says = 'n', isAlone = false, description = 'Does it.' } = {}) => {
-    const parsed = (['allow', 'ask', 'deny'] as const).flatMap((effect) => parseRules(effect, rules[effect] ?? [], 'the exercise', false, () => {}));
-    let question = '';
-    const ask = async (lines: string[], choices: string) => ((question = [...lines, choices].join('\n')), says);
+    const parsed = (['allow', 'ask', 'deny'] as const).flatMap((effect) => parseRules(effect, rules[effect] ?? [], { name: 'the exercise', isHere: false }, { tools: builtIn, warn: () => {} }));
+    const person = new ScriptedPerson([says]);
     see('out', { call: name, args, mode, ...rules });
-    const gate = new Gate({ mode, rules: parsed, roots, trust, ask: isAlone ? undefined : ask });
+    const gate = new Gate({ mode, rules: parsed, roots, trust, person: isAlone ? undefined : person });
     const { allowed, reason } = await gate.check(row(name, description), args, new AbortController().signal);
+    const question = person.questions[0]?.text;
     const came = question ? `asked, ${question.includes('[a]lways') ? 'with' : 'without'} "always":\n${question}` : allowed ? 'runs' : `refused: ${reason}`;
     see('in', came);
     return came;
@@ -50,6 +52,10 @@ export const judge: Judge = async ({ load, see, expect }) => {
   for (const [name, args] of [['write', file('a.txt')], ['bash', sh('npm test')], ['mcp__notes__add', {}]] as const)
     await expect(`${name} is asked about, if nothing else decides`, 'a question, with "always" among its answers', judged(name, args), /^asked, with "always"/);
   await expect('a tool that says of itself that it only reads (readOnlyHint) is asked about all the same', 'a question', judged('mcp__notes__read', {}), asked);
+
+  await expect('nor does it help a tool of the program to say so (readOnly), if it does not tell what it touches', 'a question, with "always" among its answers', judged('clock', {}), /^asked, with "always"/);
+  await expect('but a rule may allow it', 'it runs', judged('clock', {}, { allow: ['clock'] }), runs);
+  await expect('and in the mode read-only it is refused', 'refused, and nobody is asked', judged('clock', {}, {}, 'read-only'), refused);
 
   await expect('in the mode read-only a server\'s tool is refused', 'refused, and nobody is asked', judged('mcp__notes__add', {}, {}, 'read-only'), refused);
   await expect('and so are commands, whatever a rule allows', 'refused, and nobody is asked', judged('bash', sh('npm test'), { allow: ['bash(npm test)'] }, 'read-only'), refused);

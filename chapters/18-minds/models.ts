@@ -1,5 +1,5 @@
-// models.ts: which model answers. Keys come from the environment only: what stands on a command line, everybody on the
-// machine can read.
+// models.ts: which model answers. One row for each kind of model; all else follows from the rows.
+// Keys come from the environment only: a command line can be read by every user of the machine.
 
 import type { Model } from '../../agent.ts';
 import { Anthropic } from './anthropic.ts';
@@ -9,54 +9,114 @@ import { Rehearsal } from './rehearsal.ts';
 
 export { ModelError };
 
-const FORMS = 'rehearsal, anthropic/<model> or openai/<model>';
+type Environment = NodeJS.ProcessEnv;
+export type MakeOptions = {
+  baseUrl?: string; // another server that speaks the same wire
+  env: Environment;
+};
+export type ModelRow = {
+  keys: string[]; // the variables that may hold its key, the usual one first; [] if it needs none
+  make(id: string, options: MakeOptions): Model; // throws a ModelError that says what is missing
+  defaultId?(env: Environment): string; // absent: there is one model of this kind, without an id
+  note?: string; // for the help
+};
 
-export type ChooseOptions = { baseUrl?: string; env?: NodeJS.ProcessEnv };
+export const models: Record<string, ModelRow> = {
+  rehearsal: {
+    keys: [],
+    make: () => new Rehearsal(),
+    note: 'offline, the default without a key',
+  },
+  anthropic: {
+    keys: ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN'],
+    make: anthropic,
+    defaultId: (env) => env.ANTHROPIC_MODEL || 'claude-sonnet-5',
+  },
+  openai: {
+    keys: ['OPENAI_API_KEY'],
+    make: openai,
+    defaultId: (env) => env.OPENAI_MODEL || 'gpt-5',
+  },
+};
 
-/** The model of that name. Without a name: the one that there is a key for, else the one that needs none. */
-export function chooseModel(name?: string, { baseUrl, env = process.env }: ChooseOptions = {}): Model {
-  const [vendor, id] = cut(name ?? defaultName(env));
-  if (vendor === 'anthropic' && id !== '') return anthropic(id, baseUrl, env);
-  if (vendor === 'openai' && id !== '') return openai(id, baseUrl, env);
-  if (vendor !== 'rehearsal' || id !== '')
-    throw new ModelError('config', `there is no model "${name}"; write ${FORMS}`);
-  if (baseUrl) throw new ModelError('config', `a base URL needs a model to go with; name one: ${FORMS}`);
-  return new Rehearsal();
+/** The variables that hold keys of models: no server of a project gets to see them. */
+export function keysOf(rows: Record<string, ModelRow>): string[] {
+  return Object.values(rows).flatMap(({ keys }) => keys);
+}
+
+/** How models are named: `rehearsal, anthropic/<model>, …`. */
+export function formsOf(rows: Record<string, ModelRow>, id = '<model>'): string[] {
+  return Object.entries(rows).map(([name, { defaultId }]) => (defaultId ? `${name}/${id}` : name));
+}
+
+export type ChooseOptions = {
+  models?: Record<string, ModelRow>;
+  baseUrl?: string;
+  env?: Environment;
+};
+
+/** The model of that name. Without a name: the one that there is a key for, else the one that needs
+ *  none. */
+export function chooseModel(name?: string, options: ChooseOptions = {}): Model {
+  const { models: rows = models, baseUrl, env = process.env } = options;
+  const forms = listed(formsOf(rows));
+  const chosen = name ?? defaultName(rows, env);
+  const [kind, id] = cut(chosen);
+  const row = Object.hasOwn(rows, kind) ? rows[kind] : undefined;
+  const isComplete = row && (row.defaultId !== undefined) === (id !== '');
+  if (!isComplete) throw new ModelError('config', `there is no model "${chosen}"; write ${forms}`);
+  if (baseUrl && !row.defaultId)
+    throw new ModelError('config', `a base URL needs a model to go with; name one: ${forms}`);
+  return row.make(id, { baseUrl, env });
 }
 
 /** The names of models may have slashes of their own. */
-function cut(name: string): [vendor: string, id: string] {
+function cut(name: string): [kind: string, id: string] {
   const slash = name.indexOf('/');
   return slash === -1 ? [name, ''] : [name.slice(0, slash), name.slice(slash + 1)];
 }
 
-// `||` and not `??` from here on: a variable that is set to nothing is not set.
-function defaultName(env: NodeJS.ProcessEnv): string {
-  if (env.ANTHROPIC_API_KEY || env.ANTHROPIC_AUTH_TOKEN) return `anthropic/${env.ANTHROPIC_MODEL || 'claude-sonnet-5'}`;
-  if (env.OPENAI_API_KEY) return `openai/${env.OPENAI_MODEL || 'gpt-5'}`;
-  return 'rehearsal';
+/** "a, b or c" */
+export function listed(words: string[]): string {
+  const before = words.slice(0, -1).join(', ');
+  return [before, ...words.slice(-1)].filter(Boolean).join(' or ');
 }
 
-function anthropic(model: string, option: string | undefined, env: NodeJS.ProcessEnv): Model {
-  const key = env.ANTHROPIC_API_KEY?.trim() || env.ANTHROPIC_AUTH_TOKEN?.trim();
-  if (!key) throw keyless(`anthropic/${model}`, 'ANTHROPIC_API_KEY');
+function defaultName(rows: Record<string, ModelRow>, env: Environment): string {
+  const all = Object.entries(rows);
+  const withKey = all.find(([, { keys }]) => keys.some((key) => env[key]));
+  const found = withKey ?? all.find(([, { keys }]) => keys.length === 0);
+  if (!found) throw new ModelError('config', `no key is set: ${listed(keysOf(rows))}`);
+  const [name, { defaultId }] = found;
+  return defaultId ? `${name}/${defaultId(env)}` : name;
+}
+
+// `||` and not `??` from here on: a variable that is set to nothing is not set.
+function anthropic(model: string, { baseUrl: option, env }: MakeOptions): Model {
+  const ownKey = env.ANTHROPIC_API_KEY?.trim();
+  const key = ownKey || env.ANTHROPIC_AUTH_TOKEN?.trim();
+  if (!key) throw keyless('anthropic', model);
   const baseUrl = option || env.ANTHROPIC_BASE_URL;
+  const version = env.ANTHROPIC_VERSION;
   return new Anthropic({
     model,
     key,
-    bearer: !env.ANTHROPIC_API_KEY?.trim(),
+    bearer: !ownKey,
     ...(baseUrl ? { baseUrl } : {}),
-    ...(env.ANTHROPIC_VERSION ? { version: env.ANTHROPIC_VERSION } : {}),
+    ...(version ? { version } : {}),
   });
 }
 
-function openai(model: string, option: string | undefined, env: NodeJS.ProcessEnv): Model {
+function openai(model: string, { baseUrl: option, env }: MakeOptions): Model {
   const key = env.OPENAI_API_KEY?.trim();
   const baseUrl = option || env.OPENAI_BASE_URL || OPENAI_URL;
-  if (!key && baseUrl.startsWith(OPENAI_URL)) throw keyless(`openai/${model}`, 'OPENAI_API_KEY');
+  const isTheirs = baseUrl.startsWith(OPENAI_URL); // others, on your own machine say, need no key
+  if (!key && isTheirs) throw keyless('openai', model);
   return new OpenAi({ model, baseUrl, ...(key ? { key } : {}) });
 }
 
-function keyless(name: string, variable: string): ModelError {
-  return new ModelError('config', `${name} needs a key: set ${variable} in the environment, or use --model rehearsal`);
+function keyless(kind: 'anthropic' | 'openai', model: string): ModelError {
+  const [variable] = models[kind]!.keys;
+  const how = `set ${variable} in the environment, or use --model rehearsal`;
+  return new ModelError('config', `${kind}/${model} needs a key: ${how}`);
 }

@@ -2,14 +2,16 @@
 
 import type { AgentEvent, Ending } from '../../agent.ts';
 import { VERSION } from '../../mcp.ts';
+import { models } from '../18-minds/models.ts';
 import { REHEARSAL_BANNER } from '../18-minds/rehearsal.ts';
-import { EXIT, HELP, readOptions, Stop, usage } from './options.ts';
+import { mcpCommand } from './mcp-command.ts';
+import { EXIT, help, readOptions, Stop, usage } from './options.ts';
 import { probe } from './probe.ts';
 import { Program } from './program.ts';
 import { cut, Screen } from './screen.ts';
-import { mcpCommand, trustCommand } from './servers.ts';
 import { ENDINGS, Show } from './show.ts';
 import { isCommand, slash } from './slash.ts';
+import { trustCommand } from './trust-command.ts';
 
 const COMMANDS: Record<string, (args: string[], screen: Screen) => Promise<number>> = {
   mcp: mcpCommand,
@@ -54,7 +56,7 @@ function report(error: Error, isJson: boolean, screen: Screen): void {
 async function chat(argv: string[], screen: Screen): Promise<number> {
   const options = readOptions(argv);
   if (options.help || options.version) {
-    screen.print(options.help ? HELP : VERSION);
+    screen.print(options.help ? help(models) : VERSION);
     return EXIT.done;
   }
   // What is piped to a prompt belongs to it. Without a prompt each line is one: a chat through a pipe.
@@ -134,7 +136,7 @@ class Seen {
 
 /** The chat. Ctrl-C stops what is going on; at the prompt it empties the line, and twice it quits. */
 async function converse(program: Program): Promise<number> {
-  const { agent, screen, options } = program;
+  const { agent, screen, person, options } = program;
   const show = new Show(program);
   const seen = new Seen();
   let running: AbortController | undefined;
@@ -142,7 +144,7 @@ async function converse(program: Program): Promise<number> {
   screen.onInterrupt = () => {
     if (running && !running.signal.aborted) {
       running.abort();
-      return screen.dismiss(); // the open questions, if any
+      return person.dismiss(); // the open question, and those behind it
     }
     if (screen.clearInput()) return void (wantsOut = false);
     if (wantsOut || running || !screen.isInteractive) {

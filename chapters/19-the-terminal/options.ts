@@ -3,6 +3,7 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { nearest } from '../16-hands/nearest.ts';
 import { MODES, type Mode } from '../17-the-gate/gate.ts';
+import { listed, type ModelRow } from '../18-minds/models.ts';
 
 /** Exit codes, so that a script can tell what went wrong. */
 export const EXIT = {
@@ -63,7 +64,16 @@ const FLAGS = {
   version: { ...flag, short: 'v' },
 } as const satisfies Flags;
 
-export const HELP = `mcp-by-hand: a coding agent and MCP client, small enough to read
+/** The text of --help. Its models, and their keys, are those that the program has. */
+export function help(rows: Record<string, ModelRow>): string {
+  const names = Object.entries(rows).map(([name, { defaultId, note }]) =>
+    `${defaultId ? `${name}/ID` : name}${note ? ` (${note})` : ''}`,
+  );
+  const usualKeys = Object.values(rows).flatMap(({ keys }) => keys.slice(0, 1));
+  return HELP.replace('{models}', names.join(', ')).replace('{keys}', listed(usualKeys));
+}
+
+const HELP = `mcp-by-hand: a coding agent and MCP client, small enough to read
 
 From a clone, write "npm start --" for mcp-by-hand.
 
@@ -78,10 +88,10 @@ From a clone, write "npm start --" for mcp-by-hand.
   mcp-by-hand probe …             [--call TOOL key=value …] [--json] [--wire] NAME, or URL, or -- COMMAND ARGS
 
 Model
-  -m, --model NAME                rehearsal (offline, the default without a key), anthropic/ID, openai/ID
+  -m, --model NAME                {models}
       --base-url URL              another server that speaks the same wire
       --max-turns N               answers of the model to one prompt (50)
-  Keys come from ANTHROPIC_API_KEY or OPENAI_API_KEY, and from nowhere else.
+  Keys come from {keys}, and from nowhere else.
 Permission
       --mode MODE                 ask (default), read-only, accept-edits, yolo
       --allow RULE, --deny RULE   bash(npm test), write(src/**), mcp__server__tool, mcp__server__*; deny wins

@@ -4,9 +4,11 @@ import { isObject, McpConnection, McpError, RpcError, show, type Json, type Tool
 import { extras } from '../../agent.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
+import { approved } from './entries.ts';
+import { isAddress, typeFor } from './mcp-add.ts';
 import { EXIT, EXIT_FOR, parse, Stop, usage } from './options.ts';
 import { cut, type Screen } from './screen.ts';
-import { approved, how, isAddress, nameAndVersion, typeFor } from './servers.ts';
+import { how, nameAndVersion } from './status.ts';
 
 type Report = {
   server: string;

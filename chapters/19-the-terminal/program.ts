@@ -3,55 +3,61 @@
 import { statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import { Agent, chooseModel, extras, Gate, hands, Roots, Trust, type AgentEvent, type ModelError } from '../../agent.ts';
-import { isObject, loadEntries, McpManager, readJsonFile, type Json, type ServerEntry } from '../../mcp.ts';
-import { parseRules, readSettings, type Rule } from '../17-the-gate/rules.ts';
+import {
+  Agent, chooseModel, extras, Gate, hands, Roots, Trust, type AgentEvent, type ModelError,
+  type ServerLogins,
+} from '../../agent.ts';
+import {
+  isObject, loadEntries, McpManager, readJsonFile, type Json, type ServerEntry,
+} from '../../mcp.ts';
+import { parseRules, readSettings, type Rule, type RuleReader } from '../17-the-gate/rules.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
 import { refused, type Options } from './options.ts';
+import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
 import { appendPrivately, Session } from './session.ts';
 
 export class Program {
   readonly options: Options;
   readonly screen: Screen;
+  readonly person: PersonAtTerminal;
   readonly masker = new Masker();
   readonly trust: Trust;
   readonly gate: Gate;
   readonly session: Session;
   readonly manager: McpManager;
+  readonly logins?: ServerLogins;
   readonly agent: Agent;
   trace?: string;
   onEvent: (event: AgentEvent) => void = () => {};
 
   constructor(options: Options, screen: Screen) {
     const warn = (text: string) => screen.warn(this.masker.text(text));
-    const ask = screen.isInteractive ? screen.ask.bind(screen) : undefined;
+    const person = new PersonAtTerminal(screen);
     this.options = options;
     this.screen = screen;
+    this.person = person;
     this.setTrace(options.trace);
-    options.mcpConfig.forEach(serversIn); // a mistake there is told at once, and not with the first prompt
-    this.trust = new Trust({ warn, ask, allowServers: options.allowServer });
+    options.mcpConfig.forEach(serversIn); // a mistake there is told at once, before any prompt
+    this.trust = new Trust({ warn, person, allowServers: options.allowServer });
     this.session = new Session(this.trust, this.masker);
     const { resultsFolder } = this.session;
     const roots = new Roots(process.cwd(), options.addDir.map(folder), [resultsFolder]);
-    this.gate = new Gate({ mode: options.mode, rules: rules(options, warn), roots, trust: this.trust, ask });
-    const load = (report: (problem: string) => void) => entries(options, report);
-    this.manager = new McpManager({
-      ...extras,
-      approve: (entry) => this.approve(entry),
-      load: options.demo && extras.demo ? extras.demo(load) : load,
-      onWire: (direction, message, server) => this.seeWire(direction, message, server),
-      onWarning: warn,
-      onState: (server, state, reason) => {
-        const { protocolVersion, because } = this.manager.status().find(({ name }) => name === server) ?? {};
-        this.writeTrace({ type: 'server', server, state, reason, protocolVersion, because });
-        if (state === 'needs-auth' && reason) warn(reason); // the talk goes on without it
-      },
+    const isHidden = (real: string) => this.gate.isHidden(real);
+    const tools = hands({ roots, resultsFolder, isHidden });
+    this.gate = new Gate({
+      mode: options.mode,
+      rules: rulesIn(options, { tools, warn }),
+      roots,
+      trust: this.trust,
+      person,
     });
-    if (extras.logins) extras.logins.onWarning = warn;
+    this.logins = extras.logins;
+    if (this.logins) this.logins.onWarning = warn;
+    this.manager = this.makeManager(warn);
     this.agent = new Agent({
       model: model(options.model, options.baseUrl),
-      tools: hands({ roots, resultsFolder, isHidden: this.gate.isHidden }),
+      tools,
       gate: this.gate.check,
       mcp: this.manager,
       switchedOff: () => this.trust.list().disabled,
@@ -63,9 +69,31 @@ export class Program {
     });
   }
 
+  private makeManager(warn: (text: string) => void): McpManager {
+    const { options } = this;
+    const load = (report: (problem: string) => void) => entries(options, report);
+    return new McpManager({
+      ...extras,
+      approve: (entry) => this.approve(entry),
+      load: options.demo && extras.demo ? extras.demo(load) : load,
+      onWire: (direction, message, server) => this.seeWire(direction, message, server),
+      onWarning: warn,
+      onState: (server, state, reason) => {
+        this.traceState(server, state, reason);
+        if (state === 'needs-auth' && reason) warn(reason); // the chat goes on without it
+      },
+    });
+  }
+
+  private traceState(server: string, state: string, reason?: string): void {
+    const status = this.manager.status().find(({ name }) => name === server);
+    const { protocolVersion, because } = status ?? {};
+    this.writeTrace({ type: 'server', server, state, reason, protocolVersion, because });
+  }
+
   private async approve(entry: ServerEntry) {
     const approval = await this.trust.approve(entry);
-    // Not before: a project could name any words as secret, and so have them left out of what you are shown.
+    // Not before: a project could name any words as secret, and so hide them from what is shown.
     for (const secrets of [entry.config.env, entry.config.headers, entry.config.oauth])
       if (approval === true && isObject(secrets)) this.masker.learn(secrets);
     return approval;
@@ -118,12 +146,13 @@ function folder(path: string): string {
 }
 
 /** A settings file that cannot be read might have held a rule that forbids: so nothing runs. */
-function rules(options: Options, warn: (text: string) => void): Rule[] {
+function rulesIn(options: Options, reader: RuleReader): Rule[] {
+  const here = (name: string) => ({ name, isHere: true });
   try {
     return [
-      ...readSettings(homedir(), process.cwd(), warn),
-      ...parseRules('allow', options.allow, '--allow', true, warn),
-      ...parseRules('deny', options.deny, '--deny', true, warn),
+      ...readSettings(homedir(), process.cwd(), reader),
+      ...parseRules('allow', options.allow, here('--allow'), reader),
+      ...parseRules('deny', options.deny, here('--deny'), reader),
     ];
   } catch (error) {
     const why = 'It may hold rules that forbid something, so nothing is done before it can be read.';
@@ -131,12 +160,18 @@ function rules(options: Options, warn: (text: string) => void): Rule[] {
   }
 }
 
-/** The servers of the files and, above them, those of --mcp-config, which whoever typed it has approved thereby. */
-function entries({ mcpConfig, strictMcpConfig }: Options, report: (problem: string) => void): Map<string, ServerEntry> {
-  const found = strictMcpConfig ? new Map<string, ServerEntry>() : loadEntries(homedir(), process.cwd(), report);
+/** The servers of the files and, above them, those of --mcp-config, which the user has approved by
+ *  typing it. */
+function entries(
+  { mcpConfig, strictMcpConfig }: Options, report: (problem: string) => void,
+): Map<string, ServerEntry> {
+  const found = strictMcpConfig
+    ? new Map<string, ServerEntry>()
+    : loadEntries(homedir(), process.cwd(), report);
   for (const [name, config] of mcpConfig.flatMap((given) => Object.entries(serversIn(given)))) {
     const shadows = found.get(name)?.file;
-    found.set(name, { name, config: config as Json, file: '--mcp-config', scope: 'user', authority: 'user', shadows });
+    const entry = { name, config: config as Json, file: '--mcp-config', shadows };
+    found.set(name, { ...entry, scope: 'dynamic', authority: 'user' });
   }
   return found;
 }

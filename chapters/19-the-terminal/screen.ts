@@ -1,47 +1,51 @@
 // The only place that writes to the terminal and reads from it.
 //
-// Answers go to stdout; prompts, questions, tool lines, warnings and the spinner to stderr, so that `> file` and
-// `| jq` get the answer alone. Whatever comes from elsewhere passes `printable` here, once, on its way out.
+// Answers go to stdout; prompts, questions, tool lines, warnings and the spinner to stderr, so that
+// `> file` and `| jq` get the answer alone. All that comes from elsewhere passes `printable` here,
+// once, on its way out.
 
 import { writeSync } from 'node:fs';
 import { createInterface, type Interface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { styleText } from 'node:util';
+import type { Page } from '../17-the-gate/dialogue.ts';
+import { Turns } from '../17-the-gate/person.ts';
 import { printable } from '../17-the-gate/safe-text.ts';
 
 type Style = Parameters<typeof styleText>[0] & string;
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const ERASE_LINE = '\r\x1b[2K';
-const [MARK_PASTES, MARK_NO_PASTES] = ['\x1b[?2004h', '\x1b[?2004l'];
+const MARK_PASTES = '\x1b[?2004h';
+const MARK_NO_PASTES = '\x1b[?2004l';
 const MAX_HELD = 10_000;
 
 export class Screen {
-  /** Somebody sits at a keyboard and sees what we write: only then may we ask. */
+  /** A user sits at a keyboard and sees what we write: only then may we ask. */
   isInteractive = process.stdin.isTTY === true && process.stderr.isTTY === true;
   onInterrupt: () => void = () => process.exit(130);
+  readonly turns = new Turns(); // of the prompt and the questions: one at a time
   private isColored: boolean;
   private rl?: Interface;
   private isMuted = true; // what is typed is not shown
   private isOver = false; // no more input will come
-  private lines: string[] = []; // typed while nobody waited for them
+  private lines: string[] = []; // typed before they were wanted
   private isPasting = false;
   private pasted: string[] = []; // lines of what is being entered, but for its last
   private waiter?: (line: string | undefined) => void;
-  private queue: Promise<unknown> = Promise.resolve(); // the prompt and the questions: one at a time
   private isAsking = false;
-  private dismissals = 0;
-  private askedMs = 0; // how long questions stood open, all together
+  private askedMs = 0; // how long questions were open, all together
   private held: [NodeJS.WriteStream, string][] = []; // what has to wait until a line is finished
   private isAtLineStart = true; // on stdout, where pieces of an answer are written
-  private half = ''; // the first half of a character, or of a line end, whose second has not come yet
+  private half = ''; // the first half of a character, or of a line end, whose second is to come
   private spinner?: NodeJS.Timeout;
 
   constructor({ color = true } = {}) {
     this.isColored = color && process.env.TERM !== 'dumb';
     for (const stream of [process.stdout, process.stderr])
       stream.on('error', (error: NodeJS.ErrnoException) => {
-        if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error; // EIO: the terminal is closed
-        if (stream === process.stdout) process.exit(0); // whoever read us, such as `head`, has seen enough
+        const isClosed = error.code === 'EPIPE' || error.code === 'EIO'; // EIO: the terminal is
+        if (!isClosed) throw error;
+        if (stream === process.stdout) process.exit(0); // our reader, such as `head`, has enough
       });
   }
 
@@ -65,7 +69,8 @@ export class Screen {
   /** A line of JSON, which stays JSON: what must not reach a terminal is escaped as JSON does it. */
   printJson(json: string, stream: NodeJS.WriteStream = process.stdout): void {
     const escape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
-    const safe = (char: string) => (printable(char) === char ? char : char.split('').map(escape).join(''));
+    const safe = (char: string) =>
+      printable(char) === char ? char : char.split('').map(escape).join('');
     this.write(stream, `${json.replace(/[^ -~]/gu, safe)}\n`);
   }
 
@@ -84,7 +89,7 @@ export class Screen {
     else this.say(`← ${text}`, 'green');
   }
 
-  /** Ends the line of an answer that stands open. */
+  /** Ends the line of an answer that is unfinished. */
   freshLine(): void {
     this.half = '';
     if (!this.isAtLineStart) this.write(process.stdout, '\n');
@@ -93,7 +98,8 @@ export class Screen {
   private write(stream: NodeJS.WriteStream, text: string): void {
     if (text === '') return;
     const isTyping = this.hasPrompt && this.rl!.line !== '';
-    if (this.isAsking || isTyping) { // nothing is drawn over an open question, or over what somebody is typing
+    // Nothing is drawn over an open question, or over what the user is typing.
+    if (this.isAsking || isTyping) {
       if (this.held.length < MAX_HELD) this.held.push([stream, text]);
       return;
     }
@@ -133,22 +139,25 @@ export class Screen {
     if (this.isAtLineStart) process.stderr.write(ERASE_LINE);
   }
 
-  /** Milliseconds, without those in which somebody thought about a question. */
+  /** Milliseconds, without those in which the user thought about a question. */
   clock(): number { return performance.now() - this.askedMs; }
 
-  // ── Reading: one readline for the whole program. Its own question() loses lines that come through a pipe ──
+  // ── Reading: one readline for the whole program. Its own question() loses lines of a pipe ──
 
-  /** Reads from now on: what nobody has read yet, when a question comes, would look like an answer to it. */
+  /** Reads from now on: what is typed before a question comes would look like an answer to it. */
   open(): void {
     if (this.rl) return;
-    const echo = new Writable({ write: (chunk, _, done) => (this.isMuted || process.stderr.write(chunk), done()) });
-    const measure = () => Object.assign(echo, { columns: process.stderr.columns }).emit('resize');
-    measure();
-    process.stderr.on('resize', measure);
-    this.rl = createInterface({ input: process.stdin, output: echo, terminal: this.isInteractive, historySize: 200 });
-    this.rl.on('history', (history) => this.isAsking && history.shift()); // an answer is no prompt to come back to
+    this.rl = createInterface({
+      input: process.stdin,
+      output: this.echo(),
+      terminal: this.isInteractive,
+      historySize: 200,
+    });
+    this.rl.on('history', (history) => {
+      if (this.isAsking) history.shift(); // an answer is no prompt to come back to
+    });
     this.rl.on('line', (line) => this.hear(line));
-    process.stdin.on('error', () => this.settle(undefined)); // the terminal is closed: no more input will come
+    process.stdin.on('error', () => this.settle(undefined)); // the terminal is closed
     if (this.isInteractive) this.markPastes();
     this.rl.on('close', () => {
       this.isOver = true;
@@ -158,16 +167,32 @@ export class Screen {
     this.rl.on('SIGINT', () => this.onInterrupt());
   }
 
-  /** A terminal can mark what is pasted. Its lines are one prompt then, or one answer, and not many. */
+  /** Where readline draws what is typed: on stderr, or nowhere. */
+  private echo(): Writable {
+    const echo = new Writable({
+      write: (chunk, _, done) => {
+        if (!this.isMuted) process.stderr.write(chunk);
+        done();
+      },
+    });
+    const measure = () =>
+      Object.assign(echo, { columns: process.stderr.columns }).emit('resize');
+    measure();
+    process.stderr.on('resize', measure);
+    return echo;
+  }
+
+  /** A terminal can mark what is pasted. Its lines are one prompt then, or one answer. */
   private markPastes(): void {
     process.stderr.write(MARK_PASTES);
     process.on('exit', () => {
       try {
         writeSync(2, MARK_NO_PASTES);
-      } catch {} // the terminal is closed; an error here would keep the other listeners from ending our children
+      } catch {} // the terminal is closed; the other listeners must still end our children
     });
     process.stdin.on('keypress', (_, key?: { name?: string }) => {
-      if (key?.name === 'paste-start' || key?.name === 'paste-end') this.isPasting = key.name === 'paste-start';
+      if (key?.name === 'paste-start') this.isPasting = true;
+      if (key?.name === 'paste-end') this.isPasting = false;
     });
   }
 
@@ -179,7 +204,9 @@ export class Screen {
     else this.lines.push(whole);
   }
 
-  private get hasPrompt(): boolean { return this.waiter !== undefined && this.isInteractive && !this.isAsking; }
+  private get hasPrompt(): boolean {
+    return this.waiter !== undefined && this.isInteractive && !this.isAsking;
+  }
 
   private settle(line: string | undefined): void {
     const { waiter } = this;
@@ -190,15 +217,16 @@ export class Screen {
   }
 
   /** The next line of a chat, or nothing when input is over. */
-  prompt(text: string): Promise<string | undefined> { return this.inTurn(() => this.nextLine(text)); }
-
-  private inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.queue.then(work);
-    this.queue = result.catch(() => {});
-    return result;
+  async prompt(text: string): Promise<string | undefined> {
+    const endTurn = await this.turns.take();
+    try {
+      return await this.nextLine(text);
+    } finally {
+      endTurn();
+    }
   }
 
-  private async nextLine(prompt: string): Promise<string | undefined> {
+  private async nextLine(prompt: string, isSecret = false): Promise<string | undefined> {
     this.open();
     this.freshLine();
     const typed = this.lines.shift();
@@ -207,54 +235,54 @@ export class Screen {
     this.isMuted = !this.isInteractive;
     this.rl!.setPrompt(this.style('bold', prompt));
     if (this.isInteractive) this.rl!.prompt(true);
+    if (isSecret) this.isMuted = true;
     const line = await new Promise<string | undefined>((resolve) => (this.waiter = resolve));
+    if (isSecret && line !== undefined) process.stderr.write('\n'); // the Enter was not shown either
     this.release();
     return line;
   }
 
   /** Empties the line that is being typed. Was there anything? */
   clearInput(): boolean {
-    const hadText = !this.isOver && ((this.rl?.line ?? '') !== '' || this.pasted.length > 0);
+    const isTyping = (this.rl?.line ?? '') !== '' || this.pasted.length > 0;
     this.pasted = [];
-    for (const name of hadText ? ['e', 'u'] : []) this.rl!.write(null, { ctrl: true, name }); // to the end, then back
-    if (hadText) Object.assign(this.rl!, { line: '', cursor: 0 }); // a terminal without such keys (TERM=dumb) kept it
-    return hadText;
+    if (this.isOver || !isTyping) return false;
+    for (const name of ['e', 'u']) this.rl!.write(null, { ctrl: true, name }); // to the end, then back
+    Object.assign(this.rl!, { line: '', cursor: 0 }); // a terminal without such keys (TERM=dumb) kept it
+    return true;
   }
 
-  /** Asks a person. Questions wait for each other; what else is written waits until this one is answered. */
-  ask(lines: string[], choices: string, signal?: AbortSignal): Promise<string | undefined> {
-    const { dismissals } = this;
-    const isDismissed = () => signal?.aborted || this.dismissals > dismissals;
-    return this.inTurn(async () => (isDismissed() ? undefined : this.askNow(lines, choices, isDismissed)));
-  }
-
-  private async askNow(lines: string[], choices: string, isDismissed: () => unknown): Promise<string | undefined> {
+  /** A line in answer to a question, whose asker has taken a turn. What else is written waits until
+   *  it is answered. When the signal aborts, the question is over, and what was typed is gone. */
+  async ask(page: Page, signal: AbortSignal): Promise<string | undefined> {
     const startedAt = performance.now();
     this.open();
     await new Promise((done) => setTimeout(done, 50)); // let in what was typed already,
-    for (let looks = 0; looks < 2; looks++) await new Promise(setImmediate); // even if we were too busy to look,
-    if (isDismissed()) return undefined;
-    const typed = this.lines.splice(0).length > 0; // and forget it: it was no answer to this question
-    if (this.clearInput() || typed) this.say('(what you typed before this question is dropped)', 'dim');
-    this.say(['', ...lines].join('\n'));
+    await new Promise(setImmediate); // even if we were too busy to look,
+    await new Promise(setImmediate);
+    if (signal.aborted) return undefined;
+    const typed = this.lines.splice(0).length > 0; // and forget it: it was no answer to this
+    if (this.clearInput() || typed)
+      this.say('(what you typed before this question is dropped)', 'dim');
+    this.say(['', ...page.lines].join('\n'));
     this.isAsking = true;
-    const answer = await this.nextLine(`${choices}: `);
+    const withdraw = () => this.withdraw();
+    signal.addEventListener('abort', withdraw);
+    const answer = await this.nextLine(`${page.prompt}: `, page.isSecret);
+    signal.removeEventListener('abort', withdraw);
     this.isAsking = false;
     this.release();
     this.askedMs += performance.now() - startedAt;
     return answer;
   }
 
-  /** No answer to the question that stands open, nor to those that wait behind it. */
-  dismiss(): void {
-    this.dismissals++;
-    if (!this.isAsking) return;
+  private withdraw(): void {
     this.isMuted = true;
     this.clearInput();
     this.settle(undefined);
   }
 
-  /** Gives the terminal back. What is written from now on stands there at once. */
+  /** Gives the terminal back. From now on nothing waits to be written. */
   stop(): void {
     this.stopSpinning();
     this.isAsking = false;
@@ -266,13 +294,19 @@ export class Screen {
 
   async close(): Promise<void> {
     this.stop();
-    await Promise.all([process.stdout, process.stderr].map((stream) => new Promise((done) => stream.write('', done))));
+    const flush = (stream: NodeJS.WriteStream) => new Promise((done) => stream.write('', done));
+    await Promise.all([process.stdout, process.stderr].map(flush));
   }
 }
 
-const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
+const WIDE = new RegExp(
+  '[\\u1100-\\u115f\\u2e80-\\ua4cf\\uac00-\\ud7a3\\uf900-\\ufaff\\uff00-\\uff60\\uffe0-\\uffe6]|' +
+    '\\p{Emoji_Presentation}',
+  'u',
+);
 
-/** One line of at most so many columns. Wide characters, such as Chinese ones and most emoji, take two. */
+/** One line of at most so many columns. Wide characters, such as Chinese ones and most emoji, take
+ *  two. */
 export function cut(text: string, columns: number): string {
   const chars = [...printable(text.slice(0, 4 * columns).replace(/\s+/g, ' '))];
   let used = 0;

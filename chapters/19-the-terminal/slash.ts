@@ -1,11 +1,11 @@
 // What can be said to the program itself in a chat: lines that begin with a slash.
 
-import { extras } from '../../agent.ts';
 import { nearest } from '../16-hands/nearest.ts';
+import { NO_TERMINAL } from './login-command.ts';
 import { model, type Program } from './program.ts';
 import { cut } from './screen.ts';
-import { NO_TERMINAL, statusLines } from './servers.ts';
 import { tokens } from './show.ts';
+import { statusLines } from './status.ts';
 
 const HELP = `/mcp                      the servers: state, file, version, tools, and what went wrong
 /mcp reconnect NAME       start a server again
@@ -76,8 +76,10 @@ async function showTools(_: string[], { agent, screen }: Program): Promise<void>
     screen.print(cut(`${definition.name}: ${definition.description}`, screen.width - 1));
 }
 
-async function showServers([action, name]: string[], program: Program, signal: AbortSignal): Promise<void> {
-  const { agent, manager, screen, masker } = program;
+async function showServers(
+  [action, name]: string[], program: Program, signal: AbortSignal,
+): Promise<void> {
+  const { agent, manager, screen, masker, logins } = program;
   if (action === 'reload') {
     await manager.disconnectAll();
     agent.forgetConnection();
@@ -85,35 +87,48 @@ async function showServers([action, name]: string[], program: Program, signal: A
   await agent.connect();
   if (action !== undefined && action !== 'reload') await change(action, name, program, signal);
   agent.refreshTable();
-  for (const text of statusLines(manager, masker)) screen.print(text);
+  const whereLoggedIn = (server: string) => logins?.where(server);
+  for (const text of statusLines(manager, { masker, whereLoggedIn })) screen.print(text);
 }
 
-async function change(action: string, name: string | undefined, program: Program, signal: AbortSignal): Promise<void> {
+const CHANGES = ['reconnect', 'disable', 'enable', 'login', 'logout'];
+const HOW_TO_CHANGE =
+  'write /mcp, /mcp reload, or /mcp and reconnect, disable, enable, login or logout, and a NAME';
+
+async function change(
+  action: string, name: string | undefined, program: Program, signal: AbortSignal,
+): Promise<void> {
   const { manager, trust } = program;
-  if (!name || !['reconnect', 'disable', 'enable', 'login', 'logout'].includes(action))
-    throw new Error('write /mcp, /mcp reload, or /mcp and reconnect, disable, enable, login or logout, and a NAME');
+  if (!name || !CHANGES.includes(action)) throw new Error(HOW_TO_CHANGE);
   const [server = '', tool] = name.split('/');
   const names = manager.status().map((status) => status.name);
-  if (!names.includes(server)) throw new Error(`no server is called ${server}${hint(server, names)}`);
+  if (!names.includes(server))
+    throw new Error(`no server is called ${server}${hint(server, names)}`);
   if (action === 'login') return logIn(server, program, signal);
-  const isLoggedOut = action === 'logout' && (await extras.logins?.logOut(server));
-  if (action === 'logout' && !isLoggedOut) throw new Error(`you are not logged in at ${server}`);
-  if (isLoggedOut) program.screen.print(`logged out of ${server}`);
-  if (action === 'enable' || action === 'disable') trust.setDisabled(action === 'disable', server, tool);
-  if (tool !== undefined && action !== 'reconnect') return; // the next look at the table leaves it out
-  await (action === 'disable' ? manager.disable(server) : manager.reconnect(server));
+  if (action === 'logout') await logOut(server, program);
+  if (action === 'enable' || action === 'disable')
+    trust.setDisabled(action === 'disable', server, tool);
+  if (tool !== undefined && action !== 'reconnect') return; // the next table leaves it out
+  if (action === 'disable') await manager.disable(server);
+  else await manager.reconnect(server);
 }
 
-/** Asks the server first, unless it has said already what it wants. */
-async function logIn(server: string, { manager, screen }: Program, signal: AbortSignal): Promise<void> {
-  const { logins } = extras;
-  if (!screen.isInteractive) throw new Error(NO_TERMINAL);
+async function logOut(server: string, { logins, screen }: Program): Promise<void> {
+  const wasLoggedIn = await logins?.logOut(server);
+  if (!wasLoggedIn) throw new Error(`you are not logged in at ${server}`);
+  screen.print(`logged out of ${server}`);
+}
+
+/** Connects to the server first, unless it has said already what it wants. */
+async function logIn(server: string, program: Program, signal: AbortSignal): Promise<void> {
+  const { manager, screen, person, logins } = program;
+  if (!person.isThere) throw new Error(NO_TERMINAL);
   const { state } = manager.status().find(({ name }) => name === server)!;
-  const mayAsk = state !== 'connected' && state !== 'pending';
-  if (!logins?.isWanted(server) && mayAsk) await manager.reconnect(server);
-  if (!logins?.isWanted(server)) return; // what it wants instead, if anything, is shown with its state
+  const mayConnect = state !== 'connected' && state !== 'pending';
+  if (!logins?.isWanted(server) && mayConnect) await manager.reconnect(server);
+  if (!logins?.isWanted(server)) return; // what it wants instead is shown with its state
   signal.addEventListener('abort', () => screen.say('the login was stopped', 'dim'));
-  await logins.logIn(server, screen, signal);
+  await logins.logIn(server, person, signal);
   screen.print(`you are logged in at ${server}`);
   await manager.reconnect(server);
 }

@@ -1,13 +1,11 @@
-// browser.ts: through the browser of whoever sits at the terminal, and back. The authorization server sends the browser
-// to an address of this machine, where we listen for that one answer. Where the browser is on another machine, nobody
-// comes; then its user pastes the address at which it ended.
+// browser.ts: through the browser of the user, and back. The authorization server sends the browser
+// to an address of this machine, where we listen for that one answer. A browser on another machine
+// cannot come here; then its user pastes the address at which it ended.
 
-import { spawn } from 'node:child_process';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { McpError, safeEnv } from '../../mcp.ts';
-import type { Asker } from '../17-the-gate/trust.ts';
-import { isExposed } from '../20-streamable-http/http.ts';
+import { McpError } from '../../mcp.ts';
+import { mayBeOpened, type Person } from '../17-the-gate/person.ts';
 import { within } from '../20-streamable-http/request.ts';
 import type { Visit, Visitor } from './oauth.ts';
 
@@ -104,56 +102,42 @@ function listen(host: string, port: number): Promise<Server> {
   });
 }
 
-// ─── Opening the browser ──────────────────────────────────────────────────────────────────────────────────────
-
-const OPENERS: Record<string, string[]> = {
-  darwin: ['open'],
-  win32: ['rundll32', 'url.dll,FileProtocolHandler'], // not `start`: that is a word of the shell
-};
-const DESKTOP = /^(DISPLAY|WAYLAND_DISPLAY|BROWSER|XAUTHORITY|XDG_\w+|DBUS_SESSION_BUS_ADDRESS)$/;
-
-/** Without a shell: the address is data, whatever is in it. Tells whether there was something to open it with. */
-export function openBrowser(url: URL): boolean {
-  const isWeb = /^https?:$/.test(url.protocol);
-  if (!isWeb || isExposed(url)) throw new McpError('auth', `a browser is not sent to ${url.protocol}//${url.host}`);
-  const { DISPLAY, WAYLAND_DISPLAY, BROWSER } = process.env;
-  const opener = OPENERS[process.platform];
-  if (!opener && !DISPLAY && !WAYLAND_DISPLAY && !BROWSER) return false; // a machine without a desktop
-  const [command = '', ...args] = opener ?? ['xdg-open'];
-  const desktop = Object.fromEntries(Object.entries(process.env).filter(([name]) => DESKTOP.test(name)));
-  const env = { ...safeEnv(), ...desktop };
-  const child = spawn(command, [...args, url.href], { stdio: 'ignore', detached: true, windowsHide: true, env });
-  child.on('error', () => {}); // the address is on the screen, too
-  child.unref(); // it is the user's browser, and outlives us
-  return true;
-}
-
-// ─── At the terminal ──────────────────────────────────────────────────────────────────────────────────────────
-
-export type Terminal = { say(text: string): void; ask: Asker; dismiss(): void };
+// ─── With the person at the terminal ──────────────────────────────────────────────────────────
 
 /** Shows the address, opens it, and waits for the answer: at our address, or pasted. */
-export function atTerminal(terminal: Terminal, signal: AbortSignal): Visitor {
+export function throughBrowserOf(person: Person, signal: AbortSignal): Visitor {
   return async (redirectUri, isFixed): Promise<Visit> => {
     if (signal.aborted) throw stop(signal);
     const callback = await Callback.open(redirectUri, isFixed);
-    const go = async (url: URL, state: string) => {
+    const go = (url: URL, state: string) => {
       callback.expect(state);
-      const isOpened = openBrowser(url);
-      const limit = within(WAIT_MS, signal);
-      const isOver = new AbortController();
-      const stopped = new Promise<never>((_, reject) => limit.addEventListener('abort', () => reject(stop(signal))));
-      stopped.catch(() => {}); // it may never be waited for
-      const pasted = pasteInto(callback, url, isOpened, terminal, isOver.signal);
-      try {
-        return await Promise.race([callback.answer, pasted, stopped]);
-      } finally {
-        isOver.abort();
-        terminal.dismiss(); // the question, if it still stands
-      }
+      return answerTo(url, callback, person, signal);
     };
     return { redirectUri: callback.redirectUri, go, close: (words) => callback.close(words) };
   };
+}
+
+async function answerTo(
+  url: URL, callback: Callback, person: Person, signal: AbortSignal,
+): Promise<URL> {
+  if (!mayBeOpened(url))
+    throw new McpError('auth', `a browser is not sent to ${url.protocol}//${url.host}`);
+  // Without a question: the user has just asked for this login.
+  const opened = await person.open({ lines: [], url, isAgreed: true, signal });
+  const isOpened = opened.action === 'accept' && opened.isOpened;
+  const limit = within(WAIT_MS, signal);
+  const isOver = new AbortController(); // takes back our question, and no other
+  const stopped = new Promise<never>((_, reject) => {
+    limit.addEventListener('abort', () => reject(stop(signal)));
+    if (limit.aborted) reject(stop(signal));
+  });
+  stopped.catch(() => {}); // it may never be waited for
+  const pasted = pasteInto(callback, url, isOpened, person, isOver.signal);
+  try {
+    return await Promise.race([callback.answer, pasted, stopped]);
+  } finally {
+    isOver.abort();
+  }
 }
 
 const stop = ({ aborted }: AbortSignal) =>
@@ -161,21 +145,30 @@ const stop = ({ aborted }: AbortSignal) =>
     ? new McpError('aborted', 'the login was stopped')
     : new McpError('auth', `nobody came back from the browser within ${WAIT_MS / 60_000} minutes`);
 
-/** For a browser on another machine: it ends at an address that it cannot reach, and that has the code in it. */
+/** For a browser on another machine: it ends at an address that it cannot reach, and that has the
+ *  code in it. */
 async function pasteInto(
-  callback: Callback, url: URL, isOpened: boolean, terminal: Terminal, signal: AbortSignal,
+  callback: Callback, url: URL, isOpened: boolean, person: Person, signal: AbortSignal,
 ): Promise<URL> {
-  const first = isOpened ? 'Your browser was asked to open this address:' : 'Open this address in a browser:';
-  const rest = 'If it ends at a page that cannot be reached, paste the address of that page here.';
-  for (let lines = [first, `  ${url.href}`, rest]; ; ) {
-    const text = (await terminal.ask(lines, 'waiting for the browser, or paste the address', signal))?.trim();
+  const prompt = 'waiting for the browser, or paste the address';
+  let lines = [
+    isOpened ? 'Your browser was asked to open this address:' : 'Open this address in a browser:',
+    `  ${url.href}`,
+    'If it ends at a page that cannot be reached, paste the address of that page here.',
+  ];
+  for (;;) {
+    const text = (await person.ask({ lines, prompt, signal }))?.trim();
     if (signal.aborted) return callback.answer;
     if (text === undefined) throw new McpError('aborted', 'the login was stopped');
     const answer = URL.canParse(text) ? new URL(text) : undefined;
     if (answer && callback.take(answer)) return answer;
-    const isOld = text.startsWith(callback.redirectUri);
-    lines = isOld
-      ? ['That is the answer to another login. Open the address above, and paste where it ends this time.']
-      : [`That is not it: the address of that page begins with ${callback.redirectUri}`];
+    lines = [whyNot(text, callback)];
   }
+}
+
+function whyNot(text: string, { redirectUri }: Callback): string {
+  if (!text.startsWith(redirectUri))
+    return `That is not it: the address of that page begins with ${redirectUri}`;
+  const what = 'Open the address above, and paste where it ends this time.';
+  return `That is the answer to another login. ${what}`;
 }

@@ -3,11 +3,12 @@
 
 import { McpError, type Json, type TransportFactory } from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
+import type { Person } from '../17-the-gate/person.ts';
 import { keepSecrets } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
 import { checked, httpTransportsBy, isExposed } from '../20-streamable-http/http.ts';
 import { ask, type Asking, type Headers } from '../20-streamable-http/request.ts';
-import { atTerminal, type Terminal } from './browser.ts';
+import { throughBrowserOf } from './browser.ts';
 import { checkedOAuth, type OAuthConfig } from './clients.ts';
 import { challengeIn, words, type Challenge } from './discovery.ts';
 import { companyLogin } from './machines.ts';
@@ -255,8 +256,8 @@ export class Logins {
 
   where(serverName: string): string | undefined { return this.find(serverName)?.where; }
 
-  async logIn(serverName: string, terminal: Terminal, signal: AbortSignal): Promise<void> {
-    await this.find(serverName)?.logIn(atTerminal(terminal, signal), signal);
+  async logIn(serverName: string, person: Person, signal: AbortSignal): Promise<void> {
+    await this.find(serverName)?.logIn(throughBrowserOf(person, signal), signal);
   }
 
   /** Forgets what a server was given, here and, if it can be told, there. Was there anything? */

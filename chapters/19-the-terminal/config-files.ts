@@ -1,0 +1,81 @@
+// The files that servers are configured in. People write them by hand, so what we do not change
+// stays as it is.
+
+import {
+  existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync,
+} from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { isObject, readJsonFile, type Json, type ServerEntry } from '../../mcp.ts';
+import { refused } from './options.ts';
+
+export type Scope = ServerEntry['scope'];
+
+/** Where a new server goes. */
+export function fileOf(scope: Scope): string {
+  if (scope === 'user') return join(homedir(), '.claude', 'settings.json');
+  return join(process.cwd(), '.mcp.json');
+}
+
+/** Where there may be servers. */
+export function filesOf(scope: Scope): string[] {
+  if (scope === 'user') return [fileOf('user')];
+  return [join(process.cwd(), '.claude', 'settings.json'), fileOf('project')];
+}
+
+/** The servers in a file. One that cannot be read has none, and is warned of. */
+export function serversIn(file: string, warn: (text: string) => void): Json {
+  try {
+    const root = readJsonFile(file) ?? {};
+    if (isObject(root.mcpServers)) return root.mcpServers;
+    return isFlat(file, root) ? root : {};
+  } catch (error) {
+    warn(`${file} cannot be read: ${(error as Error).message}`);
+    return {};
+  }
+}
+
+/** .mcp.json may also be the bare mapping of names to servers. */
+function isFlat(file: string, root: Json): boolean {
+  const hasServers = Object.hasOwn(root, 'mcpServers');
+  return file.endsWith('.mcp.json') && !hasServers && Object.values(root).some(isObject);
+}
+
+/** Changes the servers in a file and leaves the rest of it as it is. */
+export function edit(file: string, change: (servers: Json) => void): void {
+  const root = isThere(file) ? readStrictly(file) : {};
+  const isBare = isFlat(file, root);
+  if (!isBare) root.mcpServers ??= {};
+  const servers = isBare ? root : root.mcpServers;
+  if (!isObject(servers))
+    throw refused(`${file}: its "mcpServers" is not an object; correct that first`);
+  change(servers);
+  replace(file, `${JSON.stringify(root, null, 2)}\n`);
+}
+
+/** Also if it is a link that leads nowhere. */
+const isThere = (file: string) => lstatSync(file, { throwIfNoEntry: false }) !== undefined;
+
+/** At once: never half a file. */
+function replace(file: string, text: string): void {
+  const isUsers = file === fileOf('user');
+  const old = lstatSync(file, { throwIfNoEntry: false });
+  const usual = isUsers ? 0o600 : 0o644;
+  const mode = old?.isFile() ? old.mode & 0o777 : usual;
+  // People link their own settings to a folder that they share; a project's link may lead anywhere.
+  const target = isUsers && existsSync(file) ? realpathSync(file) : file;
+  const unfinished = `${target}.${process.pid}`;
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(unfinished, text, { flag: 'wx', mode });
+  renameSync(unfinished, target);
+}
+
+/** Comments are read elsewhere, but not here: JSON.stringify would lose them. */
+function readStrictly(file: string): Json {
+  try {
+    const root: unknown = JSON.parse(readFileSync(file, 'utf8').replace(/^\ufeff/, ''));
+    if (isObject(root)) return root;
+  } catch {}
+  const why = 'has comments or is no JSON object: to keep what is there, edit it by hand';
+  throw refused(`${file} ${why}`);
+}

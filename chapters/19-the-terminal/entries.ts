@@ -1,0 +1,45 @@
+// An entry of the configuration by its name, for the commands about one server.
+
+import { homedir } from 'node:os';
+import { fillIn, loadEntries, problemWithConfig, type Json, type ServerEntry } from '../../mcp.ts';
+import { nearest } from '../16-hands/nearest.ts';
+import { quoted } from '../17-the-gate/safe-text.ts';
+import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
+import { refused } from './options.ts';
+import { PersonAtTerminal } from './person-at-terminal.ts';
+import type { Screen } from './screen.ts';
+
+/** The entry of that name, if it is one that could start. */
+export function findEntry(name: string, screen: Screen): ServerEntry {
+  const entries = loadEntries(homedir(), process.cwd(), (problem) => screen.warn(problem));
+  const entry = entries.get(name);
+  if (!entry) throw refused(`no MCP server is called ${quoted(name)}; ${hintFor(name, entries)}`);
+  const problem = problemWithConfig(entry.config);
+  if (problem)
+    throw refused(`the MCP server ${quoted(name)} in ${entry.file} cannot start: ${problem}`);
+  return entry;
+}
+
+function hintFor(name: string, entries: Map<string, ServerEntry>): string {
+  const [close] = nearest(name, entries.keys(), 1);
+  if (close === undefined) return '"mcp list" shows those there are';
+  return `did you mean ${quoted(close)}?`;
+}
+
+/** The configuration of a server that may start. */
+export async function approved(
+  name: string, screen: Screen, allowServers: string[] = [],
+): Promise<Json> {
+  const entry = findEntry(name, screen);
+  const warn = (text: string) => screen.warn(text);
+  const trust = new Trust({ warn, person: new PersonAtTerminal(screen), allowServers });
+  const approval = await trust.approve(entry);
+  if (approval === 'disabled')
+    throw refused(`${name} is disabled; to change that: ${PROGRAM} mcp enable ${name}`);
+  if (!approval) throw refused(`${name} is not approved`, 'untrusted');
+  try {
+    return fillIn(entry);
+  } catch (error) {
+    throw refused((error as Error).message);
+  }
+}

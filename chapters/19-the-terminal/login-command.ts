@@ -1,0 +1,79 @@
+// `mcp login` and `mcp logout`.
+
+import type { ServerLogins } from '../../agent.ts';
+import { McpConnection, McpError, type ConnectionOptions, type Json } from '../../mcp.ts';
+import { Masker, quoted } from '../17-the-gate/safe-text.ts';
+import { PROGRAM } from '../17-the-gate/trust.ts';
+import { approved } from './entries.ts';
+import { EXIT, EXIT_FOR, refused, Stop } from './options.ts';
+import { PersonAtTerminal } from './person-at-terminal.ts';
+import type { Screen } from './screen.ts';
+
+export const NO_TERMINAL = 'a login needs a terminal: somebody has to agree to it in a browser';
+
+type Connecting = ConnectionOptions & { logins?: ServerLogins };
+
+export async function loginCommand(
+  name: string, screen: Screen, connecting: Connecting,
+): Promise<number> {
+  if (!screen.isInteractive) throw refused(NO_TERMINAL, 'auth');
+  const config = await approved(name, screen);
+  const stopping = new AbortController();
+  const stopped = new Promise<never>((_, reject) => {
+    screen.onInterrupt = () => {
+      stopping.abort();
+      reject(new McpError('aborted', 'the login was stopped'));
+    };
+  });
+  screen.open(); // from now on Ctrl-C is a key, and no "^C" on the screen
+  try {
+    const login = logInAt(name, config, screen, connecting, stopping.signal);
+    screen.print(await Promise.race([login, stopped]));
+    return EXIT.done;
+  } catch (error) {
+    const { kind, message } = error as McpError;
+    throw new Stop(EXIT_FOR[kind] ?? EXIT.failed, new Masker().text(message), kind);
+  }
+}
+
+/** Logs in if the server wants it, and tells how it is now. */
+async function logInAt(
+  name: string, config: Json, screen: Screen, connecting: Connecting, signal: AbortSignal,
+): Promise<string> {
+  const { logins } = connecting;
+  if (logins) logins.believesVerdicts = false;
+  const before = await countTools(name, config, connecting).catch((error) => error as Error);
+  if (logins?.isWanted(name)) {
+    await logins.logIn(name, new PersonAtTerminal(screen), signal);
+    const tools = toolsIn(await countTools(name, config, connecting));
+    return `${name}: you are logged in, ${tools}`;
+  }
+  if (before instanceof Error) throw before; // it has other troubles
+  const another = `for another account, first: ${PROGRAM} mcp logout ${name}`;
+  const isKnown = logins?.where(name) !== undefined;
+  const state = isKnown ? `you were logged in before (${another})` : 'it wants no login';
+  return `${name}: ${state}, ${toolsIn(before)}`;
+}
+
+const toolsIn = (count: number) => (count === 1 ? '1 tool' : `${count} tools`);
+
+/** What the server offers to us as we are. */
+async function countTools(name: string, config: Json, options: Connecting): Promise<number> {
+  const connection = new McpConnection(name, config, { ...options });
+  try {
+    await connection.connect();
+    await connection.initialize();
+    return (await connection.listTools()).length;
+  } finally {
+    await connection.close();
+  }
+}
+
+export async function logoutCommand(
+  name: string, screen: Screen, logins?: ServerLogins,
+): Promise<number> {
+  const wasLoggedIn = await logins?.logOut(name);
+  if (!wasLoggedIn) throw refused(`you are not logged in at ${quoted(name)}`, 'auth');
+  screen.print(`logged out of ${name}`);
+  return EXIT.done;
+}

@@ -1,0 +1,123 @@
+// The command `mcp`: which servers there are, where they come from, and whether they work.
+
+import { extras } from '../../agent.ts';
+import { isObject, McpManager, type Json } from '../../mcp.ts';
+import { nearest } from '../16-hands/nearest.ts';
+import { Masker } from '../17-the-gate/safe-text.ts';
+import { fingerprint, launchLines, Trust } from '../17-the-gate/trust.ts';
+import { findEntry } from './entries.ts';
+import { loginCommand, logoutCommand } from './login-command.ts';
+import { add, configFrom, jsonConfig, remove } from './mcp-add.ts';
+import { EXIT, parse, usage } from './options.ts';
+import type { Screen } from './screen.ts';
+import { from, shown, statusLines } from './status.ts';
+
+const FLAGS = {
+  json: { type: 'boolean' },
+  scope: { type: 'string', short: 's' },
+  env: { type: 'string', short: 'e', multiple: true },
+  transport: { type: 'string', short: 't' },
+  header: { type: 'string', short: 'H', multiple: true },
+  'client-id': { type: 'string' },
+  'callback-port': { type: 'string' },
+  'no-color': { type: 'boolean' },
+} as const;
+
+const ACTIONS = [
+  'list', 'get', 'add', 'add-json', 'remove', 'enable', 'disable', 'login', 'logout',
+];
+
+export async function mcpCommand(args: string[], screen: Screen): Promise<number> {
+  const { transports, logins } = extras;
+  const { values, positionals } = parse(args, FLAGS);
+  const [action = 'list', name, ...more] = positionals;
+  const scope = (['user', 'project'] as const).find((each) => each === values.scope);
+  if (values.scope !== undefined && !scope)
+    throw usage(`--scope is user or project, not ${values.scope}`);
+  const warn = (text: string) => screen.warn(text);
+  if (logins) logins.onWarning = warn;
+  const desk = { screen, trust: new Trust({ warn }) };
+  const isJson = values.json ?? false;
+  if (!ACTIONS.includes(action))
+    throw usage(`there is no "mcp ${action}"; write mcp ${oneOf(action, ACTIONS)}`);
+  if (action === 'list') return list(desk, isJson);
+  if (!name) throw usage(`"mcp ${action}" needs the name of a server`);
+  if (action === 'get') return get(desk, name, isJson);
+  if (action === 'add') return add(desk, transports, name, configFrom(more, values), scope);
+  if (action === 'add-json') return add(desk, transports, name, jsonConfig(more.join(' ')), scope);
+  if (action === 'login') return loginCommand(name, screen, extras);
+  if (action === 'logout') return logoutCommand(name, screen, logins);
+  if (action !== 'remove') return enable(desk, name, action === 'enable');
+  const code = remove(desk, name, scope);
+  await logins?.logOut(name);
+  return code;
+}
+
+/** The word that was meant, or all there are. */
+export const oneOf = (word: string, known: string[]) =>
+  nearest(word, known, 1)[0] ?? known.join(' | ');
+
+type Desk = { screen: Screen; trust: Trust };
+
+async function list({ screen, trust }: Desk, isJson: boolean): Promise<number> {
+  const manager = new McpManager({
+    ...extras,
+    approve: (entry) => trust.approve(entry),
+    onWarning: () => {}, // they are shown with the servers
+  });
+  const masker = new Masker();
+  const whereLoggedIn = (server: string) => extras.logins?.where(server);
+  try {
+    await manager.loadAndConnect();
+    if (isJson) {
+      for (const warning of manager.warnings) screen.warn(warning);
+      screen.printJson(masker.json(manager.status()));
+    } else {
+      for (const line of statusLines(manager, { masker, whereLoggedIn })) screen.print(line);
+    }
+  } finally {
+    await manager.disconnectAll();
+  }
+  return EXIT.done;
+}
+
+/** An entry without the values of its variables and headers: they are often secrets. */
+function get({ screen, trust }: Desk, name: string, isJson: boolean): number {
+  const entry = findEntry(name, screen);
+  const { scope, file, shadows } = entry;
+  const print = fingerprint(entry);
+  const isThis = (each: { name: string; fingerprint: string }) =>
+    each.name === name && each.fingerprint === print;
+  const known = trust.list().servers.find(isThis);
+  const approved = scope === 'user' || known?.verdict === 'allow';
+  const disabled = trust.isDisabled(name) || entry.config.disabled === true;
+  const config = withoutValues(entry.config);
+  if (isJson) {
+    const about = { name, scope, file, shadows, approved, disabled, fingerprint: print, config };
+    screen.printJson(JSON.stringify(about));
+    return EXIT.done;
+  }
+  const state = approved ? 'approved' : 'not approved: it does not start';
+  screen.print(`${shown(name)} (${scope}, ${from(file, shadows)})`);
+  for (const line of launchLines(config)) screen.print(line);
+  screen.print(`  ${state}${disabled ? ', disabled' : ''}`);
+  screen.print(`  fingerprint: ${print}`);
+  return EXIT.done;
+}
+
+function withoutValues(config: Json): Json {
+  const hide = (key: string, value: unknown) => {
+    if (key === 'assertion') return '***';
+    if (!['env', 'headers'].includes(key) || !isObject(value)) return value;
+    return Object.fromEntries(Object.keys(value).map((name) => [name, '***']));
+  };
+  return JSON.parse(new Masker().json(config), hide) as Json;
+}
+
+function enable({ screen, trust }: Desk, what: string, isEnabled: boolean): number {
+  const [server = '', tool] = what.split('/');
+  findEntry(server, screen);
+  trust.setDisabled(!isEnabled, server, tool);
+  screen.print(`${what} is ${isEnabled ? 'enabled' : 'disabled'} in this folder`);
+  return EXIT.done;
+}

@@ -1,0 +1,65 @@
+// The state of each server in lines for a person: what it is, where it comes from, what went wrong.
+
+import { REVISIONS, show, type Json, type McpManager, type ServerStatus } from '../../mcp.ts';
+import { Masker, quoted } from '../17-the-gate/safe-text.ts';
+import { PROGRAM } from '../17-the-gate/trust.ts';
+import { cut } from './screen.ts';
+
+export type StatusOptions = {
+  masker?: Masker;
+  whereLoggedIn?: (serverName: string) => string | undefined;
+};
+
+/** The state of each server, with the reason and its last words if it failed. */
+export function statusLines(manager: McpManager, options: StatusOptions = {}): string[] {
+  const { masker = new Masker(), whereLoggedIn = () => undefined } = options;
+  const lines = manager.status().flatMap((status) =>
+    statusOf(status, masker, whereLoggedIn(status.name)),
+  );
+  for (const warning of manager.warnings) lines.push(`! ${masker.text(warning)}`);
+  const none = `no MCP servers are configured; add one: ${PROGRAM} mcp add NAME -- COMMAND ARGS`;
+  return lines.length > 0 ? lines : [none];
+}
+
+function statusOf(status: ServerStatus, masker: Masker, login?: string): string[] {
+  const { name, state, file, shadows, reason, warnings } = status;
+  const first = [state, ...factsOf(status).map((fact) => masker.text(fact))].join(' · ');
+  const more = [from(file, shadows), ...how(status)];
+  if (login !== undefined) more.push(login);
+  if (reason !== undefined) more.push(reason);
+  more.push(...warnings);
+  const again = `/mcp reconnect ${shown(name)}, in a chat`;
+  if (state === 'pending') more.push(`to be asked about it: ${again}`);
+  if (state === 'failed') more.push(`to try again: ${again}`);
+  if (state === 'needs-auth')
+    more.push('if you have a key for it: put it into the "headers" of its entry');
+  // All lines of a text are indented, so that none looks like the first line of a server.
+  const indented = more.map((text) => `  ${masker.text(text).replaceAll('\n', '\n  ')}`);
+  return [`${shown(name)}: ${first}`, ...indented];
+}
+
+function factsOf({ state, protocolVersion, tools, startMs, serverInfo }: ServerStatus): string[] {
+  const facts: string[] = [];
+  if (protocolVersion) facts.push(`protocol ${protocolVersion}`);
+  if (state === 'connected') facts.push(`${tools} ${tools === 1 ? 'tool' : 'tools'}`);
+  if (startMs !== undefined) facts.push(`started in ${startMs} ms`);
+  if (serverInfo) facts.push(nameAndVersion(serverInfo));
+  return facts;
+}
+
+type Opening = { protocolVersion?: string; because?: string };
+
+/** Whether it began with a handshake, and how we know that it had to. */
+export function how({ protocolVersion, because }: Opening): string[] {
+  if (protocolVersion === undefined || because === undefined) return [];
+  return [`${REVISIONS.includes(protocolVersion) ? 'with' : 'without'} a handshake: ${because}`];
+}
+
+export function nameAndVersion({ name, version }: Json): string {
+  return cut([name, version].map((part) => show(part ?? '')).join(' '), 80);
+}
+
+export const shown = (name: string) => (/^[\w.-]+$/.test(name) ? name : quoted(name));
+
+export const from = (file: string, shadows?: string) =>
+  `from ${file}${shadows ? `, in place of the one in ${shadows}` : ''}`;

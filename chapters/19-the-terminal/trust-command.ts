@@ -1,0 +1,79 @@
+// The command `trust`: what was agreed to in this folder, and taking it back.
+
+import { extras } from '../../agent.ts';
+import { quoted } from '../17-the-gate/safe-text.ts';
+import { fingerprint, launchLines, Trust, type Grant } from '../17-the-gate/trust.ts';
+import { findEntry } from './entries.ts';
+import { oneOf } from './mcp-command.ts';
+import { EXIT, parse, refused, usage } from './options.ts';
+import type { Screen } from './screen.ts';
+import { shown } from './status.ts';
+
+const ACTIONS = ['list', 'allow', 'revoke', 'reset'];
+
+export async function trustCommand(args: string[], screen: Screen): Promise<number> {
+  const { positionals } = parse(args, { 'no-color': { type: 'boolean' } });
+  const [action = 'list', name] = positionals;
+  if (!ACTIONS.includes(action))
+    throw usage(`there is no "trust ${action}"; write trust ${oneOf(action, ACTIONS)}`);
+  const trust = new Trust({ warn: (text) => screen.warn(text) });
+  const logOut = async (server: string) => extras.logins?.logOut(server);
+  if (action === 'list') return list(screen, trust);
+  if (action === 'reset') return reset(screen, trust, logOut);
+  if (!name) throw usage(`"trust ${action}" needs a name, as "trust list" shows them`);
+  return action === 'allow' ? allow(screen, trust, name) : revoke(screen, trust, name, logOut);
+}
+
+function allow(screen: Screen, trust: Trust, name: string): number {
+  const entry = findEntry(name, screen);
+  const print = fingerprint(entry);
+  trust.allow(entry);
+  for (const line of launchLines(entry.config)) screen.print(line);
+  screen.print(`${name} may start in ${trust.project}, as long as it is exactly this: ${print}`);
+  return EXIT.done;
+}
+
+/** Was there a login? */
+type LogOut = (server: string) => Promise<boolean | undefined>;
+
+async function revoke(screen: Screen, trust: Trust, name: string, logOut: LogOut): Promise<number> {
+  const count = trust.revoke(name);
+  const wasLoggedIn = await logOut(name);
+  if (count === 0 && !wasLoggedIn)
+    throw refused(`nothing was agreed to for ${quoted(name)} in ${trust.project}`);
+  screen.print(`revoked: ${decisions(count)} about ${name}`);
+  return EXIT.done;
+}
+
+async function reset(screen: Screen, trust: Trust, logOut: LogOut): Promise<number> {
+  const servers = trust.list().servers.map(({ name }) => name);
+  const count = trust.revoke();
+  await Promise.all(servers.map(logOut));
+  screen.print(`revoked: ${decisions(count)} about ${trust.project}`);
+  return EXIT.done;
+}
+
+const decisions = (count: number) => (count === 1 ? '1 decision' : `${count} decisions`);
+
+function list(screen: Screen, trust: Trust): number {
+  const { servers, grants, disabled } = trust.list();
+  const lines = [
+    ...servers.map(({ name, verdict, fingerprint: print }) =>
+      `server ${shown(name)}: ${verdict} ${print}`,
+    ),
+    ...grants.map(grantLine),
+    ...disabled.map(({ server, tool }) =>
+      `${tool ? `tool ${tool} of ` : 'server '}${server}: disabled`,
+    ),
+  ];
+  if (lines.length === 0) lines.push(`nothing is agreed to in ${trust.project}`);
+  for (const line of lines) screen.print(line);
+  return EXIT.done;
+}
+
+function grantLine(grant: Grant): string {
+  if (grant.kind === 'shell') return `command ${quoted(grant.command)}: always`;
+  if (grant.kind === 'write') return `file ${quoted(grant.path)}: always`;
+  const owner = grant.kind === 'mcp' ? ` of ${shown(grant.server)}` : '';
+  return `tool ${shown(grant.tool)}${owner}: always (${grant.definition})`;
+}

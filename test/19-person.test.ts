@@ -1,0 +1,150 @@
+// Chapter 19: the person at the terminal. The screen is real; the keyboard and the glass are streams of the test.
+
+import assert from 'node:assert/strict';
+import { PassThrough, Writable } from 'node:stream';
+import { afterEach, test } from 'node:test';
+import { stripVTControlCharacters } from 'node:util';
+import { Masker } from '../chapters/17-the-gate/safe-text.ts';
+import { help } from '../chapters/19-the-terminal/options.ts';
+import { PersonAtTerminal } from '../chapters/19-the-terminal/person-at-terminal.ts';
+import { Screen } from '../chapters/19-the-terminal/screen.ts';
+import { models } from '../chapters/18-minds/models.ts';
+import { cleanUp, later, until } from './helpers.ts';
+
+afterEach(cleanUp);
+
+/** A terminal of streams: what is typed, and what is to be seen. */
+function terminal({ isTTY = true } = {}) {
+  const own = Object.getOwnPropertyDescriptors(process);
+  const stdin = Object.assign(new PassThrough(), { isTTY, setRawMode: () => {} });
+  let seen = '';
+  const glass = () => {
+    const stream = new Writable({ decodeStrings: false, write: (text, _, done) => ((seen += text), done()) });
+    return Object.assign(stream, { isTTY, columns: 100 });
+  };
+  const streams = { stdin, stdout: glass(), stderr: glass() };
+  for (const [name, value] of Object.entries(streams)) Object.defineProperty(process, name, { value, configurable: true });
+  const screen = new Screen({ color: false });
+  later(() => {
+    screen.stop();
+    for (const name of ['stdin', 'stdout', 'stderr'] as const) Object.defineProperty(process, name, own[name]!);
+  });
+  const person = new PersonAtTerminal(screen);
+  const text = () => stripVTControlCharacters(seen).replaceAll('\r', '');
+  const shows = (words: string) => until(() => text().includes(words), words);
+  const type = (line: string) => void stdin.write(`${line}\r`);
+  const ask = (prompt: string, signal?: AbortSignal) => person.ask({ lines: [`about ${prompt}`], prompt, signal });
+  return { screen, person, stdin, text, shows, type, ask };
+}
+
+test('trap 11: a login that is over takes back its own question; the gate\'s, behind it, is asked and answered', async () => {
+  const { shows, type, ask, text } = terminal();
+  const over = new AbortController();
+  const login = ask('login', over.signal);
+  const gate = ask('gate');
+  await shows('login: ');
+  over.abort();
+  assert.equal(await login, undefined);
+  await shows('gate: ');
+  type('yes');
+  assert.equal(await gate, 'yes');
+  assert.equal(text().split('about login').length, 2, 'shown once');
+});
+
+test('a question that is taken back while it waits is never shown, and the open one stays as it is', async () => {
+  const { shows, type, stdin, ask, text } = terminal();
+  const over = new AbortController();
+  const first = ask('first');
+  const second = ask('second', over.signal);
+  const third = ask('third');
+  await shows('first: ');
+  stdin.write('hal');
+  await shows('first: hal');
+  over.abort();
+  assert.equal(await second, undefined);
+  type('f');
+  assert.equal(await first, 'half', 'what was typed is still there');
+  await shows('third: ');
+  type('3');
+  assert.equal(await third, '3');
+  assert.ok(!text().includes('second'));
+});
+
+test('what was typed for a question that is taken back is no answer to the next', async () => {
+  const { shows, stdin, type, ask } = terminal();
+  const over = new AbortController();
+  const login = ask('login', over.signal);
+  const gate = ask('gate');
+  await shows('login: ');
+  stdin.write('y');
+  await shows('login: y');
+  over.abort();
+  assert.equal(await login, undefined);
+  await shows('gate: ');
+  type('n');
+  assert.equal(await gate, 'n');
+});
+
+test('the chat\'s prompt stands in the same line: it comes back when the question is over', async () => {
+  const { screen, shows, type, ask } = terminal();
+  const over = new AbortController();
+  const question = ask('question', over.signal);
+  const prompt = screen.prompt('› ');
+  await shows('question: ');
+  over.abort();
+  assert.equal(await question, undefined);
+  await shows('› ');
+  type('go on');
+  assert.equal(await prompt, 'go on');
+});
+
+test('a secret is asked for without being shown, and no masker lets it through', async () => {
+  const { screen, person, shows, stdin, type, ask, text } = terminal();
+  const secret = person.ask({ lines: ['For the vault:'], prompt: 'passphrase', isSecret: true });
+  await shows('passphrase: ');
+  stdin.write('correct-');
+  type('horse-42');
+  assert.equal(await secret, 'correct-horse-42');
+  assert.ok(!text().includes('correct') && !text().includes('horse'), text());
+  assert.match(text(), /passphrase: \n/);
+  assert.equal(new Masker({}).text('it is correct-horse-42'), 'it is ***');
+  const next = ask('next');
+  await shows('next: ');
+  type('visible');
+  assert.equal(await next, 'visible');
+  assert.match(text(), /next: visible/, 'what comes after it is shown again');
+  screen.stop();
+});
+
+test('a form, at the terminal', async () => {
+  const { person, shows, type, text } = terminal();
+  const properties = { name: { type: 'string' }, color: { type: 'string', enum: ['red', 'green'] } };
+  const filled = person.form({ lines: ['"Who?"'], from: 's', schema: { properties, required: ['name'] } });
+  for (const [words, line] of [['Fill it in? [y]es / [n]o: ', 'y'], ['"name" (text): ', 'Ada'], ['"color" (1 to 2), empty to leave it out: ', '2'], ['Send it?', 'y']] as const) {
+    await shows(words);
+    type(line);
+  }
+  assert.deepEqual(await filled, { action: 'accept', content: { name: 'Ada', color: 'green' } });
+  assert.match(text(), /^The MCP server "s" asks:\n"Who\?"\n {2}"name": text\n/m);
+});
+
+test('without a terminal nobody is there, and nothing is read', async () => {
+  const { person, stdin, ask, text } = terminal({ isTTY: false });
+  stdin.write('y\n');
+  assert.equal(person.isThere, false);
+  assert.equal(await ask('question'), undefined);
+  assert.deepEqual(await person.open({ lines: [], url: new URL('https://example.com'), isAgreed: true }), { action: 'cancel' });
+  assert.equal(text(), '');
+  person.say('a note', 'note');
+  person.say('careful', 'warning');
+  assert.equal(text(), 'a note\n! careful\n', 'but what is said is said');
+});
+
+test('the help names the models that the program has, and their keys', () => {
+  const text = help(models);
+  assert.match(text, /--model NAME +rehearsal \(offline, the default without a key\), anthropic\/ID, openai\/ID$/m);
+  assert.match(text, /Keys come from ANTHROPIC_API_KEY or OPENAI_API_KEY, and from nowhere else\.$/m);
+  const more = help({ ...models, mine: { ...models.openai!, keys: ['MY_KEY'] } });
+  assert.match(more, /openai\/ID, mine\/ID$/m);
+  assert.match(more, /ANTHROPIC_API_KEY, OPENAI_API_KEY or MY_KEY/);
+});
