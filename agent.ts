@@ -14,17 +14,7 @@ import { unlessAborted } from './chapters/15-the-loop/unless-aborted.ts';
 import { fit, fromMcp } from './chapters/16-hands/results.ts';
 import { nearest } from './chapters/16-hands/nearest.ts';
 import { plain, plainJson, shorten } from './chapters/17-the-gate/safe-text.ts';
-import { httpTransports } from './chapters/20-streamable-http/http.ts';
-import { Logins } from './chapters/21-authorization/login.ts';
-import { declareGrant } from './chapters/21-authorization/machines.ts';
-import { inBothEras } from './chapters/22-no-handshake/era.ts';
-import { calculator } from './chapters/25-other-pipes/calculator.ts';
-import { inProcess, withBuiltIns } from './chapters/25-other-pipes/in-process.ts';
-import { WebSocketTransport } from './chapters/25-other-pipes/websocket.ts';
-import { stayAlive } from './chapters/26-staying-alive/alive.ts';
 import { asObject, blocksToText, now, textOf, type Json, type McpManager } from './mcp.ts';
-import type { ConnectionOptions, ManagerOptions } from './mcp.ts';
-import type { Person } from './chapters/17-the-gate/person.ts';
 
 export { Scripted } from './chapters/15-the-loop/scripted.ts';
 export { hands } from './chapters/16-hands/tools.ts';
@@ -32,32 +22,6 @@ export { Roots } from './chapters/16-hands/paths.ts';
 export { Gate } from './chapters/17-the-gate/gate.ts';
 export { Trust } from './chapters/17-the-gate/trust.ts';
 export { chooseModel, ModelError } from './chapters/18-minds/models.ts';
-
-/** What the client can do beyond mcp.ts, for every manager and every probe. Each chapter puts in what it brings. */
-type Extras = ConnectionOptions & Required<Pick<ConnectionOptions, 'transports' | 'extensions'>> & {
-  demo?: (load: NonNullable<ManagerOptions['load']>) => typeof load; // adds servers that come with the program
-  logins?: ServerLogins;
-};
-/** Who we are to servers that want to know it. */
-export interface ServerLogins {
-  isWanted(server: string): boolean; // does it wait for one?
-  where(server: string): string | undefined; // "logged in at …"
-  logIn(server: string, person: Person, signal: AbortSignal): Promise<void>;
-  logOut(server: string): Promise<boolean>; // was there one?
-  onWarning?: (warning: string) => void;
-  believesVerdicts: boolean; // may what a server said a moment ago be taken for its answer?
-}
-export const extras: Extras = { transports: {}, extensions: [] };
-Object.assign(extras.transports, httpTransports);
-const logins = new Logins();
-extras.logins = logins;
-Object.assign(extras.transports, logins.transports);
-extras.extensions.push(declareGrant);
-extras.extensions.push(...inBothEras());
-extras.transports.ws = (...given) => new WebSocketTransport(...given);
-extras.transports['in-process'] = inProcess({ calculator });
-extras.demo = (load) => withBuiltIns({ calculator }, load);
-extras.extensions.unshift(stayAlive());
 
 // ─── What is said ────────────────────────────────────────────────────────────────────────────────
 
@@ -677,6 +641,11 @@ const program = process.argv[1];
 if (program && existsSync(program)) {
   const isThisFile = realpathSync(program) === fileURLToPath(import.meta.url);
   const args = process.argv.slice(2);
-  if (isThisFile)
-    void import('./chapters/19-the-terminal/cli.ts').then(({ main }) => main(args));
+  if (isThisFile) void startProgram(args);
+}
+
+async function startProgram(args: string[]): Promise<void> {
+  const { main } = await import('./chapters/19-the-terminal/cli.ts');
+  const { compose } = await import('./chapters/composition.ts');
+  await main(args, compose);
 }

@@ -18,7 +18,8 @@ import { basename, delimiter, dirname, join, relative, resolve } from 'node:path
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { inspect, promisify, stripVTControlCharacters } from 'node:util';
 
-const SPINE = ['mcp.ts', 'agent.ts']; // the files of which every line must be quoted
+const COMPOSITION = 'chapters/composition.ts'; // the one file that imports every chapter
+const SPINE = ['mcp.ts', 'agent.ts', COMPOSITION]; // the files of which every line must be quoted
 const ELLIPSIS = /^\s*\/\/ …$/;
 const NOT_PROGRAM = /(^|\/)(demo|exercise|naive)\.m?[tj]s$/; // these show and judge the program, they are no part of it
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -506,7 +507,8 @@ function anchor(heading: string): string {
 }
 
 /** mcp.ts imports node: only, the fixtures also each other; a chapter mcp.ts, earlier chapters, and (from 15 on) agent.ts, which
- *  is chapter 15, puts the later chapters together and gives them its types. */
+ *  is chapter 15 and gives later ones its types. Only the composition and own.ts import all chapters; no module of a chapter
+ *  imports the composition, so that another may take its place. */
 function forwardImports(book: Book): string[] {
   const folders = ['chapters', 'fixtures'].flatMap((part) => filesIn(join(book.root, part), book.root));
   return ['mcp.ts', ...folders].filter((file) => /\.(ts|mjs)$/.test(file)).flatMap((file) => {
@@ -514,6 +516,8 @@ function forwardImports(book: Book): string[] {
       if (name.startsWith('node:')) return true;
       if (!file.startsWith('chapters/')) return file.startsWith('fixtures/') && name.startsWith('./');
       const target = relative(book.root, resolve(book.root, dirname(file), name)).replaceAll('\\', '/');
+      if (file === COMPOSITION || file === 'chapters/own.ts') return true;
+      if (target === COMPOSITION) return NOT_PROGRAM.test(file);
       if (target === 'agent.ts') return dirname(file) >= 'chapters/15';
       return target === 'mcp.ts' || (target.startsWith('chapters/') && dirname(target) <= dirname(file));
     };

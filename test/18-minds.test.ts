@@ -160,7 +160,7 @@ test('a program may add a model of its own: its row says how it is named, which 
     ...(id !== undefined && { defaultId: () => id }),
     make: (given, options) => {
       made.push([given, options.baseUrl]);
-      return { name: `mine/${given}`, async *ask() {} };
+      return { name: `mine/${given}`, async *query() {} };
     },
   });
   const rows = { ...models, mine: row(['MY_KEY', 'MY_OTHER_KEY'], 'small'), echo: row([]) };

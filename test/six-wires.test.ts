@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { extras } from '../agent.ts';
+import { compose } from '../chapters/composition.ts';
+import { forConnections, plainHost } from '../chapters/19-the-terminal/host.ts';
 import { calculator } from '../chapters/25-other-pipes/calculator.ts';
 import { builtIn } from '../chapters/25-other-pipes/in-process.ts';
 import type { Json } from '../mcp.ts';
@@ -38,9 +39,10 @@ const script = [
 
 for (const [name, { config, speaks }] of Object.entries(wires))
   test(`one session over ${name}`, async () => {
-    const transports = { ...extras.transports, here: builtIn(calculator) };
+    const options = forConnections(compose(plainHost()));
+    const transports = { ...options.transports, here: builtIn(calculator) };
     const servers = { calculator: await config() };
-    const { agent, mcp, events } = prepareAgent({ servers, script, answers: ['y', 'y', 'y'], manager: { ...extras, transports } });
+    const { agent, mcp, events } = prepareAgent({ servers, script, answers: ['y', 'y', 'y'], manager: { ...options, transports } });
     assert.deepEqual(await agent.chat('How much is 2 and 40?'), { ending: 'done', text: 'It is 42.' });
     const [status] = mcp!.status();
     assert.deepEqual([status!.state, status!.protocolVersion], ['connected', speaks]);

@@ -20,7 +20,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   for (const folder of [home, cwd]) mkdirSync(folder);
   const roots = new Roots(cwd);
   const trust = new Trust({ home, cwd });
-  const start = (server: string, args: string[]) => trust.approve({ name: server, scope: 'user', file: 'settings.json', config: { command: 'node', args } });
+  const start = (server: string, args: string[]) => trust.approve({ name: server, scope: 'user', authority: 'user', file: 'settings.json', config: { command: 'node', args } });
   await start('notes', ['notes.mjs']);
 
   const clock = { definition: { name: 'clock', description: 'Tells the time.', inputSchema: {} }, readOnly: true, run: async () => ({ blocks: [], isError: false }) };

@@ -110,7 +110,7 @@ export class Gate {
   private applies(rule: Rule, tool: Tool, touch?: Touch, location?: Location): boolean {
     if (!namesTool(rule, tool.definition.name, touch?.kind)) return false;
     // A rule in your settings means a server of yours, not one that a project gives the same name.
-    const isForeign = tool.origin && this.trust.seen.get(tool.origin.server)?.scope !== 'user';
+    const isForeign = tool.origin && this.trust.seen.get(tool.origin.server)?.authority !== 'user';
     if (rule.effect === 'allow' && isForeign && !rule.isHere) return false;
     if (rule.pattern === undefined) return rule.effect !== 'allow' || touch?.kind !== 'shell';
     if (location) return this.names(rule.pattern, location.real, rule.effect);

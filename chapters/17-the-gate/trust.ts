@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { isObject, type Approval, type Json, type ServerEntry } from '../../mcp.ts';
+import { isObject, transportType, type Approval, type Json, type ServerEntry } from '../../mcp.ts';
 import { nobody, type Choice, type Person } from './person.ts';
 import { hasTexts, PrivateFile } from './private-file.ts';
 import { changes, quoted, spelledOut } from './safe-text.ts';
@@ -76,7 +76,7 @@ export class Trust {
   readonly folder: string;
   readonly project: string;
   /** The servers that came up in this run, as they were shown. */
-  readonly seen = new Map<string, { scope: ServerEntry['scope']; fingerprint: string }>();
+  readonly seen = new Map<string, { authority: ServerEntry['authority']; fingerprint: string }>();
   private store: PrivateFile<Store>;
   private warn: (text: string) => void;
   private person: Person;
@@ -99,11 +99,11 @@ export class Trust {
 
   /** For the manager's option `approve`. */
   async approve(entry: ServerEntry): Promise<Approval> {
-    const { name, scope } = entry;
+    const { name, authority } = entry;
     const print = fingerprint(entry);
-    this.seen.set(name, { scope, fingerprint: print });
+    this.seen.set(name, { authority, fingerprint: print });
     if (entry.config.disabled === true || this.isDisabled(name)) return 'disabled';
-    if (scope === 'user' || this.allowed.has(`${name}=${print}`)) return true;
+    if (authority === 'user' || this.allowed.has(`${name}=${print}`)) return true;
     const known = this.list().servers.find((each) => each.name === name);
     if (known?.fingerprint === print) return known.verdict === 'allow' || 'disabled';
     if (!this.person.isThere) {
@@ -295,7 +295,7 @@ function isSound(value: Json): boolean {
 
 function describe(entry: ServerEntry, known?: Approved): string[] {
   const { name, file, config, shadows } = entry;
-  const isRemote = (config.type ?? 'stdio') !== 'stdio';
+  const isRemote = transportType(config) !== 'stdio';
   const wish = isRemote
     ? `wants to connect to the MCP server ${quoted(name)}. ` +
       'It sees what you ask it, and its answers reach the model.'

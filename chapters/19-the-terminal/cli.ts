@@ -2,18 +2,20 @@
 
 import type { AgentEvent, Ending } from '../../agent.ts';
 import { VERSION } from '../../mcp.ts';
-import { models } from '../18-minds/models.ts';
 import { REHEARSAL_BANNER } from '../18-minds/rehearsal.ts';
+import { plainHost, type Compose, type Composition } from './host.ts';
 import { mcpCommand } from './mcp-command.ts';
 import { EXIT, help, readOptions, Stop, usage } from './options.ts';
 import { probe } from './probe.ts';
+import { PersonAtTerminal } from './person-at-terminal.ts';
 import { Program } from './program.ts';
 import { cut, Screen } from './screen.ts';
 import { ENDINGS, Show } from './show.ts';
 import { isCommand, slash } from './slash.ts';
 import { trustCommand } from './trust-command.ts';
 
-const COMMANDS: Record<string, (args: string[], screen: Screen) => Promise<number>> = {
+type Run = (args: string[], screen: Screen, composition: Composition) => Promise<number>;
+const COMMANDS: Record<string, Run> = {
   mcp: mcpCommand,
   trust: trustCommand,
   probe,
@@ -21,7 +23,8 @@ const COMMANDS: Record<string, (args: string[], screen: Screen) => Promise<numbe
 // Like the shells: 128 and the number of the signal.
 const SIGNALS = { SIGTERM: 128 + 15, SIGHUP: 128 + 1, SIGQUIT: 128 + 3 };
 
-export async function main(argv: string[]): Promise<void> {
+/** A program with these rows. */
+export async function main(argv: string[], compose: Compose): Promise<void> {
   // Looked at before they are parsed: a mistake in them is reported as they say. What comes after -- is data.
   const flags = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv;
   const screen = new Screen({ color: !flags.includes('--no-color') });
@@ -42,7 +45,14 @@ export async function main(argv: string[]): Promise<void> {
   });
   const command = Object.hasOwn(COMMANDS, argv[0] ?? '') ? COMMANDS[argv[0]!] : undefined;
   const isHelp = flags.some((flag) => flag === '--help' || flag === '-h');
-  const code = await (command && !isHelp ? command(argv.slice(1), screen) : chat(argv, screen)).catch(fail);
+  const host = plainHost({
+    person: new PersonAtTerminal(screen),
+    warn: (text) => screen.warn(text),
+  });
+  const running = command && !isHelp
+    ? command(argv.slice(1), screen, compose(host))
+    : chat(argv, screen, compose);
+  const code = await running.catch(fail);
   await screen.close();
   process.exit(code); // also if something is still open: a socket that is kept alive, say
 }
@@ -53,10 +63,10 @@ function report(error: Error, isJson: boolean, screen: Screen): void {
   else screen.say(kind === 'unexpected' ? (error.stack ?? message) : message, 'red');
 }
 
-async function chat(argv: string[], screen: Screen): Promise<number> {
+async function chat(argv: string[], screen: Screen, compose: Compose): Promise<number> {
   const options = readOptions(argv);
   if (options.help || options.version) {
-    screen.print(options.help ? help(models) : VERSION);
+    screen.print(options.help ? help(compose(plainHost()).models) : VERSION);
     return EXIT.done;
   }
   // What is piped to a prompt belongs to it. Without a prompt each line is one: a chat through a pipe.
@@ -66,7 +76,7 @@ async function chat(argv: string[], screen: Screen): Promise<number> {
     if (!process.stdin.isTTY) options.prompt = [options.prompt, await readAll(screen)].filter(Boolean).join('\n\n');
     if (options.prompt.trim() === '') throw usage('there is no prompt: give one as an argument or on stdin');
   }
-  const program = new Program(options, screen);
+  const program = new Program(options, screen, compose);
   try {
     return await (isOneShot ? answerOnce(program) : converse(program));
   } finally {

@@ -6,10 +6,11 @@ import {
 } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { isObject, readJsonFile, type Json, type ServerEntry } from '../../mcp.ts';
+import { isObject, readJsonFile, serversIn as mappingIn, type Json } from '../../mcp.ts';
 import { refused } from './options.ts';
 
-export type Scope = ServerEntry['scope'];
+/** Those that `mcp add` can write to. */
+export type Scope = 'user' | 'project';
 
 /** Where a new server goes. */
 export function fileOf(scope: Scope): string {
@@ -26,27 +27,31 @@ export function filesOf(scope: Scope): string[] {
 /** The servers in a file. One that cannot be read has none, and is warned of. */
 export function serversIn(file: string, warn: (text: string) => void): Json {
   try {
-    const root = readJsonFile(file) ?? {};
-    if (isObject(root.mcpServers)) return root.mcpServers;
-    return isFlat(file, root) ? root : {};
+    return mappingIn(readJsonFile(file) ?? {}, mayBeFlat(file));
   } catch (error) {
     warn(`${file} cannot be read: ${(error as Error).message}`);
     return {};
   }
 }
 
-/** .mcp.json may also be the bare mapping of names to servers. */
-function isFlat(file: string, root: Json): boolean {
-  const hasServers = Object.hasOwn(root, 'mcpServers');
-  return file.endsWith('.mcp.json') && !hasServers && Object.values(root).some(isObject);
+/** .mcp.json may also be the bare mapping of names to servers, or VS Code's "servers". */
+const mayBeFlat = (file: string) => file.endsWith('.mcp.json');
+
+/** The object in a file's content that new servers go into. */
+function editable(file: string, root: Json): unknown {
+  const isBare = mayBeFlat(file) && !Object.hasOwn(root, 'mcpServers');
+  if (isBare && Object.values(root).some(isObject)) {
+    const found = mappingIn(root, true);
+    return found === root.servers ? found : root;
+  }
+  root.mcpServers ??= {};
+  return root.mcpServers;
 }
 
 /** Changes the servers in a file and leaves the rest of it as it is. */
 export function edit(file: string, change: (servers: Json) => void): void {
   const root = isThere(file) ? readStrictly(file) : {};
-  const isBare = isFlat(file, root);
-  if (!isBare) root.mcpServers ??= {};
-  const servers = isBare ? root : root.mcpServers;
+  const servers = editable(file, root);
   if (!isObject(servers))
     throw refused(`${file}: its "mcpServers" is not an object; correct that first`);
   change(servers);

@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 
 const { main } = await import('./cli.ts');
+const { compose } = await import('../composition.ts');
 const place = realpathSync(mkdtempSync(join(tmpdir(), 'terminal-')));
 process.on('exit', () => (process.chdir('/'), rmSync(place, { recursive: true })));
 const [home, folder] = [join(place, 'home'), join(place, 'project')];
@@ -28,7 +29,7 @@ async function run(args: string[], { input = '', stopAt = 'never' } = {}): Promi
   const stdin = new PassThrough().end(input);
   const [own, { exit }] = [Object.getOwnPropertyDescriptors(process), process];
   for (const [name, value] of Object.entries({ stdin, stdout: sink('1│'), stderr: sink('2│') })) Object.defineProperty(process, name, { value, configurable: true });
-  const code = await new Promise((ended) => (process.exit = ended as typeof exit, main(args)));
+  const code = await new Promise((ended) => (process.exit = ended as typeof exit, main(args, compose)));
   for (const name of ['stdin', 'stdout', 'stderr'] as const) Object.defineProperty(process, name, own[name]!);
   process.exit = exit;
   const typed = args.map((arg) => (/^[\w-]+$/.test(arg) ? arg : arg.startsWith('{') ? `'{…}'` : `'${arg}'`)).join(' ');

@@ -5,6 +5,7 @@ import { fillIn, loadEntries, problemWithConfig, type Json, type ServerEntry } f
 import { nearest } from '../16-hands/nearest.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
+import { forConnections, type Composition } from './host.ts';
 import { refused } from './options.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
@@ -28,7 +29,10 @@ function hintFor(name: string, entries: Map<string, ServerEntry>): string {
 
 /** The configuration of a server that may start. */
 export async function approved(
-  name: string, screen: Screen, allowServers: string[] = [],
+  name: string,
+  screen: Screen,
+  composition: Composition,
+  allowServers: string[] = [],
 ): Promise<Json> {
   const entry = findEntry(name, screen);
   const warn = (text: string) => screen.warn(text);
@@ -38,7 +42,7 @@ export async function approved(
     throw refused(`${name} is disabled; to change that: ${PROGRAM} mcp enable ${name}`);
   if (!approval) throw refused(`${name} is not approved`, 'untrusted');
   try {
-    return fillIn(entry);
+    return fillIn(entry, process.env, forConnections(composition).hidden);
   } catch (error) {
     throw refused((error as Error).message);
   }

@@ -1,23 +1,21 @@
 // `mcp login` and `mcp logout`.
 
-import type { ServerLogins } from '../../agent.ts';
-import { McpConnection, McpError, type ConnectionOptions, type Json } from '../../mcp.ts';
+import { McpConnection, McpError, type Json } from '../../mcp.ts';
 import { Masker, quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
 import { approved } from './entries.ts';
+import { forConnections, type Composition, type ServerLogins } from './host.ts';
 import { EXIT, EXIT_FOR, refused, Stop } from './options.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
 
 export const NO_TERMINAL = 'a login needs a terminal: somebody has to agree to it in a browser';
 
-type Connecting = ConnectionOptions & { logins?: ServerLogins };
-
 export async function loginCommand(
-  name: string, screen: Screen, connecting: Connecting,
+  name: string, screen: Screen, composition: Composition,
 ): Promise<number> {
   if (!screen.isInteractive) throw refused(NO_TERMINAL, 'auth');
-  const config = await approved(name, screen);
+  const config = await approved(name, screen, composition);
   const stopping = new AbortController();
   const stopped = new Promise<never>((_, reject) => {
     screen.onInterrupt = () => {
@@ -27,7 +25,7 @@ export async function loginCommand(
   });
   screen.open(); // from now on Ctrl-C is a key, and no "^C" on the screen
   try {
-    const login = logInAt(name, config, screen, connecting, stopping.signal);
+    const login = logInAt(name, config, screen, composition, stopping.signal);
     screen.print(await Promise.race([login, stopped]));
     return EXIT.done;
   } catch (error) {
@@ -38,14 +36,14 @@ export async function loginCommand(
 
 /** Logs in if the server wants it, and tells how it is now. */
 async function logInAt(
-  name: string, config: Json, screen: Screen, connecting: Connecting, signal: AbortSignal,
+  name: string, config: Json, screen: Screen, composition: Composition, signal: AbortSignal,
 ): Promise<string> {
-  const { logins } = connecting;
+  const { logins } = composition;
   if (logins) logins.believesVerdicts = false;
-  const before = await countTools(name, config, connecting).catch((error) => error as Error);
+  const before = await countTools(name, config, composition).catch((error) => error as Error);
   if (logins?.isWanted(name)) {
     await logins.logIn(name, new PersonAtTerminal(screen), signal);
-    const tools = toolsIn(await countTools(name, config, connecting));
+    const tools = toolsIn(await countTools(name, config, composition));
     return `${name}: you are logged in, ${tools}`;
   }
   if (before instanceof Error) throw before; // it has other troubles
@@ -58,8 +56,15 @@ async function logInAt(
 const toolsIn = (count: number) => (count === 1 ? '1 tool' : `${count} tools`);
 
 /** What the server offers to us as we are. */
-async function countTools(name: string, config: Json, options: Connecting): Promise<number> {
-  const connection = new McpConnection(name, config, { ...options });
+async function countTools(
+  name: string,
+  config: Json,
+  composition: Composition,
+): Promise<number> {
+  const connection = new McpConnection(name, config, {
+    ...forConnections(composition),
+    onWarning: () => {}, // it is about the login
+  });
   try {
     await connection.connect();
     await connection.initialize();

@@ -1,7 +1,7 @@
 // `mcp add`, `mcp add-json` and `mcp remove`.
 
 import {
-  fillIn, isObject, problemWithConfig, type Json, type TransportFactory,
+  fillIn, isObject, problemWithConfig, transportType, type Json, type TransportFactory,
 } from '../../mcp.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM, type Trust } from '../17-the-gate/trust.ts';
@@ -36,7 +36,7 @@ function commandConfig([command, ...args]: string[], { env = [] }: AddFlags): Js
 }
 
 function remoteConfig([url = '', ...rest]: string[], flags: AddFlags): Json {
-  const { transport: type = typeFor(url), header = [] } = flags;
+  const { transport: type = transportType({ url }), header = [] } = flags;
   if (url === '' || rest.length > 0)
     throw usage(`what is its address? Write: mcp add --transport ${type} NAME URL`);
   const config: Json = { type, url };
@@ -63,9 +63,6 @@ function pairs(texts: string[], mark: string, form: string): Json {
 }
 
 export const isAddress = (word = '') => /^(https?|wss?):\/\//.test(word);
-
-/** The type of a server that is reached by an address, unless the user says otherwise. */
-export const typeFor = (url: string) => (url.startsWith('ws') ? 'ws' : 'http');
 
 export function jsonConfig(text: string): Json {
   try {
@@ -98,7 +95,7 @@ export function add(
   });
   trust.setDisabled(false, name);
   const isProject = scope === 'project';
-  if (isProject) trust.allow({ name, config, file, scope }); // who typed this knows what it starts
+  if (isProject) trust.allow({ name, config, file, scope, authority: scope }); // who typed this knows what it starts
   screen.print(`added ${name} to ${file}${isProject ? ', and approved it here' : ''}`);
   return EXIT.done;
 }
@@ -108,14 +105,14 @@ function checkConfig(
 ): void {
   const problem = problemWithConfig(config);
   if (problem) throw usage(problem);
-  const type = String(config.type ?? 'stdio');
+  const type = transportType(config);
   const known = ['stdio', ...Object.keys(transports)];
   if (!known.includes(type))
     throw usage(`there is no transport "${type}"; there are ${known.join(', ')}`);
   if (type === 'stdio') return;
   try {
     // A transport looks at its configuration when it is made, and does nothing else then.
-    transports[type]!(name, fillIn({ name, config, file: '', scope: 'user' }), 1);
+    transports[type]!(name, fillIn({ name, config, file: '', scope: 'user', authority: 'user' }), 1);
   } catch (error) {
     throw usage((error as Error).message);
   }

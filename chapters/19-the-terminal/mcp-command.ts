@@ -1,11 +1,11 @@
 // The command `mcp`: which servers there are, where they come from, and whether they work.
 
-import { extras } from '../../agent.ts';
 import { isObject, McpManager, type Json } from '../../mcp.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
 import { fingerprint, launchLines, Trust } from '../17-the-gate/trust.ts';
 import { findEntry } from './entries.ts';
+import { forConnections, type Composition } from './host.ts';
 import { loginCommand, logoutCommand } from './login-command.ts';
 import { add, configFrom, jsonConfig, remove } from './mcp-add.ts';
 import { EXIT, parse, usage } from './options.ts';
@@ -27,25 +27,28 @@ const ACTIONS = [
   'list', 'get', 'add', 'add-json', 'remove', 'enable', 'disable', 'login', 'logout',
 ];
 
-export async function mcpCommand(args: string[], screen: Screen): Promise<number> {
-  const { transports, logins } = extras;
+export async function mcpCommand(
+  args: string[],
+  screen: Screen,
+  composition: Composition,
+): Promise<number> {
+  const { transports, logins } = composition;
   const { values, positionals } = parse(args, FLAGS);
   const [action = 'list', name, ...more] = positionals;
   const scope = (['user', 'project'] as const).find((each) => each === values.scope);
   if (values.scope !== undefined && !scope)
     throw usage(`--scope is user or project, not ${values.scope}`);
   const warn = (text: string) => screen.warn(text);
-  if (logins) logins.onWarning = warn;
   const desk = { screen, trust: new Trust({ warn }) };
   const isJson = values.json ?? false;
   if (!ACTIONS.includes(action))
     throw usage(`there is no "mcp ${action}"; write mcp ${oneOf(action, ACTIONS)}`);
-  if (action === 'list') return list(desk, isJson);
+  if (action === 'list') return list(desk, composition, isJson);
   if (!name) throw usage(`"mcp ${action}" needs the name of a server`);
   if (action === 'get') return get(desk, name, isJson);
   if (action === 'add') return add(desk, transports, name, configFrom(more, values), scope);
   if (action === 'add-json') return add(desk, transports, name, jsonConfig(more.join(' ')), scope);
-  if (action === 'login') return loginCommand(name, screen, extras);
+  if (action === 'login') return loginCommand(name, screen, composition);
   if (action === 'logout') return logoutCommand(name, screen, logins);
   if (action !== 'remove') return enable(desk, name, action === 'enable');
   const code = remove(desk, name, scope);
@@ -59,14 +62,18 @@ export const oneOf = (word: string, known: string[]) =>
 
 type Desk = { screen: Screen; trust: Trust };
 
-async function list({ screen, trust }: Desk, isJson: boolean): Promise<number> {
+async function list(
+  { screen, trust }: Desk,
+  composition: Composition,
+  isJson: boolean,
+): Promise<number> {
   const manager = new McpManager({
-    ...extras,
+    ...forConnections(composition),
     approve: (entry) => trust.approve(entry),
     onWarning: () => {}, // they are shown with the servers
   });
   const masker = new Masker();
-  const whereLoggedIn = (server: string) => extras.logins?.where(server);
+  const whereLoggedIn = (server: string) => composition.logins?.where(server);
   try {
     await manager.loadAndConnect();
     if (isJson) {
@@ -84,12 +91,12 @@ async function list({ screen, trust }: Desk, isJson: boolean): Promise<number> {
 /** An entry without the values of its variables and headers: they are often secrets. */
 function get({ screen, trust }: Desk, name: string, isJson: boolean): number {
   const entry = findEntry(name, screen);
-  const { scope, file, shadows } = entry;
+  const { scope, authority, file, shadows } = entry;
   const print = fingerprint(entry);
   const isThis = (each: { name: string; fingerprint: string }) =>
     each.name === name && each.fingerprint === print;
   const known = trust.list().servers.find(isThis);
-  const approved = scope === 'user' || known?.verdict === 'allow';
+  const approved = authority === 'user' || known?.verdict === 'allow';
   const disabled = trust.isDisabled(name) || entry.config.disabled === true;
   const config = withoutValues(entry.config);
   if (isJson) {

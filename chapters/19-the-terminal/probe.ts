@@ -1,11 +1,15 @@
-// `probe`: does this server work? Handshake, lists, one call if wanted; the exit code tells which of them failed.
+// `probe`: does this server work? Handshake, lists, one call if wanted; the exit code tells which of
+// them failed.
 
-import { isObject, McpConnection, McpError, RpcError, show, type Json, type Tool, type ToolResult } from '../../mcp.ts';
-import { extras } from '../../agent.ts';
+import {
+  isObject, McpConnection, McpError, now, parseMessage, RpcError, show, textOf, transportType,
+} from '../../mcp.ts';
+import type { Json, Tool, ToolResult } from '../../mcp.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
 import { approved } from './entries.ts';
-import { isAddress, typeFor } from './mcp-add.ts';
+import { forConnections, type Composition } from './host.ts';
+import { isAddress } from './mcp-add.ts';
 import { EXIT, EXIT_FOR, parse, Stop, usage } from './options.ts';
 import { cut, type Screen } from './screen.ts';
 import { how, nameAndVersion } from './status.ts';
@@ -26,29 +30,42 @@ type Report = {
   error?: { kind: string; message: string };
 };
 
-export async function probe(args: string[], screen: Screen): Promise<number> {
+const FLAGS = {
+  json: { type: 'boolean' },
+  call: { type: 'string' },
+  wire: { type: 'boolean' },
+  'allow-server': { type: 'string', multiple: true },
+  'no-color': { type: 'boolean' },
+} as const;
+const FORMS = 'probe NAME, probe URL, or probe -- COMMAND ARGS';
+
+export async function probe(
+  args: string[],
+  screen: Screen,
+  composition: Composition,
+): Promise<number> {
   const at = args.includes('--') ? args.indexOf('--') : args.length;
   const [command, ...commandArgs] = args.slice(at + 1);
-  const { values, positionals } = parse(args.slice(0, at), {
-    json: { type: 'boolean' },
-    call: { type: 'string' },
-    wire: { type: 'boolean' },
-    'allow-server': { type: 'string', multiple: true },
-    'no-color': { type: 'boolean' },
-  });
+  const { values, positionals } = parse(args.slice(0, at), FLAGS);
   const isPair = (word: string) => values.call !== undefined && word.includes('=');
   const [name, ...extra] = positionals.filter((word) => !isPair(word));
-  if (extra.length > 0) throw usage(`what is ${extra[0]}? Write: probe NAME, probe URL, or probe -- COMMAND ARGS`);
-  const address = isAddress(name) ? { type: typeFor(name!), url: name } : undefined;
-  const typed: Json | undefined = command ? { command, args: commandArgs } : address;
-  if (!typed && !name) throw usage('which server? Write: probe NAME, or probe -- COMMAND ARGS');
-  const config = typed ?? (await approved(name!, screen, values['allow-server']));
+  if (extra.length > 0) throw usage(`what is ${extra[0]}? Write: ${FORMS}`);
+  const server = name ?? command;
+  if (server === undefined) throw usage(`which server? Write: ${FORMS}`);
+  const typed = command ? { command, args: commandArgs } : addressConfig(server);
+  const config = typed ?? (await approved(server, screen, composition, values['allow-server']));
   const masker = new Masker();
-  for (const secrets of [config.env, config.headers]) if (isObject(secrets)) masker.learn(secrets);
-  const onWire = (direction: 'out' | 'in', message: unknown) => screen.wire(direction, masker.json(message));
-  const connection = new McpConnection(name ?? command!, config, { ...extras, ...(values.wire && { onWire }) });
-  if (extras.logins) extras.logins.believesVerdicts = false; // ask, whatever it said a moment ago
-  const report: Report = { server: name ?? command!, ok: true, warnings: [] };
+  for (const secrets of [config.env, config.headers]) {
+    if (isObject(secrets)) masker.learn(secrets);
+  }
+  const onWire = (direction: 'out' | 'in', message: unknown) => {
+    if (values.wire) screen.wire(direction, masker.json(message));
+  };
+  const options = { ...forConnections(composition), onWire, onWarning: () => {} };
+  const connection = new McpConnection(server, config, options);
+  const { logins } = composition;
+  if (logins) logins.believesVerdicts = false; // ask, whatever it said a moment ago
+  const report: Report = { server, ok: true, warnings: [] };
   const code = await examine(connection, report, values.call, positionals.filter(isPair));
   report.warnings = [...connection.warnings.values()];
   if (values.json) screen.printJson(masker.json(report));
@@ -56,84 +73,86 @@ export async function probe(args: string[], screen: Screen): Promise<number> {
   return code;
 }
 
+function addressConfig(url: string): Json | undefined {
+  return isAddress(url) ? { type: transportType({ url }), url } : undefined;
+}
+
 async function examine(
-  connection: McpConnection, report: Report, tool: string | undefined, pairs: string[],
+  connection: McpConnection,
+  report: Report,
+  tool: string | undefined,
+  pairs: string[],
 ): Promise<number> {
   try {
-    const startedAt = performance.now();
+    const startedAt = now();
     await connection.connect();
     Object.assign(report, await connection.initialize());
     report.tools = await connection.listTools();
-    report.startMs = Math.round(performance.now() - startedAt);
-    for (const what of ['resources', 'prompts'] as const)
-      if (report.capabilities?.[what]) report[what] = await all(connection, what);
+    report.startMs = Math.round(now() - startedAt);
+    await listTheRest(connection, report);
     if (tool === undefined) return EXIT.done;
     report.result = await connection.callTool(tool, argumentsFrom(pairs, find(tool, report)));
     report.ok = !report.result.isError;
     return report.ok ? EXIT.done : EXIT.failed;
   } catch (error) {
     if (error instanceof Stop) throw error;
-    const kind = error instanceof McpError ? error.kind : error instanceof RpcError ? 'refused' : 'unexpected';
-    Object.assign(report, { ok: false, error: { kind, message: (error as Error).message } });
+    const kind = kindOf(error);
+    Object.assign(report, { ok: false, error: { kind, message: textOf(error) } });
     return EXIT_FOR[kind] ?? EXIT.failed;
   } finally {
     await connection.close();
   }
 }
 
+function kindOf(error: unknown): string {
+  if (error instanceof McpError) return error.kind;
+  return error instanceof RpcError ? 'refused' : 'unexpected';
+}
+
+async function listTheRest(connection: McpConnection, report: Report): Promise<void> {
+  for (const what of ['resources', 'prompts'] as const) {
+    if (!report.capabilities?.[what]) continue;
+    const found = await connection.listAll(`${what}/list`, what);
+    report[what] = found.filter(isObject);
+  }
+}
+
 function find(name: string, { server, tools = [] }: Report): Tool {
   const found = tools.find((tool) => tool.name === name);
+  if (found) return found;
   const [close] = nearest(name, tools.map((tool) => tool.name), 1);
-  if (!found) throw usage(`${server} has no tool ${name}${close === undefined ? '' : `; did you mean ${close}?`}`);
-  return found;
+  const hint = close === undefined ? '' : `; did you mean ${close}?`;
+  throw usage(`${server} has no tool ${name}${hint}`);
 }
 
-/** The pages of a list other than that of the tools. */
-async function all(connection: McpConnection, what: 'resources' | 'prompts'): Promise<Json[]> {
-  const found: Json[] = [];
-  const seen = new Set<unknown>();
-  const options = { timeoutMs: connection.options.handshakeTimeoutMs };
-  for (let cursor: unknown; found.length < 10_000 && seen.size < 1000; ) {
-    const page = await connection.request(`${what}/list`, cursor === undefined ? {} : { cursor }, options);
-    if (Array.isArray(page[what])) found.push(...page[what].filter(isObject));
-    cursor = page.nextCursor ?? undefined;
-    if (cursor === undefined || seen.has(cursor)) break;
-    seen.add(cursor);
-  }
-  return found;
-}
-
-/** `key=value` by the tool's schema: a number where it wants a number, JSON where it wants a list or an object. */
+/** `key=value` by the tool's schema: text where it wants text, elsewhere JSON if it is JSON. */
 function argumentsFrom(pairs: string[], { inputSchema }: Tool): Json {
-  const properties = isObject(inputSchema.properties) ? inputSchema.properties : {};
-  const read = (key: string, text: string) => {
-    const { type } = Object.hasOwn(properties, key) && isObject(properties[key]) ? properties[key] : {};
-    return [type].flat().includes('string') ? text : jsonOr(text);
+  const { properties } = inputSchema;
+  const typesOf = (key: string) => {
+    const isKnown = isObject(properties) && Object.hasOwn(properties, key);
+    const schema = isKnown ? properties[key] : undefined;
+    return isObject(schema) ? [schema.type].flat() : [];
   };
-  const split = (pair: string) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)] as const;
-  return Object.fromEntries(pairs.map(split).map(([key, text]) => [key, read(key, text)]));
+  const entries = pairs.map((pair): [string, unknown] => {
+    const at = pair.indexOf('=');
+    const key = pair.slice(0, at);
+    const text = pair.slice(at + 1);
+    return [key, typesOf(key).includes('string') ? text : parseMessage(text)];
+  });
+  return Object.fromEntries(entries);
 }
 
-function jsonOr(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
-
-// ─── For people ───────────────────────────────────────────────────────────────────────────────────────────────
+// ─── For people ─────────────────────────────────────────────────────────────────────────────────
 
 function lines(report: Report): string[] {
-  const { server, ok, error, protocolVersion, serverInfo, capabilities, startMs, tools, result, warnings } = report;
-  const { resources, prompts } = report;
+  const { ok, error, protocolVersion, serverInfo, capabilities, startMs, warnings } = report;
+  const { server, tools, resources, prompts, result } = report;
   const facts = [
     `${ok ? '✓' : '✗'} ${server}`,
     protocolVersion && `protocol ${protocolVersion}`,
     serverInfo && nameAndVersion(serverInfo),
     startMs !== undefined && `${startMs} ms`,
   ];
-  const block = (title: string, rows?: string[]) => (rows ? [`  ${title}`, ...rows.map((row) => `    ${row}`)] : []);
   const names = (rows?: Json[]) => rows?.map((row) => cut(show(row.name ?? row.uri), 200));
   return [
     facts.filter(Boolean).join(' · '),
@@ -146,6 +165,10 @@ function lines(report: Report): string[] {
     ...warnings.map((warning) => `  ! ${warning}`),
     ...(error ? [`  ${error.kind}: ${error.message}`] : []),
   ];
+}
+
+function block(title: string, rows?: string[]): string[] {
+  return rows ? [`  ${title}`, ...rows.map((row) => `    ${row}`)] : [];
 }
 
 /** A tool as TypeScript would write it, `add(a: number, b?: "x" | "y")`, and what it says of itself. */

@@ -4,14 +4,15 @@ import { statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import {
-  Agent, chooseModel, extras, Gate, hands, Roots, Trust, type AgentEvent, type ModelError,
-  type ServerLogins,
+  Agent, chooseModel, Gate, Roots, Trust, type AgentEvent, type Model, type ModelError,
 } from '../../agent.ts';
 import {
-  isObject, loadEntries, McpManager, readJsonFile, type Json, type ServerEntry,
+  isObject, loadEntries, McpManager, readJsonFile, serversIn as mappingIn, type Json,
+  type ServerEntry,
 } from '../../mcp.ts';
 import { parseRules, readSettings, type Rule, type RuleReader } from '../17-the-gate/rules.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
+import { forConnections, type Compose, type Composition, type Load } from './host.ts';
 import { refused, type Options } from './options.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
@@ -26,12 +27,12 @@ export class Program {
   readonly gate: Gate;
   readonly session: Session;
   readonly manager: McpManager;
-  readonly logins?: ServerLogins;
+  readonly composition: Composition;
   readonly agent: Agent;
   trace?: string;
   onEvent: (event: AgentEvent) => void = () => {};
 
-  constructor(options: Options, screen: Screen) {
+  constructor(options: Options, screen: Screen, compose: Compose) {
     const warn = (text: string) => screen.warn(this.masker.text(text));
     const person = new PersonAtTerminal(screen);
     this.options = options;
@@ -44,7 +45,8 @@ export class Program {
     const { resultsFolder } = this.session;
     const roots = new Roots(process.cwd(), options.addDir.map(folder), [resultsFolder]);
     const isHidden = (real: string) => this.gate.isHidden(real);
-    const tools = hands({ roots, resultsFolder, isHidden });
+    this.composition = compose({ person, warn, roots, resultsFolder, isHidden });
+    const { tools } = this.composition;
     this.gate = new Gate({
       mode: options.mode,
       rules: rulesIn(options, { tools, warn }),
@@ -52,11 +54,9 @@ export class Program {
       trust: this.trust,
       person,
     });
-    this.logins = extras.logins;
-    if (this.logins) this.logins.onWarning = warn;
     this.manager = this.makeManager(warn);
     this.agent = new Agent({
-      model: model(options.model, options.baseUrl),
+      model: this.makeModel(options.model, options.baseUrl),
       tools,
       gate: this.gate.check,
       mcp: this.manager,
@@ -69,13 +69,22 @@ export class Program {
     });
   }
 
+  makeModel(name?: string, baseUrl?: string): Model {
+    try {
+      return chooseModel(name, { baseUrl, models: this.composition.models });
+    } catch (error) {
+      throw refused((error as ModelError).message);
+    }
+  }
+
   private makeManager(warn: (text: string) => void): McpManager {
-    const { options } = this;
-    const load = (report: (problem: string) => void) => entries(options, report);
+    const { options, composition } = this;
+    const load: Load = (report) => entries(options, report);
+    const { demo } = composition;
     return new McpManager({
-      ...extras,
+      ...forConnections(composition),
       approve: (entry) => this.approve(entry),
-      load: options.demo && extras.demo ? extras.demo(load) : load,
+      load: options.demo && demo ? demo(load) : load,
       onWire: (direction, message, server) => this.seeWire(direction, message, server),
       onWarning: warn,
       onState: (server, state, reason) => {
@@ -86,8 +95,7 @@ export class Program {
   }
 
   private traceState(server: string, state: string, reason?: string): void {
-    const status = this.manager.status().find(({ name }) => name === server);
-    const { protocolVersion, because } = status ?? {};
+    const { protocolVersion, because } = this.manager.connection(server)?.server ?? {};
     this.writeTrace({ type: 'server', server, state, reason, protocolVersion, because });
   }
 
@@ -132,14 +140,6 @@ export class Program {
   async close(): Promise<void> { await this.manager.disconnectAll(); }
 }
 
-export function model(name?: string, baseUrl?: string) {
-  try {
-    return chooseModel(name, { baseUrl });
-  } catch (error) {
-    throw refused((error as ModelError).message);
-  }
-}
-
 function folder(path: string): string {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return path;
   throw refused(`--add-dir ${path}: there is no such folder`);
@@ -181,9 +181,8 @@ function serversIn(given: string): Json {
   try {
     const root: unknown = isJson ? JSON.parse(given) : readJsonFile(given);
     if (root === undefined) throw new Error('there is no such file');
-    const servers = isObject(root) && isObject(root.mcpServers) ? root.mcpServers : root;
-    if (!isObject(servers)) throw new Error('it holds no servers');
-    return servers;
+    if (!isObject(root)) throw new Error('it holds no servers');
+    return mappingIn(root, true);
   } catch (error) {
     throw refused(`--mcp-config ${isJson ? 'JSON' : given}: ${(error as Error).message}`);
   }

@@ -1,61 +1,81 @@
 // What can be said to the program itself in a chat: lines that begin with a slash.
 
 import { nearest } from '../16-hands/nearest.ts';
+import type { Command } from './host.ts';
 import { NO_TERMINAL } from './login-command.ts';
-import { model, type Program } from './program.ts';
+import type { Program } from './program.ts';
 import { cut } from './screen.ts';
 import { tokens } from './show.ts';
 import { statusLines } from './status.ts';
 
-const HELP = `/mcp                      the servers: state, file, version, tools, and what went wrong
+const END = `/exit                     or Ctrl-D, or Ctrl-C twice
+Ctrl-C stops a turn.`;
+
+/** The commands of this program. A program of your own may add others, or leave some out. */
+export const commands: Record<string, Command> = {
+  help: {
+    help: '/help                     this list',
+    run: (_, { screen, composition }) => {
+      const lines = Object.values(composition.commands).map(({ help }) => help);
+      screen.print([...lines, END].join('\n'));
+    },
+  },
+  mcp: {
+    help: `/mcp                      the servers: state, file, version, tools, and what went wrong
 /mcp reconnect NAME       start a server again
 /mcp disable NAME[/TOOL]  switch a server or a tool off in this folder, /mcp enable on again
 /mcp login NAME           log in at a server that wants to know who you are, /mcp logout out again
-/mcp reload               read the configuration again
-/tools                    what the model can call
-/model [NAME]             which model answers; another one
-/clear                    begin a new conversation
-/cost                     tokens so far
-/trace [FILE | off]       write every message and event to a file
-/exit                     or Ctrl-D, or Ctrl-C twice
-Ctrl-C stops a turn.`;
-
-type Command = (words: string[], program: Program, signal: AbortSignal) => unknown;
-
-const COMMANDS: Record<string, Command> = {
-  help: (_, { screen }) => screen.print(HELP),
-  mcp: showServers,
-  tools: showTools,
-  model: ([name], { agent, screen, options }) => {
-    if (name) agent.model = model(name, name === 'rehearsal' ? undefined : options.baseUrl);
-    screen.print(`model ${agent.model.name}`);
+/mcp reload               read the configuration again`,
+    run: showServers,
   },
-  clear: (_, { agent, screen, session }) => {
-    agent.startOver();
-    session.begin();
-    screen.print('a new conversation');
+  tools: { help: '/tools                    what the model can call', run: showTools },
+  model: { help: '/model [NAME]             which model answers; another one', run: showModel },
+  clear: {
+    help: '/clear                    begin a new conversation',
+    run: (_, { agent, screen, session }) => {
+      agent.startOver();
+      session.begin();
+      screen.print('a new conversation');
+    },
   },
-  cost: (_, { agent, screen }) => screen.print(`${agent.model.name}: ${tokens(agent.usage)} in this session`),
-  trace: (words, program) => {
-    const file = words.join(' ');
-    if (file) program.setTrace(file === 'off' ? undefined : file);
-    program.screen.print(program.trace ? `tracing to ${program.trace}` : 'no trace');
+  cost: {
+    help: '/cost                     tokens so far',
+    run: (_, { agent, screen }) => {
+      screen.print(`${agent.model.name}: ${tokens(agent.usage)} in this session`);
+    },
+  },
+  trace: {
+    help: '/trace [FILE | off]       write every message and event to a file',
+    run: (words, program) => {
+      const file = words.join(' ');
+      if (file) program.setTrace(file === 'off' ? undefined : file);
+      program.screen.print(program.trace ? `tracing to ${program.trace}` : 'no trace');
+    },
   },
 };
+
+function showModel([name]: string[], program: Program): void {
+  const { agent, screen, options } = program;
+  const baseUrl = name === 'rehearsal' ? undefined : options.baseUrl;
+  if (name) agent.model = program.makeModel(name, baseUrl);
+  screen.print(`model ${agent.model.name}`);
+}
 
 /** One slash and a word: a path has more slashes, and is part of a prompt. */
 export const isCommand = (line: string) => /^\s*\/[\w-]*(\s|$)/.test(line);
 
-/** Runs until it is done, or until Ctrl-C: a server that starts slowly then goes on starting behind the prompt. */
+/** Runs until it is done, or until Ctrl-C: then a slow server goes on starting behind the prompt. */
 export async function slash(line: string, program: Program, signal: AbortSignal): Promise<void> {
-  const { screen, masker } = program;
+  const { screen, masker, composition } = program;
   const [name = '', ...words] = line.trim().slice(1).split(/\s+/);
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  const known = composition.commands;
+  const command = Object.hasOwn(known, name) ? known[name] : undefined;
   const stopped = new Promise((resolve) => signal.addEventListener('abort', resolve));
   try {
-    if (!command) throw new Error(`there is no /${name}${hint(name, [...Object.keys(COMMANDS), 'exit'], '/')}`);
+    const names = [...Object.keys(known), 'exit'];
+    if (!command) throw new Error(`there is no /${name}${hint(name, names, '/')}`);
     screen.spin(() => `/${name}`);
-    await Promise.race([command(words, program, signal), stopped]);
+    await Promise.race([command.run(words, program, signal), stopped]);
   } catch (error) {
     screen.say(masker.text((error as Error).message), 'red');
   } finally {
@@ -79,7 +99,8 @@ async function showTools(_: string[], { agent, screen }: Program): Promise<void>
 async function showServers(
   [action, name]: string[], program: Program, signal: AbortSignal,
 ): Promise<void> {
-  const { agent, manager, screen, masker, logins } = program;
+  const { agent, manager, screen, masker } = program;
+  const { logins } = program.composition;
   if (action === 'reload') {
     await manager.disconnectAll();
     agent.forgetConnection();
@@ -113,7 +134,8 @@ async function change(
   else await manager.reconnect(server);
 }
 
-async function logOut(server: string, { logins, screen }: Program): Promise<void> {
+async function logOut(server: string, { composition, screen }: Program): Promise<void> {
+  const { logins } = composition;
   const wasLoggedIn = await logins?.logOut(server);
   if (!wasLoggedIn) throw new Error(`you are not logged in at ${server}`);
   screen.print(`logged out of ${server}`);
@@ -121,7 +143,8 @@ async function logOut(server: string, { logins, screen }: Program): Promise<void
 
 /** Connects to the server first, unless it has said already what it wants. */
 async function logIn(server: string, program: Program, signal: AbortSignal): Promise<void> {
-  const { manager, screen, person, logins } = program;
+  const { manager, screen, person } = program;
+  const { logins } = program.composition;
   if (!person.isThere) throw new Error(NO_TERMINAL);
   const { state } = manager.status().find(({ name }) => name === server)!;
   const mayConnect = state !== 'connected' && state !== 'pending';

@@ -1,9 +1,9 @@
 // The command `trust`: what was agreed to in this folder, and taking it back.
 
-import { extras } from '../../agent.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { fingerprint, launchLines, Trust, type Grant } from '../17-the-gate/trust.ts';
 import { findEntry } from './entries.ts';
+import type { Composition } from './host.ts';
 import { oneOf } from './mcp-command.ts';
 import { EXIT, parse, refused, usage } from './options.ts';
 import type { Screen } from './screen.ts';
@@ -11,13 +11,17 @@ import { shown } from './status.ts';
 
 const ACTIONS = ['list', 'allow', 'revoke', 'reset'];
 
-export async function trustCommand(args: string[], screen: Screen): Promise<number> {
+export async function trustCommand(
+  args: string[],
+  screen: Screen,
+  composition: Composition,
+): Promise<number> {
   const { positionals } = parse(args, { 'no-color': { type: 'boolean' } });
   const [action = 'list', name] = positionals;
   if (!ACTIONS.includes(action))
     throw usage(`there is no "trust ${action}"; write trust ${oneOf(action, ACTIONS)}`);
   const trust = new Trust({ warn: (text) => screen.warn(text) });
-  const logOut = async (server: string) => extras.logins?.logOut(server);
+  const logOut = async (server: string) => composition.logins?.logOut(server);
   if (action === 'list') return list(screen, trust);
   if (action === 'reset') return reset(screen, trust, logOut);
   if (!name) throw usage(`"trust ${action}" needs a name, as "trust list" shows them`);

@@ -7,7 +7,8 @@ import { createServer, request, type IncomingHttpHeaders, type IncomingMessage, 
 import type { AddressInfo } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
-import { extras } from '../../agent.ts';
+import { plainHost } from '../19-the-terminal/host.ts';
+import { compose } from '../composition.ts';
 import { McpConnection } from '../../mcp.ts';
 
 function show(arrow: string, head: string, headers: IncomingHttpHeaders, body = ''): void {
@@ -43,7 +44,7 @@ const proxy = (url: string) => serve(({ method, headers }, response, body) => {
   asked.on('error', () => {}).end(body);
 });
 const open = async (url: string) => {
-  const connection = new McpConnection('calculator', { type: 'http', url }, { transports: extras.transports });
+  const connection = new McpConnection('calculator', { type: 'http', url }, { transports: compose(plainHost()).transports });
   await connection.connect();
   return connection;
 };

@@ -8,7 +8,8 @@ import http, { type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { extras } from '../../agent.ts';
+import { plainHost } from '../19-the-terminal/host.ts';
+import { compose } from '../composition.ts';
 import { McpConnection, McpManager, type Json, type ServerEntry } from '../../mcp.ts';
 
 // ─── What is shown ────────────────────────────────────────────────────────────────────────────────────────────
@@ -77,7 +78,7 @@ const isThere = existsSync(new URL('login.ts', import.meta.url)); // not before 
 const { Logins } = isThere ? await import('./login.ts') : {};
 const { TokenStore } = isThere ? await import('./tokens.ts') : {};
 const transportsOf = (given = {}) =>
-  Logins && TokenStore ? new Logins({ store: new TokenStore({ home }), ...given }).transports : extras.transports;
+  Logins && TokenStore ? new Logins({ store: new TokenStore({ home }), ...given }).transports : compose(plainHost()).transports;
 
 async function start(name: string, ...args: string[]): Promise<string> {
   const child = spawn('node', args, { stdio: ['pipe', 'pipe', 'inherit'] });

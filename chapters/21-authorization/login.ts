@@ -19,6 +19,7 @@ import { TokenStore, type Row } from './tokens.ts';
 const MAX_TRIES = 4; // of one request, the first included
 
 export type LoginOptions = {
+  warn?: (text: string) => void;
   store?: TokenStore;
   visitor?: Visitor; // if there is a browser for every login, so that nobody has to ask for it
   trustsAnyIssuer?: boolean; // our secrets go to whomever a server names
@@ -230,10 +231,9 @@ export class Logins {
   private options: LoginOptions;
   private store: TokenStore;
   private all = new Map<string, Login>(); // the one that was used last is the last
-  onWarning?: (warning: string) => void;
   believesVerdicts = true;
 
-  constructor({ store = new TokenStore({ warn: (text) => this.onWarning?.(text) }), ...options }: LoginOptions = {}) {
+  constructor({ warn, store = new TokenStore({ warn }), ...options }: LoginOptions = {}) {
     this.store = store;
     this.options = { believes: () => this.believesVerdicts, ...options, store };
     this.transports = httpTransportsBy((serverName, config) => this.of(serverName, config).asking);

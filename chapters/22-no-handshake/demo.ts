@@ -2,8 +2,14 @@
 
 import { spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
-import { extras } from '../../agent.ts';
+import { existsSync } from 'node:fs';
+import { plainHost } from '../19-the-terminal/host.ts';
+import { compose } from '../composition.ts';
 import { McpConnection, textOf, type Json } from '../../mcp.ts';
+
+const isThere = existsSync(new URL('era.ts', import.meta.url)); // not before this chapter
+const eras = isThere ? (await import('./era.ts')).inBothEras() : [];
+const { transports } = compose(plainHost());
 
 let isBrief = false; // then "…" stands for what introduces a request
 const shorten = (key: string, value: any) => {
@@ -18,8 +24,7 @@ async function open(config: Json): Promise<McpConnection | undefined> {
   };
   const answer = ({ message }: Json) => (console.log(`  the user is asked: ${message}`), { action: 'accept', content: { ok: true } });
   const elicitation = () => ({ capabilities: { elicitation: {} }, handlers: { 'elicitation/create': answer } });
-  const extensions = [...extras.extensions, elicitation];
-  const connection = new McpConnection('calculator', config, { ...extras, extensions, onWire });
+  const connection = new McpConnection('calculator', config, { transports, extensions: [...eras, elicitation], onWire });
   try {
     await connection.connect();
     const { protocolVersion, because } = await connection.initialize();

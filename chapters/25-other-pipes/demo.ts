@@ -6,12 +6,13 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { extras } from '../../agent.ts';
+import { plainHost } from '../19-the-terminal/host.ts';
+import { compose } from '../composition.ts';
 import { McpConnection, McpManager, textOf, type Json, type ServerEntry } from '../../mcp.ts';
 
 const isThere = existsSync(new URL('in-process.ts', import.meta.url)); // not before this chapter
 const pipes = isThere && { ...(await import('./in-process.ts')), ...(await import('./calculator.ts')), ...(await import('./frames.ts')), ...(await import('./unix-socket.ts')) };
-const transports = { ...extras.transports };
+const { transports } = compose(plainHost());
 if (pipes) transports['in-process'] = pipes.inProcess({ calculator: pipes.calculator });
 if (pipes) transports.unix = (...given) => new pipes.UnixSocketTransport(...given);
 

@@ -6,7 +6,9 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { Agent, extras, Scripted, type AgentEvent } from '../../agent.ts';
+import { Agent, Scripted, type AgentEvent } from '../../agent.ts';
+import { plainHost } from '../19-the-terminal/host.ts';
+import { compose } from '../composition.ts';
 import { living, McpConnection, McpManager, textOf, type Json, type ServerEntry } from '../../mcp.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'alive-'));
@@ -17,6 +19,7 @@ const isThere = existsSync(new URL('alive.ts', import.meta.url)); // not before 
 const pause = async (ms: number) => show(`  (here it would wait for ${Math.round(ms)} ms)`);
 const extensions = isThere ? [(await import('./alive.ts')).stayAlive({ pause })] : [];
 
+const { transports } = compose(plainHost());
 let isShown = true;
 let handshakes = 0;
 const onWire = (direction: string, message: unknown) => {
@@ -24,7 +27,7 @@ const onWire = (direction: string, message: unknown) => {
   if ((message as Json).method === 'initialize') handshakes++;
 };
 const open = async (config: Json) => {
-  const connection = new McpConnection('calculator', config, { extensions, onWire, transports: extras.transports });
+  const connection = new McpConnection('calculator', config, { extensions, onWire, transports });
   await connection.connect();
   await connection.initialize();
   return connection;

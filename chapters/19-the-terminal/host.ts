@@ -1,0 +1,66 @@
+// host.ts: what a program is made of, and what its parts may use of it. `composition.ts`, beside the
+// chapters, has all rows; nothing of this chapter imports it, so any other may take its place.
+
+import { randomUUID } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Tool } from '../../agent.ts';
+import type { Extension, ManagerOptions, TransportFactory } from '../../mcp.ts';
+import { Roots } from '../16-hands/paths.ts';
+import { nobody, type Person } from '../17-the-gate/person.ts';
+import { keysOf, type ModelRow } from '../18-minds/models.ts';
+import type { Program } from './program.ts';
+
+/** What rows may need of the program that they become part of. */
+export type Host = {
+  person: Person;
+  warn: (text: string) => void;
+  roots: Roots; // the folders that tools may touch
+  resultsFolder: string; // for results that are too big for the model
+  isHidden: (path: string) => boolean; // from a search: rules forbid to read it
+};
+
+/** The rows of a program. Where their order counts, the first is the outermost. */
+export type Composition = {
+  transports: Record<string, TransportFactory>; // by the `type` of an entry
+  extensions: Extension[];
+  tools: Tool[]; // rows of the agent's table
+  commands: Record<string, Command>; // by the word behind the slash
+  models: Record<string, ModelRow>; // by the word before the slash: anthropic/…
+  logins?: ServerLogins;
+  demo?: (load: Load) => Load; // adds servers that are part of the program
+};
+export type Compose = (host: Host) => Composition;
+export type Load = NonNullable<ManagerOptions['load']>;
+
+/** What can be said in a chat to the program itself. */
+export type Command = {
+  help: string; // "/tools    what the model can call": one line for each form
+  run: (words: string[], program: Program, signal: AbortSignal) => unknown;
+};
+
+/** Who we are to servers that want to know it. */
+export interface ServerLogins {
+  isWanted(server: string): boolean; // does it wait for one?
+  where(server: string): string | undefined; // "logged in at …"
+  logIn(server: string, person: Person, signal: AbortSignal): Promise<void>;
+  logOut(server: string): Promise<boolean>; // was there one?
+  believesVerdicts: boolean; // may what a server said a moment ago be taken for its answer?
+}
+
+/** A host without a terminal: for libraries and tests, and for commands that need no tools. */
+export function plainHost(given: Partial<Host> = {}): Host {
+  return {
+    person: nobody,
+    warn: (text) => console.error(text),
+    roots: new Roots(process.cwd()),
+    resultsFolder: join(tmpdir(), `mcp-by-hand-${randomUUID()}`),
+    isHidden: () => false,
+    ...given,
+  };
+}
+
+/** What a connection or a manager takes of a composition. */
+export function forConnections({ transports, extensions, models }: Composition) {
+  return { transports, extensions, hidden: keysOf(models) };
+}

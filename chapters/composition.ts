@@ -1,0 +1,52 @@
+// composition.ts: what the program is made of. One row per line, in order; each chapter adds its own.
+// A program of your own is another file like this one: own.ts, beside it, is one.
+
+import { hands } from './16-hands/tools.ts';
+import { models } from './18-minds/models.ts';
+import type { Compose } from './19-the-terminal/host.ts';
+import { commands } from './19-the-terminal/slash.ts';
+import { mirrorArguments } from './20-streamable-http/headers.ts';
+import { httpTransports } from './20-streamable-http/http.ts';
+import { Logins } from './21-authorization/login.ts';
+import { declareGrant } from './21-authorization/machines.ts';
+import { keepAnswers } from './22-no-handshake/cache.ts';
+import { eitherEra } from './22-no-handshake/era.ts';
+import { answerWithin } from './22-no-handshake/input-required.ts';
+import { listenForChanges } from './22-no-handshake/subscriptions.ts';
+import { KeptVerdicts } from './22-no-handshake/verdicts.ts';
+import { calculator } from './25-other-pipes/calculator.ts';
+import { inProcess, withBuiltIns } from './25-other-pipes/in-process.ts';
+import { WebSocketTransport } from './25-other-pipes/websocket.ts';
+import { stayAlive } from './26-staying-alive/alive.ts';
+
+export const compose: Compose = (host) => {
+  const logins = new Logins({ warn: host.warn });
+  return {
+    transports: {
+      ...httpTransports,
+      ...logins.transports, // the same, with a login around each request
+      ws: (...given) => new WebSocketTransport(...given),
+      'in-process': inProcess({ calculator }),
+    },
+    extensions: [
+      stayAlive(), // outermost: it sees what the caller requested, and may repeat it
+      answerWithin(),
+      keepAnswers, // inside: what is sent again with answers is never kept
+      mirrorArguments,
+      declareGrant,
+      listenForChanges(),
+      eitherEra({ verdicts: new KeptVerdicts() }), // innermost: completes every request
+    ],
+    tools: [
+      ...hands(host),
+    ],
+    commands: {
+      ...commands,
+    },
+    models: {
+      ...models,
+    },
+    logins,
+    demo: (load) => withBuiltIns({ calculator }, load),
+  };
+};
