@@ -448,10 +448,10 @@ test('a question that fails, or is overtaken by an abort, allows nothing', async
 test('a call that cannot be judged is not allowed', async () => {
   const { gate, tool } = await prepare({ mode: 'yolo' });
   assert.match((await rejection(gate.check(tool('read'), { path: 'a\0b' }, signal))).message, /NUL/);
-  let deep: Json = {};
-  for (let n = 0; n < 20_000; n++) deep = { deep };
+  const endless: Json = {}; // cannot be shown. (Merely deep arguments can, since Node 26.)
+  endless.deeper = endless;
   const asked = await prepare({ answers: ['y'] });
-  await rejection(asked.gate.check(asked.tool('mcp__mine__x'), deep, signal));
+  await rejection(asked.gate.check(asked.tool('mcp__mine__x'), endless, signal));
   assert.equal(asked.questions.length, 0);
 });
 

@@ -225,6 +225,24 @@ test('what is pasted is one prompt; Ctrl-C, then some words, then Ctrl-C empties
   assert.ok(terminal.bytes.endsWith('\x1b[?2004l'), 'the terminal is given back as it was');
 });
 
+test('a window made narrower, then wider again: what is typed is drawn to fit, and nothing stays of before', async () => {
+  const terminal = new Terminal(place());
+  await terminal.ready();
+  terminal.type('a prompt that is longer than a narrow window is wide');
+  await terminal.see('is wide');
+  const insert = async (text: string, width: number) => {
+    const { length } = terminal.bytes;
+    terminal.resize(width);
+    await until(() => terminal.bytes.length > length); // it has drawn the line again
+    terminal.press(KEYS.ctrlA);
+    terminal.type(text);
+    await terminal.see(`› ${text}`);
+    return terminal.window.slice(terminal.window.findIndex((line) => line.startsWith('›')));
+  };
+  assert.deepEqual(await insert('1', 40), ['› 1a prompt that is longer than a narrow', ' window is wide']);
+  assert.deepEqual(await insert('2', 120), ['› 21a prompt that is longer than a narrow window is wide']);
+});
+
 test('/mcp reload with a broken file goes on naming it; /trace that cannot be written changes nothing', async () => {
   const where = place({ '.mcp.json': '{}' });
   const terminal = new Terminal(where, ['--trace', 'good trace.jsonl']);

@@ -11,9 +11,21 @@ import { root } from './helpers.ts';
 const read = (...path: string[]) => readFileSync(join(root, ...path), 'utf8');
 const manifest = JSON.parse(read('package.json'));
 
-test('there is no runtime dependency, and the development ones are four', () => {
+test('there is no runtime dependency, and the development ones are six', () => {
+  const toolchain = ['@types/node', 'tsx', 'typescript', 'vitest'];
+  // A pty and a screen. With them `npm ci` brings all that `npm test` needs: no tmux, no compiler.
+  const terminal = ['@lydell/node-pty', '@xterm/headless'];
   assert.equal(manifest.dependencies, undefined);
-  assert.deepEqual(Object.keys(manifest.devDependencies), ['@types/node', 'tsx', 'typescript', 'vitest']);
+  assert.deepEqual(Object.keys(manifest.devDependencies).sort(), [...toolchain, ...terminal].sort());
+});
+
+test('the lock file has the pty for Linux, macOS and Windows, so that npm ci works on each of them', () => {
+  const { packages } = JSON.parse(read('package-lock.json'));
+  for (const os of ['linux', 'darwin', 'win32'])
+    for (const cpu of ['x64', 'arm64']) {
+      const locked = packages[`node_modules/@lydell/node-pty-${os}-${cpu}`];
+      assert.deepEqual([locked?.optional, locked?.os, locked?.cpu], [true, [os], [cpu]]);
+    }
 });
 
 test('nothing else stands at the top', () => {

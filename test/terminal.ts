@@ -1,7 +1,10 @@
-// The program itself, in a process of its own: through pipes, or in a real terminal, which tmux lends us.
+// The program itself, in a process of its own: through pipes, or in a real terminal.
 
+import { spawn as spawnInPty, type IPty } from '@lydell/node-pty';
+import xterm from '@xterm/headless';
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import {
   existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
@@ -9,35 +12,32 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Json } from '../mcp.ts';
-import { folder, later, pause, root } from './helpers.ts';
+import { folder, later, root } from './helpers.ts';
+
+const isTypeScriptRead = Boolean((process.features as { typescript?: unknown }).typescript);
+const tsx = () => pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 
 /** Starts the program from its source: Node reads TypeScript by itself, or with the help of tsx. */
 export const fromSource = [
   process.execPath,
-  ...((process.features as { typescript?: unknown }).typescript
-    ? ['--disable-warning=ExperimentalWarning']
-    : ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href]),
+  ...(isTypeScriptRead ? ['--disable-warning=ExperimentalWarning'] : ['--import', tsx()]),
   join(root, 'agent.ts'),
 ];
 
-/** The root; for a program that book.ts has cut, into .cache/book/NAME, that of what it was cut from. */
-export const repository = existsSync(join(root, 'node_modules')) ? root : join(root, '..', '..', '..');
+const isCut = !existsSync(join(root, 'node_modules')); // by book.ts, into .cache/book/NAME
 
-/** Starts it as its package has it, compiled: that takes a third of the time, and these tests start it often. */
-export const command = [process.execPath, join(compiled(), 'agent.js')];
+/** The root; for a program that was cut, that of what it was cut from. */
+export const repository = isCut ? join(root, '..', '..', '..') : root;
+const cache = join(repository, '.cache');
+
+/** Starts it compiled, as its package has it: in a third of the time, and we start it often. */
+export const command: [string, ...string[]] = [process.execPath, join(compiled(), 'agent.js')];
 
 function compiled(): string {
-  const names = readdirSync(join(root, 'chapters'), { recursive: true }) as string[];
-  const chapters = names.filter((name) => name.endsWith('.ts')).map((name) => join('chapters', name));
-  const hash = createHash('sha256');
-  for (const name of ['agent.ts', 'mcp.ts', ...chapters.sort()]) hash.update(readFileSync(join(root, name)));
-  const target = join(repository, '.cache', `program-${hash.digest('hex').slice(0, 16)}`);
+  const target = join(cache, `program-${fingerprint()}`);
   if (existsSync(target)) return target;
-  const unfinished = `${target}.${process.pid}`; // renamed when it is whole: several test files begin at once
-  const tsc = join(repository, 'node_modules', 'typescript', 'bin', 'tsc');
-  const flags = '--ignoreConfig --noCheck --target es2022 --module nodenext --rewriteRelativeImportExtensions'.split(' ');
-  execFileSync(process.execPath, [tsc, 'agent.ts', '--outDir', unfinished, ...flags], { cwd: root });
-  writeFileSync(join(unfinished, 'package.json'), '{ "type": "module" }');
+  const unfinished = `${target}.${process.pid}`; // several test files begin at once
+  compile(unfinished);
   forgetOldPrograms();
   try {
     renameSync(unfinished, target);
@@ -47,47 +47,90 @@ function compiled(): string {
   return target;
 }
 
+/** Changes with the program. */
+function fingerprint(): string {
+  const names = readdirSync(join(root, 'chapters'), { recursive: true }) as string[];
+  const modules = names.filter((name) => name.endsWith('.ts')).sort();
+  const chapters = modules.map((name) => join('chapters', name));
+  const hash = createHash('sha256');
+  for (const name of ['agent.ts', 'mcp.ts', ...chapters])
+    hash.update(readFileSync(join(root, name)));
+  return hash.digest('hex').slice(0, 16);
+}
+
+function compile(target: string): void {
+  const tsc = join(repository, 'node_modules', 'typescript', 'bin', 'tsc');
+  const flags = [
+    '--ignoreConfig', '--noCheck', '--target', 'es2022', '--module', 'nodenext',
+    '--rewriteRelativeImportExtensions',
+  ];
+  const args = [tsc, 'agent.ts', '--outDir', target, ...flags];
+  execFileSync(process.execPath, args, { cwd: root });
+  writeFileSync(join(target, 'package.json'), '{ "type": "module" }');
+}
+
 function forgetOldPrograms(): void {
-  const paths = readdirSync(join(repository, '.cache')).map((name) => join(repository, '.cache', name));
-  for (const path of paths.filter((each) => /program-\w+$/.test(each))) {
-    const stat = statSync(path, { throwIfNoEntry: false }); // another test file may be taking it away just now
-    if (stat && Date.now() - stat.mtimeMs > 3_600_000) rmSync(path, { recursive: true, force: true });
+  const programs = readdirSync(cache).filter((name) => /program-\w+$/.test(name));
+  for (const path of programs.map((name) => join(cache, name))) {
+    // Another test file may be taking it away just now.
+    const stat = statSync(path, { throwIfNoEntry: false });
+    const isOld = stat && Date.now() - stat.mtimeMs > 3_600_000;
+    if (isOld) rmSync(path, { recursive: true, force: true });
   }
 }
 
-// ─── Where it runs ────────────────────────────────────────────────────────────────────────────────────────────
+// ─── Where it runs ───────────────────────────────────────────────────────────────────────────────
 
 export type Place = { home: string; cwd: string };
-type Files = Record<string, string | Json>; // what is no text is written as JSON
+type Files = Record<string, string | Json>; // what is not text is written as JSON
 
-/** A home and a project of its own, so that no test sees the files of whoever runs it. */
+/** A home and a project of its own, so that no test sees the files of the user who runs it. */
 export function place(files: Files = {}, homeFiles: Files = {}): Place {
-  const [home, cwd] = [folder(), folder()];
-  const put = (where: string, [name, content]: [string, string | Json]) => {
-    mkdirSync(dirname(join(where, name)), { recursive: true });
-    writeFileSync(join(where, name), typeof content === 'string' ? content : JSON.stringify(content));
-  };
-  for (const file of Object.entries(files)) put(cwd, file);
-  for (const file of Object.entries(homeFiles)) put(home, file);
+  const home = folder();
+  const cwd = folder();
+  write(cwd, files);
+  write(home, homeFiles);
   return { home, cwd };
 }
 
-/** The user's own servers: they start without a question. */
-export const userServers = (mcpServers: Json): Files => ({ '.claude/settings.json': { mcpServers } });
-
-/** The variables that the program sees: none of whoever runs the tests but the PATH. */
-function environment({ home }: Place, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return { PATH: process.env.PATH, HOME: home, USERPROFILE: home, LANG: 'C.UTF-8', TERM: 'xterm', ...env };
+function write(where: string, files: Files): void {
+  for (const [name, content] of Object.entries(files)) {
+    const path = join(where, name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  }
 }
 
-// ─── Through pipes ────────────────────────────────────────────────────────────────────────────────────────────
+/** The user's own servers: they start without a question. */
+export function userServers(mcpServers: Json): Files {
+  return { '.claude/settings.json': { mcpServers } };
+}
 
-export type Ended = { code: number | null; signal: NodeJS.Signals | null; out: string; err: string };
+/** The variables that the program sees: of those around the tests only the PATH. */
+function environment({ home }: Place, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return {
+    PATH: process.env.PATH,
+    HOME: home,
+    USERPROFILE: home,
+    LANG: 'C.UTF-8',
+    TERM: 'xterm',
+    ...env,
+  };
+}
+
+// ─── Through pipes ───────────────────────────────────────────────────────────────────────────────
+
+export type Ended = {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  out: string;
+  err: string;
+};
 type Options = { env?: NodeJS.ProcessEnv; input?: string | null }; // null: stdin stays open
 
 /** Starts the program. What it writes can be watched in `seen`. */
 export function start(where: Place, args: string[], { env = {}, input = '' }: Options = {}) {
-  const [node = '', ...more] = command;
+  const [node, ...more] = command;
   const child = spawn(node, [...more, ...args], { cwd: where.cwd, env: environment(where, env) });
   later(() => child.kill('SIGKILL'));
   child.stdin.on('error', () => {}); // it may end without reading
@@ -95,7 +138,9 @@ export function start(where: Place, args: string[], { env = {}, input = '' }: Op
   const seen = { out: '', err: '' };
   child.stdout.setEncoding('utf8').on('data', (text) => (seen.out += text));
   child.stderr.setEncoding('utf8').on('data', (text) => (seen.err += text));
-  const ended = new Promise<Ended>((done) => child.on('close', (code, signal) => done({ code, signal, ...seen })));
+  const ended = new Promise<Ended>((done) => {
+    child.on('close', (code, signal) => done({ code, signal, ...seen }));
+  });
   return { child, seen, ended };
 }
 
@@ -104,104 +149,178 @@ export function run(where: Place, args: string[], options?: Options): Promise<En
   return start(where, args, options).ended;
 }
 
-// ─── In a terminal ────────────────────────────────────────────────────────────────────────────────────────────
+// ─── In a terminal ───────────────────────────────────────────────────────────────────────────────
 
-export const KEYS = { enter: 'Enter', ctrlC: 'C-c', ctrlD: 'C-d', up: 'Up' } as const;
+/** What a keyboard sends. */
+export const KEYS = {
+  enter: '\r',
+  ctrlA: '\x01',
+  ctrlC: '\x03',
+  ctrlD: '\x04',
+  ctrlU: '\x15',
+  up: '\x1b[A',
+} as const;
+const PASTE_BEGINS = '\x1b[200~';
+const PASTE_ENDS = '\x1b[201~';
+const LIMIT_MS = 30_000; // it only ends a hang
 
-/** A tmux lives on by itself. So it is ended with us, also when a runner stops us in the midst of a test. */
-const openTerminals = new Set<Terminal>();
-function endWithUs(terminal: Terminal): void {
-  if (openTerminals.size === 0) {
-    process.once('exit', () => openTerminals.forEach((each) => each.close()));
-    process.once('SIGTERM', () => process.exit(143));
-  }
-  openTerminals.add(terminal);
-}
-
+/** The program on a terminal of its own: a pty, as the kernel makes them for every terminal window,
+ *  and a screen on which what the program writes is drawn. */
 export class Terminal {
-  private socket: string;
-  private record: string;
-  private code: string;
+  /** Every byte that the program has written. */
+  bytes = '';
+  title = '';
+  private pty: IPty;
+  private screen: xterm.Terminal;
+  private exitCode?: number;
+  private changes = new EventEmitter();
 
   constructor(where: Place, args: string[] = [], env: NodeJS.ProcessEnv = {}, width = 120) {
-    const ours = folder();
-    this.socket = join(ours, 'tmux');
-    this.record = join(ours, 'bytes');
-    this.code = join(ours, 'code');
-    const settings = join(ours, 'tmux.conf');
-    writeFileSync(settings, 'set -g remain-on-exit on\nset -g history-limit 10000\n');
-    writeFileSync(this.record, '');
-    // It waits for a line before it starts, so that the record of its bytes misses none.
-    const program = [...command, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
-    // tmux knows the exit code too, but 3.3 sometimes never hears of it.
-    const shell = `read -r _; trap : INT; ${program}; echo $? > '${this.code}'`;
-    const size = ['-x', `${width}`, '-y', '50'];
-    later(() => this.close());
-    endWithUs(this);
-    this.tmux(['-f', settings, 'new-session', '-d', ...size, '-c', where.cwd, shell], environment(where, env));
-    this.tmux(['pipe-pane', '-o', `cat > '${this.record}'`]);
-    this.press(KEYS.enter);
+    const size = { cols: width, rows: 50 };
+    const [node, ...more] = command;
+    // Proposed: xterm.js may still change how its buffer is read.
+    this.screen = new xterm.Terminal({ ...size, scrollback: 10_000, allowProposedApi: true });
+    this.pty = spawnInPty(node, [...more, ...args], {
+      ...size,
+      cwd: where.cwd,
+      env: environment(where, env),
+    });
+    later(() => this.end());
+    this.connect();
   }
 
-  private tmux(args: string | string[], env = process.env): string {
-    try {
-      const all = ['-u', '-S', this.socket, ...[args].flat()];
-      return execFileSync('tmux', all, { env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-      throw new Error('these tests need a terminal, and borrow one from tmux: install it (apt-get install tmux)');
-    }
+  private connect(): void {
+    const changed = () => this.changes.emit('change');
+    this.pty.onData((text) => {
+      this.bytes += text;
+      this.screen.write(text, changed);
+    });
+    this.pty.onExit(({ exitCode, signal }) => {
+      // Queued behind all output: at the end everything is on the screen.
+      this.screen.write('', () => {
+        this.exitCode = signal ? 128 + signal : exitCode; // as a shell tells it
+        changed();
+      });
+    });
+    this.screen.onData((answer) => this.pty.write(answer)); // a program can ask where the cursor is
+    this.screen.onTitleChange((title) => {
+      this.title = title;
+    });
   }
+
+  // ── What it shows ──
 
   /** All lines so far; one that was too long for the window is one line again. */
-  get text(): string { return this.tmux(['capture-pane', '-p', '-J', '-S', '-']).replace(/[ \n]+$/gm, ''); }
-  /** The lines as they stand in the window. */
-  get window(): string[] { return this.tmux(['capture-pane', '-p']).trimEnd().split('\n'); }
-  /** Every byte that the program has written. */
-  get bytes(): string { return readFileSync(this.record, 'utf8'); }
+  get text(): string {
+    const { active } = this.screen.buffer;
+    let text = '';
+    for (let n = 0; n < active.length; n++) {
+      const line = active.getLine(n)!;
+      if (n > 0 && !line.isWrapped) text += '\n';
+      text += line.translateToString(true);
+    }
+    return text.replace(/[ \n]+$/gm, '');
+  }
 
-  get title(): string { return this.tmux(['display-message', '-p', '#{pane_title}']); }
+  /** The lines as they are in the window. */
+  get window(): string[] {
+    const { active } = this.screen.buffer;
+    const lines: string[] = [];
+    for (let n = active.baseY; n < active.length; n++)
+      lines.push(active.getLine(n)!.translateToString(true).trimEnd());
+    return lines.join('\n').trimEnd().split('\n');
+  }
 
-  type(text: string): void { this.tmux(['send-keys', '-l', '--', text]); }
+  // ── What its user does ──
+
+  type(text: string): void {
+    this.pty.write(text);
+  }
+
+  press(...keys: string[]): void {
+    this.type(keys.join(''));
+  }
+
+  enter(line: string): void {
+    this.type(line + KEYS.enter);
+  }
+
   /** As from a clipboard, marked as such if the program has asked for it. */
   paste(text: string): void {
-    this.tmux(['set-buffer', '--', text]);
-    this.tmux(['paste-buffer', '-p']);
+    const typed = text.replaceAll('\n', KEYS.enter);
+    const isMarked = this.screen.modes.bracketedPasteMode;
+    this.type(isMarked ? PASTE_BEGINS + typed + PASTE_ENDS : typed);
   }
-  press(...keys: string[]): void { this.tmux(['send-keys', ...keys]); }
-  enter(line: string): void {
-    this.type(line);
-    this.press(KEYS.enter);
+
+  resize(width: number): void {
+    this.screen.resize(width, this.screen.rows);
+    this.pty.resize(width, this.screen.rows);
   }
+
+  /** As when its window is closed: the program hears SIGHUP, and has no terminal any more.
+   *  The types of node-pty hide destroy(). Its kill() sends the signal, but keeps the pty open. */
+  close(): void {
+    (this.pty as IPty & { destroy(): void }).destroy();
+  }
+
+  // ── What a test waits for ──
 
   /** Waits until the terminal shows this, so many times. */
   async see(what: string | RegExp, times = 1): Promise<void> {
-    const pattern = typeof what === 'string' ? what.replace(/[.*+?^${}()|[\]\\]/g, '\\$&') : what.source;
-    for (const begin = Date.now(); [...this.text.matchAll(new RegExp(pattern, 'gm'))].length < times; await pause(30))
-      if (Date.now() - begin > 30_000) throw new Error(`waited 30 s in vain for ${what} (${times}×) in:\n${this.text}`);
+    const pattern = typeof what === 'string' ? escaped(what) : what.source;
+    const all = new RegExp(pattern, 'gm');
+    const isSeen = () => (this.text.match(all)?.length ?? 0) >= times;
+    await this.until(isSeen, `${what} (${times}×)`);
   }
 
   /** Waits until the program is ready for the next prompt. */
-  async ready(): Promise<void> { await this.see(/^›$(?![^]*^\S)/); }
-
-  /** As when somebody closes the window. */
-  close(): void {
-    try {
-      this.tmux('kill-server');
-    } catch {} // it is closed, or was never open
+  async ready(): Promise<void> {
+    await this.see(/^›$(?![^]*^\S)/);
   }
 
   /** Its exit code, as soon as there is one. */
   async ended(): Promise<number> {
-    const code = () => (existsSync(this.code) ? readFileSync(this.code, 'utf8') : '');
-    for (const begin = Date.now(); !code().endsWith('\n'); await pause(30))
-      if (Date.now() - begin > 30_000) throw new Error(`it did not end within 30 s:\n${this.text}`);
-    return Number(code());
+    await this.until(() => this.exitCode !== undefined, 'its end');
+    return this.exitCode!;
+  }
+
+  /** Looks whenever something was drawn, and no more when the program has ended. */
+  private async until(condition: () => boolean, what: string): Promise<void> {
+    const signal = AbortSignal.timeout(LIMIT_MS);
+    while (!condition()) {
+      if (this.exitCode !== undefined)
+        throw new Error(`it ended with ${this.exitCode}, without ${what} in:\n${this.text}`);
+      await once(this.changes, 'change', { signal }).catch(() => {
+        throw new Error(`waited ${LIMIT_MS / 1000} s in vain for ${what} in:\n${this.text}`);
+      });
+    }
+  }
+
+  /** No program outlives its test. */
+  private async end(): Promise<void> {
+    this.close();
+    try {
+      await this.ended();
+    } catch (error) {
+      this.pty.kill('SIGKILL');
+      throw error;
+    }
   }
 }
 
-// ─── What it leaves behind ────────────────────────────────────────────────────────────────────────────────────
+/** Text as a regular expression that matches it alone. */
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}
+
+// ─── What it leaves behind ───────────────────────────────────────────────────────────────────────
 
 /** The JSON values in a text of one per line. A line that is still being written does not count. */
-export const jsonLines = (text: string): any[] => text.split('\n').slice(0, -1).map((line) => JSON.parse(line));
-export const readLines = (file: string): any[] => (existsSync(file) ? jsonLines(readFileSync(file, 'utf8')) : []);
+export function jsonLines(text: string): any[] {
+  const lines = text.split('\n').slice(0, -1);
+  return lines.map((line) => JSON.parse(line));
+}
+
+export function readLines(file: string): any[] {
+  return existsSync(file) ? jsonLines(readFileSync(file, 'utf8')) : [];
+}
