@@ -1,4 +1,5 @@
-// Chapter 5: four ways to die. Whoever waits is told at once, and told why.
+// Chapter 5: four ways to die. Every call that waits is told at once, and told why.
+// A fifth server lives on: only its message is dropped.
 
 import { McpConnection } from '../../mcp.ts';
 
@@ -26,9 +27,14 @@ const exit = doomed.request('tools/call', { name: 'exit', arguments: { code: 7 }
 await Promise.all([sleep, exit]);
 await doomed.request('tools/call', add).catch(tell('add, afterwards'));
 
-console.log('\nTwo servers that send more than we take:');
-for (const call of [{ name: 'big', arguments: { bytes: 5000 } }, { name: 'deep', arguments: { levels: 1000 } }]) {
-  const greedy = new McpConnection('greedy', habits(), { onWire, maxLineBytes: 4096 });
-  await greedy.connect();
-  await greedy.request('tools/call', call).catch(tell(call.name));
-}
+console.log('\nA server that sends a longer line than we take:');
+const greedy = new McpConnection('greedy', habits(), { onWire, maxLineBytes: 4096 });
+await greedy.connect();
+await greedy.request('tools/call', { name: 'big', arguments: { bytes: 5000 } }).catch(tell('big'));
+
+console.log('\nA server that sends a deeper message than we take, and lives:');
+const onWarning = (warning: string) => console.log(`  warning: ${warning}`);
+const tangled = new McpConnection('tangled', habits(), { onWire, onWarning });
+await tangled.connect();
+void tangled.request('tools/call', { name: 'deep', arguments: { levels: 1000 } }); // chapter 6 gives it a limit
+await tangled.request('tools/call', { name: 'echo', arguments: { who: 'Ada' } });

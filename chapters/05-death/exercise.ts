@@ -5,9 +5,10 @@ import type { Judge } from '../book.ts';
 export const judge: Judge = async ({ load, see, expect }) => {
   setInterval(() => {}, 1000); // a program in which everybody waits for the dead would end before we can say so
   const { McpConnection } = await load('mcp.ts');
-  const start = async (config: object) => {
+  const start = async (config: object, options = {}) => {
     const ends: Error[] = [];
-    const connection = new McpConnection('demo', config, { onWire: see, extensions: [() => ({ closed: (why: Error) => void ends.push(why) })] });
+    const noteEnd = () => ({ closed: (why: Error) => void ends.push(why) });
+    const connection = new McpConnection('demo', config, { onWire: see, extensions: [noteEnd], ...options });
     return { connection, ends, connected: connection.connect().then(() => 'connected') as Promise<unknown> };
   };
   const isDeath = (came: any) => came?.kind === 'closed' && /exited with code 7/.test(came.message);
@@ -34,8 +35,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect('a request to it does not wait either', plain, missing.connection.request('ping'), isPlain);
   await expect('its end, too, is told once, though two report it', 'one call of `closed`', missing.ends.length, (came) => came === 1);
 
-  const greedy = await start({ command: 'node', args: ['fixtures/habits.mjs'] });
+  const greedy = await start({ command: 'node', args: ['fixtures/habits.mjs'] }, { maxLineBytes: 4096 });
   await greedy.connected;
-  const deep = greedy.connection.request('tools/call', { name: 'deep', arguments: { levels: 1000 } });
-  await expect('who breaks the wire is dead to us', 'a McpError of kind "limit"', deep, (came) => came?.kind === 'limit');
+  const big = greedy.connection.request('tools/call', { name: 'big', arguments: { bytes: 5000 } });
+  await expect('a server that breaks the wire is dead to us', 'a McpError of kind "limit"', big, (came) => came?.kind === 'limit');
 };
