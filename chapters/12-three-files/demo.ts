@@ -33,9 +33,10 @@ for (const { name, config, file, scope, shadows } of entries.values())
   console.log(`  ${name}: ${config.command}, from ${short(file)} (${scope})${shadows ? `, instead of ${short(shadows)}` : ''}`);
 
 console.log('\nEvery ${VAR} gets its value, if it may:');
+const modelKeys = ['ANTHROPIC_API_KEY']; // from chapter 18 on, the models name them
 for (const name of ['calculator', 'curious'])
   try {
-    console.log(`  ${JSON.stringify(mcp.fillIn(entries.get(name)!))}`);
+    console.log(`  ${JSON.stringify(mcp.fillIn(entries.get(name)!, process.env, modelKeys))}`);
   } catch (error) {
     console.log(`  ${short(mcp.textOf(error))}`);
   }

@@ -29,15 +29,15 @@ export const judge: Judge = async ({ load, see, expect }) => {
     const short = (text = 'nothing') => text.replaceAll(`${base}/`, '').replace(/(home|project)-\d+/g, '$1');
     const problems: string[] = [];
     const entries = loadEntries(home, cwd, (problem: string) => problems.push(`reported: ${/\S+\.json/.exec(short(problem))?.[0] ?? short(problem)}`));
-    const told = [...entries.values()].map(({ name, config, file, scope, shadows }: any) =>
-      `${name}: ${config?.command}, ${scope}, from ${short(file)}, instead of ${short(shadows)}`);
+    const told = [...entries.values()].map(({ name, config, file, scope, authority, shadows }: any) =>
+      `${name}: ${config?.command}, ${scope === authority ? scope : `scope ${scope} and authority ${authority}`}, from ${short(file)}, instead of ${short(shadows)}`);
     return [...told, ...problems].join('\n') || 'no servers, no problems';
   };
   const says = (...lines: string[]) => (came: unknown) => came === lines.join('\n');
   const check = (what: string, { home, cwd }: { home: string; cwd: string }, ...lines: string[]) =>
     expect(what, lines.join('\n            '), found(home, cwd), says(...lines));
 
-  await check('the entries of all three files are there, each with its file and its scope', folders({ user: one('a'), settings: one('b'), mcp: one('c') }),
+  await check('the entries of all three files are there, each with its file, its scope and its authority', folders({ user: one('a'), settings: one('b'), mcp: one('c') }),
     'a: a, user, from home/.claude/settings.json, instead of nothing',
     'b: b, project, from project/.claude/settings.json, instead of nothing',
     'c: c, project, from project/.mcp.json, instead of nothing');

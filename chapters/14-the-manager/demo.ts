@@ -25,9 +25,9 @@ const onWire = (direction: string, message: unknown, server: string) => {
 const since = (start: number) => `${Math.round(performance.now() - start)} ms`;
 
 let start = performance.now();
-for (const { name, config, scope } of mcp.loadEntries(home, cwd, console.log).values()) {
+for (const { name, config, authority } of mcp.loadEntries(home, cwd, console.log).values()) {
   const connection = new mcp.McpConnection(name, config);
-  if (scope === 'user') await connection.connect().then(() => connection.initialize()).catch(() => {});
+  if (authority === 'user') await connection.connect().then(() => connection.initialize()).catch(() => {});
   await connection.close();
 }
 console.log(`One after the other: ${since(start)}`);

@@ -13,12 +13,14 @@ const calculator = { command: 'node', args: ['fixtures/server.mjs'] };
 const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
 export const judge: Judge = async ({ load, see, expect }) => {
-  const { McpManager } = await load('mcp.ts');
-  /** A manager for these servers, which are all the user's own. */
-  const manage = (servers: Record<string, object>, options: object = {}) => {
-    const entry = ([name, config]: [string, object]) => [name, { name, config, file: 'settings.json', scope: 'user' }];
-    return new McpManager({ load: () => new Map(Object.entries(servers).map(entry) as any), onWire: see, ...options });
+  const { McpManager, toolLabel } = await load('mcp.ts');
+  const entriesOf = (servers: Record<string, object>) => {
+    const origin = { file: 'settings.json', scope: 'user', authority: 'user' };
+    return new Map(Object.entries(servers).map(([name, config]) => [name, { name, config, ...origin }]));
   };
+  /** A manager for these servers, which are all the user's own. */
+  const manage = (servers: Record<string, object>, options: object = {}) =>
+    new McpManager({ load: () => entriesOf(servers), onWire: see, ...options });
   const states = (manager: any) => manager.status().map(({ name, state }: any) => `${name} ${state}`).join(', ') || 'no servers';
   const connected = async (manager: any) => (await manager.loadAndConnect(), states(manager));
   /** Waits two seconds at most. */
@@ -68,19 +70,26 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect('a `concurrency` that is no number still starts them', 'calculator connected', connected(odd), /^calculator connected$/);
   await odd.disconnectAll();
 
+  const counts: number[] = [];
+  const approve = () => {
+    counts.push(all.status().length);
+    return 'disabled';
+  };
+  const all = manage({ a: calculator, b: calculator, c: calculator }, { approve });
+  const seen = async () => (await all.loadAndConnect(), `${counts[0]} servers in the status`);
+  await expect('all have a record before the first starts', 'when `approve` is called for the first: 3 servers in the status', seen(), /^3 servers/);
+
+  const twin = toolLabel('a__b', 'x').replace(/^mcp__|__x$/g, ''); // a name with the same prefix
+  const turns = [entriesOf({ a__b: calculator, [twin]: calculator }), entriesOf({ [twin]: calculator })];
+  const both = new McpManager({ load: () => turns.shift(), onWire: see });
+  await expect('of two names with one prefix the first keeps it', `a__b connected, ${twin} failed`, connected(both), (came) => came === `a__b connected, ${twin} failed`);
+  const again = async () => (await both.disconnectAll(), connected(both));
+  await expect('a second start begins from nothing', `after disconnectAll, and without a__b: ${twin} connected`, again(), (came) => came === `${twin} connected`);
+  await both.disconnectAll();
+
   const [home, cwd] = [folder('home'), folder('project')];
   writeFileSync(join(folder('home/.claude'), 'settings.json'), JSON.stringify({ mcpServers: { calculator } }));
-  writeFileSync(join(cwd, '.mcp.json'), '{ "mcpServers": 7 }');
-  const heard: string[] = [];
-  const files = new McpManager({ home, cwd, onWire: see, onWarning: (warning: string) => heard.push(warning) });
+  const files = new McpManager({ home, cwd, onWire: see });
   await expect('without `load` the three files of `home` and `cwd` are read', 'calculator connected', connected(files), /^calculator connected$/);
-  const warned = async () => `${files.warnings.length} in warnings, ${heard.length} to onWarning`;
-  await expect('a broken file is a warning', '1 in warnings, 1 to onWarning', warned(), /^1 in warnings, 1 to/);
-  const twice = async () => {
-    await files.disconnectAll();
-    await files.loadAndConnect();
-    return `${files.warnings.length} in warnings`;
-  };
-  await expect('after a second start it still stands there once', '1 in warnings', twice(), /^1 in/);
   await files.disconnectAll();
 };
