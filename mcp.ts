@@ -1697,6 +1697,7 @@ export class McpManager {
 
   /** Takes a server out of the table. Ignore anything that is still under way with it. */
   private forget(server: Server): void {
+    clearTimeout(server.refresh);
     this.setTools(server, []);
     this.decide(server, 'closed');
   }
@@ -1721,7 +1722,10 @@ export class McpManager {
   private async refresh(server: Server): Promise<void> {
     await server.listing;
     server.refresh = undefined; // what is announced from now on needs another look
-    const failed = (error: unknown) => server.connection!.warn('refresh', textOf(error));
+    if (server.decided) return; // closed meanwhile
+    const failed = (error: unknown) => {
+      server.connection!.warn('refresh', `did not list its tools again: ${textOf(error)}`);
+    };
     server.listing = this.list(server).catch(failed);
     await server.listing;
     this.options.onChanged?.(server.entry.name, 'tools');

@@ -240,6 +240,18 @@ test('onChanged tells what has changed, after the manager has looked again', asy
   assert.deepEqual(seen[1], ['plant', 'prompts', true]);
 });
 
+test('a look that was planned is not taken any more when everything is closed', async () => {
+  const told: string[] = [];
+  const { manager } = await manage({ plant: habit('grows-a-tool') }, undefined, {
+    onChanged: (name) => told.push(name),
+    onWarning: (warning) => told.push(warning),
+  });
+  await manager.callTool('mcp__plant__grow');
+  await manager.disconnectAll();
+  await pause(300);
+  assert.deepEqual(told, []);
+});
+
 test('a state follows its connection: what ends, reopens or gives up is told, and the same twice is told once', async () => {
   const told: string[] = [];
   const { manager, state } = await manage({ s: habit() }, undefined, { onState: (_, now, why = '') => told.push(`${now} ${why}`.trim()) });
