@@ -166,3 +166,17 @@ test('F4: whatever a text holds, a record stays one line', () => {
   assert.ok(!line.includes('\n') && !line.includes('\r'));
   assert.equal(Object.keys(JSON.parse(line)).length, 1);
 });
+
+test('the password in an address, such as that of a proxy, is masked; an address without one stays', () => {
+  const masker = new Masker({});
+  const cases = [
+    ['https_proxy=http://ada:s3cret@proxy.example:3128/ failed', 'https_proxy=http://***@proxy.example:3128/ failed'],
+    ['socks5h://:p%40ss@127.0.0.1', 'socks5h://***@127.0.0.1'],
+    ['see https://example.org:8080/a@b and http://x/?q=a:b@c', 'see https://example.org:8080/a@b and http://x/?q=a:b@c'],
+    ['mail ada@example.org', 'mail ada@example.org'],
+  ];
+  for (const [text, masked] of cases) assert.equal(masker.text(text!), masked);
+  assert.equal(masker.json({ url: 'http://ada:s3cret@proxy' }), '{"url":"http://***@proxy"}');
+  const long = 'a'.repeat(100_000);
+  assert.equal(masker.text(`${long}://${long}`), `${long}://${long}`); // and that takes no time
+});

@@ -70,7 +70,7 @@ test('every program in the README runs, and prints what its comments say', async
   mkdirSync(join(root, '.cache', 'readme'), { recursive: true });
   for (const [n, text] of programs.entries()) {
     const file = join(root, '.cache', 'readme', `${n}.ts`);
-    writeFileSync(file, text.replace(/'\.\/(mcp|agent)\.ts'/g, "'../../$1.ts'"));
+    writeFileSync(file, text.replace(/from '\.\//g, "from '../../"));
     const env = { ...process.env, HOME: dirname(file), USERPROFILE: dirname(file) }; // not the servers of whoever runs this
     const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', file], { cwd: root, env });
     for (const [, said] of text.matchAll(/console\.log.* \/\/ (.*)$/gm)) assert.ok(stdout.includes(said!), stdout);
