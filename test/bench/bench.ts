@@ -116,7 +116,8 @@ const v1 = join(installed('@modelcontextprotocol/sdk@1.32.2'), 'node_modules');
 const v2 = join(installed('@modelcontextprotocol/client@2.4.0'), 'node_modules');
 const in1 = (file: string) => join(v1, '@modelcontextprotocol/sdk/dist/esm/client', file);
 const in2 = (file: string) => join(v2, '@modelcontextprotocol/client/dist', file);
-const remote = ['20-streamable-http/http', '22-no-handshake/era'].map((name) => join(work, 'chapters', `${name}.js`));
+const compiled = (name: string) => join(work, 'chapters', `${name}.js`);
+const remote = ['20-streamable-http/http', '22-no-handshake/era'].map(compiled);
 const modules: Record<Kind, string[]> = {
   ours: [join(work, 'mcp.js')],
   limit: [],
@@ -134,7 +135,7 @@ function prepare(): void {
   const flags = '--ignoreConfig --target es2022 --lib es2023 --module nodenext --types node --skipLibCheck '
     + '--rewriteRelativeImportExtensions --outDir';
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const files = ['mcp.ts', 'chapters/20-streamable-http/http.ts', 'chapters/22-no-handshake/era.ts'];
+  const files = ['mcp.ts', 'chapters/composition.ts'];
   execFileSync(process.execPath, [tsc, ...files, ...flags.split(' '), work], { cwd: root, stdio: 'inherit' });
   // A home whose settings name the slow servers, for the manager.
   const slow = { command: process.execPath, args: [fixture, '--delay', '300'] };
@@ -247,6 +248,25 @@ function printDisk(): void {
   print('on disk', `${number(pack.size / 1e3)} KB packed`, '–', ...sdks, goal, '', '');
 }
 
+/** Two of ours side by side in one process: with and without extensions, and many servers against few. */
+function printOurs(): void {
+  const url = (path: string) => pathToFileURL(path).href;
+  const found = { mcp: join(work, 'mcp.js'), composition: compiled('composition'), host: compiled('19-the-terminal/host') };
+  const modules = { ...found, inProcess: compiled('25-other-pipes/in-process') };
+  const urls = Object.fromEntries(Object.entries(modules).map(([name, path]) => [name, url(path)]));
+  const file = join(root, 'test', 'bench', 'ours.mjs');
+  const { PATH } = process.env;
+  const env = { PATH, HOME: work };
+  const out = execFileSync(process.execPath, [file, JSON.stringify({ modules: urls, server: [fixture] })], { env });
+  const { withAll, without, few, many } = JSON.parse(`${out}`) as Metrics;
+  const row = (what: string, one: number, two: number, goal: number) => {
+    const isMet = `${verdict(one! / two! <= goal)} ${(one! / two!).toPrecision(3)} ≤ ${goal}`;
+    print(what, `${number(one!)} µs`, '–', '–', '–', `against ${number(two!)} µs: ${isMet}`, '', '');
+  };
+  row('a stdio call with all extensions / without any', withAll!, without!, 1.25);
+  row('a server of 50 tools among 1,000 / among 100', many!, few!, 1.5);
+}
+
 function bytesIn(folder: string): number {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
   const stats = files.map((file) => lstatSync(join(folder, file)));
@@ -262,7 +282,7 @@ function packagesIn(folder: string): number {
 
 const isWanted = (name: string) => positionals.length === 0 || positionals.includes(name);
 const rows = ROWS.filter((row) => isWanted(row.name));
-const names = [...new Set(ROWS.map((row) => row.name)), 'disk'];
+const names = [...new Set(ROWS.map((row) => row.name)), 'ours', 'disk'];
 const unknown = positionals.find((name) => !names.includes(name));
 if (unknown) throw new Error(`no row "${unknown}", only ${names.join(', ')}`);
 const beganAt = performance.now();
@@ -280,6 +300,7 @@ for (const row of rows) {
   for (const line of row.lines) printLine(row, line);
   if (row === text50) printGrowth(text10, text50);
 }
+if (isWanted('ours')) printOurs();
 if (isWanted('disk')) printDisk();
 const seconds = Math.round((performance.now() - beganAt) / 1000);
 console.log(`\n${missed === 0 ? 'All goals are met' : `${missed} goals are missed`} (${seconds} s).`);
