@@ -272,7 +272,7 @@ export class Agent {
   private async runCall(call: ToolCall, signal: AbortSignal): Promise<Result> {
     const { id, name } = call;
     const tool = this.table.get(name);
-    if (!tool) return this.notRun(call, 'unknown', this.unknown(name));
+    if (!tool) return this.notRun(call, 'unknown', this.unknownTool(name));
     const { inputSchema } = tool.definition;
     if (!call.args) {
       const why = `${call.unreadable}\nThey must fit ${JSON.stringify(inputSchema)}`;
@@ -321,7 +321,7 @@ export class Agent {
     return { id, name, blocks, isError };
   }
 
-  private unknown(name: string): string {
+  private unknownTool(name: string): string {
     const words = `There is no tool called ${JSON.stringify(name)}.`;
     const close = nearest(name, this.table.keys()).join(' or ');
     if (close) return `${words} Did you mean ${close}?`;

@@ -18,14 +18,15 @@ async function chat(prompt) {
   }
 }
 
-// Stands for a model behind its service. Like the real ones, the service takes no conversation with an unanswered call.
+// In place of a model behind its service. Like the real ones, the service takes no conversation with
+// an unanswered call.
 async function model(turns) {
   const answered = new Set(turns.flatMap(({ results = [] }) => results.map(({ id }) => id)));
   const open = turns.flatMap(({ calls = [] }) => calls).find(({ id }) => !answered.has(id));
   if (open) throw new Error(`400: the call ${open.id} has no result`);
   const { role, text, results } = turns.at(-1);
   if (role === 'tools') return { text: `It is ${results[0].text}.`, calls: [] };
-  const name = /add/.test(text) ? 'add' : 'subtract'; // a tool that nobody offered: models do that, now and then
+  const name = /add/.test(text) ? 'add' : 'subtract'; // not offered: models do that, now and then
   return { text: '', calls: [{ id: `call_${answered.size + 1}`, name, args: { a: 2, b: 40 } }] };
 }
 
