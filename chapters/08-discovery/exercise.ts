@@ -4,15 +4,14 @@ import type { Judge } from '../book.ts';
 
 export const judge: Judge = async ({ load, see, expect }) => {
   const { McpConnection } = await load('mcp.ts');
-  const start = async (args: string[], options = {}) => {
+  const start = async (args: string[]) => {
     const asked: any[] = []; // the parameters of every tools/list
     const onWire = (direction: string, message: any) => {
       see(direction, message);
       if (message.method === 'tools/list') asked.push(message.params);
     };
     const onWarning = () => {}; // they are kept in `warnings`, too
-    const config = { command: 'node', args };
-    const connection = new McpConnection('demo', config, { onWire, onWarning, ...options });
+    const connection = new McpConnection('demo', { command: 'node', args }, { onWire, onWarning });
     await connection.connect();
     await connection.initialize();
     return { connection, asked };
@@ -23,7 +22,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
       new Promise((done) => setTimeout(done, 3000, 'nothing, in three seconds').unref()),
     ]);
   const listAll = async (args: string[], options = {}, key = 'tools') => {
-    const { connection, asked } = await start(args, options);
+    const { connection, asked } = await start(args);
+    Object.assign(connection.options, options); // a short limit is not for the start of the server
     return { asked, came: await inTime(connection.listAll('tools/list', key)) };
   };
   const habit = (...args: string[]) => ['fixtures/habits.mjs', ...args];
