@@ -225,7 +225,7 @@ test('what is pasted is one prompt; Ctrl-C, then some words, then Ctrl-C empties
   assert.ok(terminal.bytes.endsWith('\x1b[?2004l'), 'the terminal is given back as it was');
 });
 
-test('a window made narrower, then wider again: what is typed is drawn to fit, and nothing stays of before', async () => {
+test('a window made narrower, then wider: what is typed is drawn again, and once', async () => {
   const terminal = new Terminal(place());
   await terminal.ready();
   terminal.type('a prompt that is longer than a narrow window is wide');

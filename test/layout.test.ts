@@ -19,7 +19,7 @@ test('there is no runtime dependency, and the development ones are six', () => {
   assert.deepEqual(Object.keys(manifest.devDependencies).sort(), [...toolchain, ...terminal].sort());
 });
 
-test('the lock file has the pty for Linux, macOS and Windows, so that npm ci works on each of them', () => {
+test('the lock file has the pty for Linux, macOS and Windows: npm ci works on each', () => {
   const { packages } = JSON.parse(read('package-lock.json'));
   for (const os of ['linux', 'darwin', 'win32'])
     for (const cpu of ['x64', 'arm64']) {
