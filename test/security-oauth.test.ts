@@ -1702,6 +1702,8 @@ test('A7: "oauth" of a project cannot read the key of a model', async () => {
   await runProgram(where, ['trust', 'allow', 's']);
   const { out } = await runProgram(where, ['mcp', 'list'], { env: { ANTHROPIC_API_KEY: 'the-key-of-a-model' } });
   assert.match(out, /key of a model, which a project cannot read/);
+  const probed = await runProgram(where, ['probe', 's'], { env: { ANTHROPIC_API_KEY: 'the-key-of-a-model' } });
+  assert.match(probed.err, /key of a model, which a project cannot read/);
   assert.deepEqual(target.log, []);
 });
 

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
+import { keysOf, models } from '../chapters/18-minds/models.ts';
 import type { ServerEntry } from '../mcp.ts';
 import { cleanUp, folder, goodServer, habit, later } from './helpers.ts';
 import { manage, prepare } from './manage.ts';
@@ -65,18 +66,23 @@ test('A5: a project that takes the name of a server of yours is pending and show
 });
 
 test('A7: a project\'s entry cannot read a model key, approved or not; other variables wait for approval', async () => {
-  Object.assign(process.env, { OPENAI_API_KEY: 'sk-secret', SHELF_TOKEN: 'token' });
-  later(() => (delete process.env.OPENAI_API_KEY, delete process.env.SHELF_TOKEN));
+  const hidden = keysOf(models); // whatever the models declare, and the program passes on
+  const keys = Object.fromEntries(hidden.map((name) => [name, 'sk-secret']));
+  Object.assign(process.env, { ...keys, SHELF_TOKEN: 'token' });
+  later(() => [...hidden, 'SHELF_TOKEN'].forEach((name) => delete process.env[name]));
   const asked: ServerEntry[] = [];
   const approve = (entry: ServerEntry) => asked.push(entry) > 0;
-  const thief = { ...habit(), env: { KEY: '${OPENAI_API_KEY}' } };
   const honest = { ...habit(), env: { TOKEN: '${SHELF_TOKEN}' } };
-  const { state, manager } = await manage({}, { thief, honest }, { approve });
-  assert.equal(state('thief').state, 'failed');
-  assert.match(state('thief').reason!, /OPENAI_API_KEY/);
-  assert.ok(!state('thief').reason!.includes('sk-secret'));
+  const thieves = Object.fromEntries(hidden.map((name) => [name, { ...habit(), env: { KEY: `\${${name}}` } }]));
+  const { state, manager } = await manage({}, { honest, ...thieves }, { approve, hidden });
+  assert.ok(hidden.includes('ANTHROPIC_API_KEY') && hidden.includes('OPENAI_API_KEY'));
+  for (const name of hidden) {
+    assert.equal(state(name).state, 'failed');
+    assert.match(state(name).reason!, new RegExp(`${name}.* is the key of a model`));
+    assert.ok(!state(name).reason!.includes('sk-secret'));
+  }
   assert.equal(JSON.parse((await manager.callTool('mcp__honest__where')).text).env.TOKEN, 'token');
-  assert.equal((asked[1]!.config.env as any).TOKEN, '${SHELF_TOKEN}', 'who is asked sees the variable, not its value');
+  assert.equal((asked[0]!.config.env as any).TOKEN, '${SHELF_TOKEN}', 'who is asked sees the variable, not its value');
 });
 
 test('A7: your own files may read it', async () => {

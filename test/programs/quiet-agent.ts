@@ -9,6 +9,7 @@ const { agent, events } = prepareTable({
   script: [{ calls: searches }, { calls: [{ name: 'bash', args: { command: 'echo loud; echo louder >&2' } }] }, 'done'],
   files: { 'a.txt': 'needle\n' },
   servers: { broken: habit('dies-at-once'), good: habit('chatty') },
+  manager: { onWarning: () => {} },
   emit: (event) => {
     events.push(event);
     throw new Error('a listener that fails');

@@ -14,7 +14,7 @@ const search = row('search', (_, { signal }) => wait(10, undefined, { signal }).
 const { agent, events } = prepareLoop({
   script: [{ calls: Array.from({ length: 30 }, () => ({ name: 'search', args: {} })) }, { calls: [{ name: 'loud', args: {} }] }, 'done'],
   tools: [search, loud],
-  mcp: prepare({ broken: habit('dies-at-once'), good: habit('chatty') }).manager,
+  mcp: prepare({ broken: habit('dies-at-once'), good: habit('chatty') }, undefined, { onWarning: () => {} }).manager,
   emit: (event) => {
     events.push(event);
     throw new Error('a listener that fails');
