@@ -1,7 +1,10 @@
-// `probe`: does this server work? Handshake, lists, one call if wanted; the exit code tells which of them failed.
+// `probe`: does this server work? Handshake, lists, one call if wanted; the exit code tells which
+// of them failed.
 
-import { isObject, McpConnection, McpError, RpcError, show, type Json, type Tool, type ToolResult } from '../../mcp.ts';
 import { extras } from '../../agent.ts';
+import {
+  isObject, McpConnection, McpError, RpcError, show, type Json, type Tool, type ToolResult,
+} from '../../mcp.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
 import { approved } from './entries.ts';
@@ -26,34 +29,44 @@ type Report = {
   error?: { kind: string; message: string };
 };
 
+const FLAGS = {
+  json: { type: 'boolean' },
+  call: { type: 'string' },
+  wire: { type: 'boolean' },
+  'allow-server': { type: 'string', multiple: true },
+  'no-color': { type: 'boolean' },
+} as const;
+
 export async function probe(args: string[], screen: Screen): Promise<number> {
   const at = args.includes('--') ? args.indexOf('--') : args.length;
-  const [command, ...commandArgs] = args.slice(at + 1);
-  const { values, positionals } = parse(args.slice(0, at), {
-    json: { type: 'boolean' },
-    call: { type: 'string' },
-    wire: { type: 'boolean' },
-    'allow-server': { type: 'string', multiple: true },
-    'no-color': { type: 'boolean' },
-  });
+  const command = args.slice(at + 1);
+  const { values, positionals } = parse(args.slice(0, at), FLAGS);
   const isPair = (word: string) => values.call !== undefined && word.includes('=');
   const [name, ...extra] = positionals.filter((word) => !isPair(word));
-  if (extra.length > 0) throw usage(`what is ${extra[0]}? Write: probe NAME, probe URL, or probe -- COMMAND ARGS`);
-  const address = isAddress(name) ? { type: typeFor(name!), url: name } : undefined;
-  const typed: Json | undefined = command ? { command, args: commandArgs } : address;
-  if (!typed && !name) throw usage('which server? Write: probe NAME, or probe -- COMMAND ARGS');
-  const config = typed ?? (await approved(name!, screen, values['allow-server']));
+  if (extra.length > 0)
+    throw usage(`what is ${extra[0]}? Write: probe NAME, probe URL, or probe -- COMMAND ARGS`);
+  const server = name ?? command[0];
+  if (!server) throw usage('which server? Write: probe NAME, or probe -- COMMAND ARGS');
+  const config = typed(server, command) ?? (await approved(server, screen, values['allow-server']));
   const masker = new Masker();
   for (const secrets of [config.env, config.headers]) if (isObject(secrets)) masker.learn(secrets);
-  const onWire = (direction: 'out' | 'in', message: unknown) => screen.wire(direction, masker.json(message));
-  const connection = new McpConnection(name ?? command!, config, { ...extras, ...(values.wire && { onWire }) });
-  if (extras.logins) extras.logins.believesVerdicts = false; // ask, whatever it said a moment ago
-  const report: Report = { server: name ?? command!, ok: true, warnings: [] };
+  const onWire = (direction: 'out' | 'in', message: unknown) =>
+    screen.wire(direction, masker.json(message));
+  const options = { ...extras, ...(values.wire && { onWire }) };
+  if (extras.logins) extras.logins.believesVerdicts = false; // it may have changed its mind
+  const connection = new McpConnection(server, config, options);
+  const report: Report = { server, ok: true, warnings: [] };
   const code = await examine(connection, report, values.call, positionals.filter(isPair));
   report.warnings = [...connection.warnings.values()];
   if (values.json) screen.printJson(masker.json(report));
   else for (const line of lines(report)) screen.print(masker.text(line));
   return code;
+}
+
+/** A command or an address on the command line: the user has approved it by typing it. */
+function typed(server: string, [command, ...args]: string[]): Json | undefined {
+  if (command) return { command, args };
+  return isAddress(server) ? { type: typeFor(server), url: server } : undefined;
 }
 
 async function examine(
@@ -73,7 +86,7 @@ async function examine(
     return report.ok ? EXIT.done : EXIT.failed;
   } catch (error) {
     if (error instanceof Stop) throw error;
-    const kind = error instanceof McpError ? error.kind : error instanceof RpcError ? 'refused' : 'unexpected';
+    const kind = kindOf(error);
     Object.assign(report, { ok: false, error: { kind, message: (error as Error).message } });
     return EXIT_FOR[kind] ?? EXIT.failed;
   } finally {
@@ -81,11 +94,17 @@ async function examine(
   }
 }
 
+function kindOf(error: unknown): string {
+  if (error instanceof McpError) return error.kind;
+  return error instanceof RpcError ? 'refused' : 'unexpected';
+}
+
 function find(name: string, { server, tools = [] }: Report): Tool {
   const found = tools.find((tool) => tool.name === name);
+  if (found) return found;
   const [close] = nearest(name, tools.map((tool) => tool.name), 1);
-  if (!found) throw usage(`${server} has no tool ${name}${close === undefined ? '' : `; did you mean ${close}?`}`);
-  return found;
+  const hint = close === undefined ? '' : `; did you mean ${close}?`;
+  throw usage(`${server} has no tool ${name}${hint}`);
 }
 
 /** The pages of a list other than that of the tools. */
@@ -93,8 +112,10 @@ async function all(connection: McpConnection, what: 'resources' | 'prompts'): Pr
   const found: Json[] = [];
   const seen = new Set<unknown>();
   const options = { timeoutMs: connection.options.handshakeTimeoutMs };
-  for (let cursor: unknown; found.length < 10_000 && seen.size < 1000; ) {
-    const page = await connection.request(`${what}/list`, cursor === undefined ? {} : { cursor }, options);
+  let cursor: unknown;
+  while (found.length < 10_000 && seen.size < 1000) {
+    const params = cursor === undefined ? {} : { cursor };
+    const page = await connection.request(`${what}/list`, params, options);
     if (Array.isArray(page[what])) found.push(...page[what].filter(isObject));
     cursor = page.nextCursor ?? undefined;
     if (cursor === undefined || seen.has(cursor)) break;
@@ -103,15 +124,21 @@ async function all(connection: McpConnection, what: 'resources' | 'prompts'): Pr
   return found;
 }
 
-/** `key=value` by the tool's schema: a number where it wants a number, JSON where it wants a list or an object. */
+/** `key=value` by the tool's schema: a number where it wants a number, JSON where it wants a list
+ *  or an object. */
 function argumentsFrom(pairs: string[], { inputSchema }: Tool): Json {
   const properties = isObject(inputSchema.properties) ? inputSchema.properties : {};
-  const read = (key: string, text: string) => {
-    const { type } = Object.hasOwn(properties, key) && isObject(properties[key]) ? properties[key] : {};
-    return [type].flat().includes('string') ? text : jsonOr(text);
+  const valueOf = (key: string, text: string) => {
+    const schema = Object.hasOwn(properties, key) ? properties[key] : undefined;
+    const types = isObject(schema) ? [schema.type].flat() : [];
+    return types.includes('string') ? text : jsonOr(text);
   };
-  const split = (pair: string) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)] as const;
-  return Object.fromEntries(pairs.map(split).map(([key, text]) => [key, read(key, text)]));
+  const entries = pairs.map((pair) => {
+    const at = pair.indexOf('=');
+    const key = pair.slice(0, at);
+    return [key, valueOf(key, pair.slice(at + 1))];
+  });
+  return Object.fromEntries(entries);
 }
 
 function jsonOr(text: string): unknown {
@@ -122,23 +149,16 @@ function jsonOr(text: string): unknown {
   }
 }
 
-// ─── For people ───────────────────────────────────────────────────────────────────────────────────────────────
+// ─── For people ────────────────────────────────────────────────────────────────────────────────
 
 function lines(report: Report): string[] {
-  const { server, ok, error, protocolVersion, serverInfo, capabilities, startMs, tools, result, warnings } = report;
-  const { resources, prompts } = report;
-  const facts = [
-    `${ok ? '✓' : '✗'} ${server}`,
-    protocolVersion && `protocol ${protocolVersion}`,
-    serverInfo && nameAndVersion(serverInfo),
-    startMs !== undefined && `${startMs} ms`,
-  ];
-  const block = (title: string, rows?: string[]) => (rows ? [`  ${title}`, ...rows.map((row) => `    ${row}`)] : []);
+  const { capabilities, tools, resources, prompts, result, warnings, error } = report;
   const names = (rows?: Json[]) => rows?.map((row) => cut(show(row.name ?? row.uri), 200));
+  const can = capabilities && Object.keys(capabilities).join(', ');
   return [
-    facts.filter(Boolean).join(' · '),
+    firstLine(report),
     ...how(report).map((line) => `  ${line}`),
-    ...(capabilities ? [`  can: ${Object.keys(capabilities).join(', ') || 'nothing'}`] : []),
+    ...(can === undefined ? [] : [`  can: ${can || 'nothing'}`]),
     ...block(`tools (${tools?.length})`, tools?.map((tool) => signature(tool))),
     ...block(`resources (${resources?.length})`, names(resources)),
     ...block(`prompts (${prompts?.length})`, names(prompts)),
@@ -148,12 +168,27 @@ function lines(report: Report): string[] {
   ];
 }
 
-/** A tool as TypeScript would write it, `add(a: number, b?: "x" | "y")`, and what it says of itself. */
+function firstLine({ ok, server, protocolVersion, serverInfo, startMs }: Report): string {
+  const facts = [`${ok ? '✓' : '✗'} ${server}`];
+  if (protocolVersion) facts.push(`protocol ${protocolVersion}`);
+  if (serverInfo) facts.push(nameAndVersion(serverInfo));
+  if (startMs !== undefined) facts.push(`${startMs} ms`);
+  return facts.join(' · ');
+}
+
+function block(title: string, rows?: string[]): string[] {
+  return rows ? [`  ${title}`, ...rows.map((row) => `    ${row}`)] : [];
+}
+
+/** A tool as TypeScript would write it, `add(a: number, b?: "x" | "y")`, and its own words. */
 function signature({ name, description, inputSchema }: Tool): string {
-  const { required } = inputSchema;
+  const { required, properties } = inputSchema;
   const isNeeded = (key: string) => Array.isArray(required) && required.includes(key);
-  const fields = Object.entries(isObject(inputSchema.properties) ? inputSchema.properties : {});
-  const parts = fields.map(([key, schema]) => `${key}${isNeeded(key) ? '' : '?'}: ${typeName(schema)}`);
+  const fields = Object.entries(isObject(properties) ? properties : {});
+  const parts = fields.map(([key, schema]) => {
+    const mark = isNeeded(key) ? '' : '?';
+    return `${key}${mark}: ${typeName(schema)}`;
+  });
   const [words = ''] = (description ?? '').split('\n'); // some servers write null
   return cut(`${name}(${parts.join(', ')})${words && `  ${words}`}`, 1000);
 }
@@ -162,14 +197,17 @@ function typeName(schema: unknown, depth = 0): string {
   if (!isObject(schema) || depth > 5) return 'unknown';
   const { type, items, properties, anyOf, oneOf } = schema;
   const inner = (value: unknown) => typeName(value, depth + 1);
+  const literal = (value: unknown) => JSON.stringify(value);
   const union = Array.isArray(anyOf) ? anyOf : oneOf;
-  if (Object.hasOwn(schema, 'const')) return JSON.stringify(schema.const);
-  if (Array.isArray(schema.enum)) return schema.enum.map((value) => JSON.stringify(value)).join(' | ');
+  if (Object.hasOwn(schema, 'const')) return literal(schema.const);
+  if (Array.isArray(schema.enum)) return schema.enum.map(literal).join(' | ');
   if (Array.isArray(union)) return union.map(inner).join(' | ');
   if (Array.isArray(type)) return type.join(' | ');
   if (type === 'array') return `${inner(items)}[]`;
   if (type === 'integer') return 'number';
-  if (type === 'object' && isObject(properties))
-    return `{ ${Object.entries(properties).map(([key, value]) => `${key}: ${inner(value)}`).join('; ')} }`;
+  if (type === 'object' && isObject(properties)) {
+    const fields = Object.entries(properties).map(([key, value]) => `${key}: ${inner(value)}`);
+    return `{ ${fields.join('; ')} }`;
+  }
   return typeof type === 'string' ? type : 'unknown';
 }

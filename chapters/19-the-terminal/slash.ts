@@ -7,7 +7,8 @@ import { cut } from './screen.ts';
 import { tokens } from './show.ts';
 import { statusLines } from './status.ts';
 
-const HELP = `/mcp                      the servers: state, file, version, tools, and what went wrong
+const HELP = `\
+/mcp                      the servers: state, file, version, tools, and what went wrong
 /mcp reconnect NAME       start a server again
 /mcp disable NAME[/TOOL]  switch a server or a tool off in this folder, /mcp enable on again
 /mcp login NAME           log in at a server that wants to know who you are, /mcp logout out again
@@ -35,7 +36,9 @@ const COMMANDS: Record<string, Command> = {
     session.begin();
     screen.print('a new conversation');
   },
-  cost: (_, { agent, screen }) => screen.print(`${agent.model.name}: ${tokens(agent.usage)} in this session`),
+  cost: (_, { agent, screen }) => {
+    screen.print(`${agent.model.name}: ${tokens(agent.usage)} in this session`);
+  },
   trace: (words, program) => {
     const file = words.join(' ');
     if (file) program.setTrace(file === 'off' ? undefined : file);
@@ -46,14 +49,15 @@ const COMMANDS: Record<string, Command> = {
 /** One slash and a word: a path has more slashes, and is part of a prompt. */
 export const isCommand = (line: string) => /^\s*\/[\w-]*(\s|$)/.test(line);
 
-/** Runs until it is done, or until Ctrl-C: a server that starts slowly then goes on starting behind the prompt. */
+/** Runs until it is done, or until Ctrl-C: a slow server then starts behind the prompt. */
 export async function slash(line: string, program: Program, signal: AbortSignal): Promise<void> {
   const { screen, masker } = program;
   const [name = '', ...words] = line.trim().slice(1).split(/\s+/);
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   const stopped = new Promise((resolve) => signal.addEventListener('abort', resolve));
   try {
-    if (!command) throw new Error(`there is no /${name}${hint(name, [...Object.keys(COMMANDS), 'exit'], '/')}`);
+    const known = [...Object.keys(COMMANDS), 'exit'];
+    if (!command) throw new Error(`there is no /${name}${hint(name, known, '/')}`);
     screen.spin(() => `/${name}`);
     await Promise.race([command(words, program, signal), stopped]);
   } catch (error) {
@@ -66,7 +70,8 @@ export async function slash(line: string, program: Program, signal: AbortSignal)
 function hint(word: string, known: string[], prefix = ''): string {
   const [close] = nearest(word, known, 1);
   const list = prefix === '/' ? '/help' : '/mcp';
-  return close === undefined ? `; ${list} lists what there is` : `; did you mean ${prefix}${close}?`;
+  if (close === undefined) return `; ${list} lists what there is`;
+  return `; did you mean ${prefix}${close}?`;
 }
 
 async function showTools(_: string[], { agent, screen }: Program): Promise<void> {
