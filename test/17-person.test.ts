@@ -129,9 +129,12 @@ test('a signal takes back a question that waits in line, at once, and it is neve
 });
 
 test('a signal that was aborted before: nothing is shown, by any way to ask', async () => {
-  const { person, shown } = slowPerson();
+  const { person, ask, open, shown } = slowPerson();
   assert.deepEqual(await Promise.all(every(person, AbortSignal.abort())), NO_ANSWERS);
   assert.deepEqual(shown(), []);
+  void ask('another');
+  await until(() => open.length === 1);
+  assert.deepEqual(await Promise.all(every(person, AbortSignal.abort())), NO_ANSWERS, 'without waiting for the other');
 });
 
 test('dismiss ends the open question and all in line, and nothing that is asked later', async () => {

@@ -34,7 +34,7 @@ const MEANT: Record<string, Touch['kind'] | undefined> = {
   edit: 'write',
 };
 
-// ─── Reading rules ────────────────────────────────────────────────────────────────────────────
+// ─── Reading rules ─────────────────────────────────────────────────────────────────────────────
 
 /** A rule that is too broad to allow anything is left out, with a warning. One that should forbid
  *  something must not be left out: it is an error. */
@@ -103,7 +103,7 @@ function kindOf({ touches }: RuleReader['tools'][number]): Touch['kind'] | undef
   }
 }
 
-// ─── What a rule means ────────────────────────────────────────────────────────────────────────
+// ─── What a rule means ─────────────────────────────────────────────────────────────────────────
 
 /** Does the rule speak of this tool? A server's part of a label has no "__" in it, so the prefix is
  *  unambiguous. */
@@ -144,7 +144,7 @@ export function commandsIn(line: string): string[] {
   return [line.trim(), ...parts, ...unquoted, ...bare, ...named].filter(Boolean);
 }
 
-// ─── Settings files ───────────────────────────────────────────────────────────────────────────
+// ─── Settings files ────────────────────────────────────────────────────────────────────────────
 
 /** The rules of both settings files. The user's file must be sound: a rule that is lost is a door
  *  left open. A project's file can only tighten; what it tries to loosen is ignored, and named. */

@@ -249,7 +249,7 @@ export class Trust {
   }
 }
 
-// ─── Grants ───────────────────────────────────────────────────────────────────────────────────
+// ─── Grants ────────────────────────────────────────────────────────────────────────────────────
 
 /** The same tool, whatever it says of itself. */
 function isSameTool(a: Grant, b: Grant): boolean {
@@ -291,7 +291,7 @@ function isSound(value: Json): boolean {
   );
 }
 
-// ─── The question about a server ──────────────────────────────────────────────────────────────
+// ─── The question about a server ───────────────────────────────────────────────────────────────
 
 function describe(entry: ServerEntry, known?: Approved): string[] {
   const { name, file, config, shadows } = entry;
@@ -325,7 +325,7 @@ export function launchLines({ command, args, ...rest }: Json): string[] {
   return [...first, ...list, ...nested];
 }
 
-// ─── What the question warns of ───────────────────────────────────────────────────────────────
+// ─── What the question warns of ────────────────────────────────────────────────────────────────
 
 const LOADER = new RegExp(
   '^(PATH|NODE_(OPTIONS|PATH)|(LD|DYLD)_\\w+|(BASH_)?ENV|PYTHON(PATH|STARTUP|HOME)|' +

@@ -117,6 +117,6 @@ function openai(model: string, { baseUrl: option, env }: MakeOptions): Model {
 
 function keyless(kind: 'anthropic' | 'openai', model: string): ModelError {
   const [variable] = models[kind]!.keys;
-  const how = `set ${variable} in the environment, or use --model rehearsal`;
-  return new ModelError('config', `${kind}/${model} needs a key: ${how}`);
+  const what = `needs a key: set ${variable} in the environment, or use --model rehearsal`;
+  return new ModelError('config', `${kind}/${model} ${what}`);
 }

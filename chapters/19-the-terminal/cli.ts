@@ -25,7 +25,8 @@ const SIGNALS = { SIGTERM: 128 + 15, SIGHUP: 128 + 1, SIGQUIT: 128 + 3 };
 
 /** A program with these rows. */
 export async function main(argv: string[], compose: Compose): Promise<void> {
-  // Looked at before they are parsed: a mistake in them is reported as they say. What comes after -- is data.
+  // Looked at before they are parsed: a mistake in them is reported as they say. What comes after
+  // -- is data.
   const flags = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv;
   const screen = new Screen({ color: !flags.includes('--no-color') });
   const fail = (error: Error) => {
@@ -33,8 +34,9 @@ export async function main(argv: string[], compose: Compose): Promise<void> {
     report(error, flags.includes('--json'), screen);
     return error instanceof Stop ? error.code : EXIT.unexpected;
   };
-  // With a listener of ours these end the program by its exit, where servers and commands are ended too.
-  for (const [signal, code] of Object.entries(SIGNALS)) process.on(signal, () => process.exit(code));
+  // With a listener of ours these end by process.exit, which ends servers and commands, too.
+  for (const [signal, code] of Object.entries(SIGNALS))
+    process.on(signal, () => process.exit(code));
   process.on('SIGINT', () => screen.onInterrupt());
   process.on('uncaughtException', (error) => {
     try {
@@ -69,12 +71,15 @@ async function chat(argv: string[], screen: Screen, compose: Compose): Promise<n
     screen.print(options.help ? help(compose(plainHost()).models) : VERSION);
     return EXIT.done;
   }
-  // What is piped to a prompt belongs to it. Without a prompt each line is one: a chat through a pipe.
-  const isOneShot = options.print || options.json || (options.prompt !== '' && !process.stdin.isTTY);
+  // What is piped to a prompt belongs to it. Without a prompt each line is one: a piped chat.
+  const isPiped = !process.stdin.isTTY;
+  const isOneShot = options.print || options.json || (options.prompt !== '' && isPiped);
   if (isOneShot) {
     screen.isInteractive = false;
-    if (!process.stdin.isTTY) options.prompt = [options.prompt, await readAll(screen)].filter(Boolean).join('\n\n');
-    if (options.prompt.trim() === '') throw usage('there is no prompt: give one as an argument or on stdin');
+    const piped = isPiped ? await readAll(screen) : '';
+    options.prompt = [options.prompt, piped].filter(Boolean).join('\n\n');
+    if (options.prompt.trim() === '')
+      throw usage('there is no prompt: give one as an argument or on stdin');
   }
   const program = new Program(options, screen, compose);
   try {
@@ -98,11 +103,15 @@ async function answerOnce(program: Program): Promise<number> {
   const { agent, screen, options, masker } = program;
   const abort = new AbortController();
   const seen = new Seen();
-  screen.onInterrupt = () => (abort.signal.aborted ? process.exit(EXIT.interrupted) : abort.abort());
+  screen.onInterrupt = () => {
+    if (abort.signal.aborted) process.exit(EXIT.interrupted);
+    abort.abort();
+  };
   program.onEvent = (event) => {
     seen.event(event);
     if (options.json) screen.printJson(masker.json({ ...event, model: agent.model.name }));
-    if (options.json && event.type === 'error') screen.printJson(masker.json(event), process.stderr);
+    if (options.json && event.type === 'error')
+      screen.printJson(masker.json(event), process.stderr);
     if (!options.json) sayProblems(event, program);
   };
   const { text } = await agent.chat(options.prompt, abort.signal);
@@ -113,7 +122,8 @@ async function answerOnce(program: Program): Promise<number> {
 function sayProblems(event: AgentEvent, { screen, masker }: Program): void {
   if (event.type === 'error') screen.say(masker.text(event.message), 'red');
   if (event.type === 'note') screen.warn(masker.text(event.text));
-  if (event.type === 'tool_end' && event.outcome === 'denied') screen.warn(masker.text(`${event.name}: ${event.text}`));
+  if (event.type === 'tool_end' && event.outcome === 'denied')
+    screen.warn(masker.text(`${event.name}: ${event.text}`));
   if (event.type === 'done' && ENDINGS[event.ending]) screen.warn(ENDINGS[event.ending]);
 }
 
@@ -144,7 +154,7 @@ class Seen {
   }
 }
 
-/** The chat. Ctrl-C stops what is going on; at the prompt it empties the line, and twice it quits. */
+/** The chat. Ctrl-C stops what is going on; at the prompt it empties the line; twice it quits. */
 async function converse(program: Program): Promise<number> {
   const { agent, screen, person, options } = program;
   const show = new Show(program);
@@ -168,27 +178,31 @@ async function converse(program: Program): Promise<number> {
     seen.event(event);
     show.event(event);
   };
+  const takeTurn = async (line: string, signal: AbortSignal) => {
+    if (isCommand(line)) return slash(line, program, signal);
+    show.begin();
+    await agent.chat(line, signal);
+  };
   if (screen.isInteractive) greet(program);
   screen.open();
-  // The first line may come from the command line; if it does not, it is empty.
-  for (let line: string | undefined = options.prompt; line !== undefined; line = await screen.prompt('› ')) {
+  let line: string | undefined = options.prompt; // of the command line, if it has one
+  while (line !== undefined) {
     wantsOut = false;
     if (/^\s*\/(exit|quit)\b/.test(line)) break;
-    if (line.trim() === '') continue;
-    running = new AbortController();
-    if (isCommand(line)) await slash(line, program, running.signal);
-    else {
-      show.begin();
-      await agent.chat(line, running.signal);
+    if (line.trim() !== '') {
+      running = new AbortController();
+      await takeTurn(line, running.signal);
+      running = undefined;
     }
-    running = undefined;
+    line = await screen.prompt('› ');
   }
   return screen.isInteractive ? EXIT.done : seen.exitCode();
 }
 
 function greet({ agent, gate, screen }: Program): void {
-  screen.say(`mcp-by-hand ${VERSION} · model ${agent.model.name} · mode ${gate.mode} · /help`, 'dim');
-  if (agent.model.name === 'rehearsal') screen.say(REHEARSAL_BANNER, 'dim');
+  const { name } = agent.model;
+  screen.say(`mcp-by-hand ${VERSION} · model ${name} · mode ${gate.mode} · /help`, 'dim');
+  if (name === 'rehearsal') screen.say(REHEARSAL_BANNER, 'dim');
   const last = agent.turns.findLast((turn) => turn.role === 'user');
   const words = `going on, ${agent.turns.length} turns; the last prompt was: ${last?.text}`;
   if (last) screen.say(cut(words, screen.width - 1), 'dim');

@@ -7,7 +7,14 @@ import { listed, type ModelRow } from '../18-minds/models.ts';
 
 /** Exit codes, so that a script can tell what went wrong. */
 export const EXIT = {
-  done: 0, unexpected: 1, usage: 2, refused: 3, unreachable: 4, failed: 5, turns: 6, interrupted: 130,
+  done: 0,
+  unexpected: 1,
+  usage: 2,
+  refused: 3,
+  unreachable: 4,
+  failed: 5,
+  turns: 6,
+  interrupted: 130,
 };
 
 /** And what the kinds of an McpError mean. */
@@ -139,7 +146,9 @@ export type Options = {
   version: boolean;
 };
 
-type Parsed<T extends Flags> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true; strict: true }>>;
+type Strict<T extends Flags> = { options: T; allowPositionals: true; strict: true };
+type Parsed<T extends Flags> = ReturnType<typeof parseArgs<Strict<T>>>;
+
 /** Parses flags; a wrong one is answered with the nearest right one. */
 export function parse<T extends Flags>(args: string[], options: T): Parsed<T> {
   try {
@@ -149,7 +158,9 @@ export function parse<T extends Flags>(args: string[], options: T): Parsed<T> {
     const unknown = /^Unknown option '([^']+)'/.exec(message)?.[1];
     if (unknown === undefined) throw usage(`${message.split('. ')[0]} (see --help)`);
     const [close] = nearest(unknown, Object.keys(options).map((name) => `--${name}`), 1);
-    const hint = close ? `did you mean ${close}?` : 'if it is a text, or belongs to another command, put -- before it';
+    const hint = close
+      ? `did you mean ${close}?`
+      : 'if it is a text, or belongs to another command, put -- before it';
     throw usage(`there is no option ${unknown}; ${hint} (see --help)`);
   }
 }
@@ -162,7 +173,8 @@ export function readOptions(args: string[]): Options {
   if (maxTurns !== undefined && !(Number.isInteger(maxTurns) && maxTurns > 0))
     throw usage(`--max-turns is a number above 0, not ${values['max-turns']}`);
   const odd = values['allow-server']?.find((each) => !/^[^=]+=sha256:[0-9a-f]{64}$/.test(each));
-  if (odd) throw usage(`--allow-server is NAME=sha256: and 64 digits, as a refusal prints it, not ${odd}`);
+  const form = 'NAME=sha256: and 64 digits, as a refusal prints it';
+  if (odd) throw usage(`--allow-server is ${form}, not ${odd}`);
   return {
     prompt: positionals.join(' '),
     print: values.print ?? false,

@@ -130,7 +130,8 @@ export class Program {
   setTrace(file?: string): void {
     const path = file && resolve(file);
     try {
-      if (path) appendPrivately(path, JSON.stringify({ t: new Date().toISOString(), type: 'trace' }));
+      const first = { t: new Date().toISOString(), type: 'trace' };
+      if (path) appendPrivately(path, JSON.stringify(first));
     } catch (error) {
       throw refused(`cannot write the trace: ${(error as Error).message}`);
     }
@@ -155,8 +156,9 @@ function rulesIn(options: Options, reader: RuleReader): Rule[] {
       ...parseRules('deny', options.deny, here('--deny'), reader),
     ];
   } catch (error) {
-    const why = 'It may hold rules that forbid something, so nothing is done before it can be read.';
-    throw refused(`${(error as Error).message}. ${why}`);
+    const why = 'It may hold rules that forbid something';
+    const what = 'so nothing is done before it can be read.';
+    throw refused(`${(error as Error).message}. ${why}, ${what}`);
   }
 }
 

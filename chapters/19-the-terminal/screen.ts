@@ -66,7 +66,7 @@ export class Screen {
   /** A line of what was asked for, on stdout. */
   print(text: string): void { this.write(process.stdout, `${printable(text)}\n`); }
 
-  /** A line of JSON, which stays JSON: what must not reach a terminal is escaped as JSON does it. */
+  /** A line of JSON, which stays JSON: what must not reach a terminal is escaped as in JSON. */
   printJson(json: string, stream: NodeJS.WriteStream = process.stdout): void {
     const escape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
     const safe = (char: string) =>
@@ -237,7 +237,7 @@ export class Screen {
     if (this.isInteractive) this.rl!.prompt(true);
     if (isSecret) this.isMuted = true;
     const line = await new Promise<string | undefined>((resolve) => (this.waiter = resolve));
-    if (isSecret && line !== undefined) process.stderr.write('\n'); // the Enter was not shown either
+    if (isSecret && line !== undefined) process.stderr.write('\n'); // nor was the Enter shown
     this.release();
     return line;
   }
@@ -247,8 +247,9 @@ export class Screen {
     const isTyping = (this.rl?.line ?? '') !== '' || this.pasted.length > 0;
     this.pasted = [];
     if (this.isOver || !isTyping) return false;
-    for (const name of ['e', 'u']) this.rl!.write(null, { ctrl: true, name }); // to the end, then back
-    Object.assign(this.rl!, { line: '', cursor: 0 }); // a terminal without such keys (TERM=dumb) kept it
+    this.rl!.write(null, { ctrl: true, name: 'e' }); // to the end,
+    this.rl!.write(null, { ctrl: true, name: 'u' }); // then delete back to the beginning
+    Object.assign(this.rl!, { line: '', cursor: 0 }); // TERM=dumb has no such keys
     return true;
   }
 

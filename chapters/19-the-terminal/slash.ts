@@ -86,7 +86,8 @@ export async function slash(line: string, program: Program, signal: AbortSignal)
 function hint(word: string, known: string[], prefix = ''): string {
   const [close] = nearest(word, known, 1);
   const list = prefix === '/' ? '/help' : '/mcp';
-  return close === undefined ? `; ${list} lists what there is` : `; did you mean ${prefix}${close}?`;
+  if (close === undefined) return `; ${list} lists what there is`;
+  return `; did you mean ${prefix}${close}?`;
 }
 
 async function showTools(_: string[], { agent, screen }: Program): Promise<void> {

@@ -11,7 +11,7 @@ import type { Visit, Visitor } from './oauth.ts';
 
 const WAIT_MS = 5 * 60_000;
 
-// ─── Listening for the answer ─────────────────────────────────────────────────────────────────────────────────
+// ─── Listening for the answer ──────────────────────────────────────────────────────────────────
 
 const escaped = (text: string) => text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 const HEAD = '<!doctype html><meta charset="utf-8"><title>mcp-by-hand</title>';
@@ -25,6 +25,8 @@ const PAGE_HEADERS = {
   connection: 'close',
 };
 
+const FREE = ['http://127.0.0.1/callback', 'http://[::1]/callback']; // one is on every machine
+
 /** Waits at an address of this machine for the one request that carries our `state`. */
 export class Callback {
   readonly redirectUri: string;
@@ -37,40 +39,37 @@ export class Callback {
   private constructor(redirectUri: string, servers: Server[]) {
     this.redirectUri = redirectUri;
     this.servers = servers;
-    for (const server of servers) server.on('request', (request, response) => this.hear(request, response));
+    const hear = (request: IncomingMessage, response: ServerResponse) =>
+      this.hear(request, response);
+    for (const server of servers) server.on('request', hear);
   }
 
   /** At the wanted address; or, unless it is fixed, at one with a free port. */
-  static async open(wanted = 'http://127.0.0.1/callback', isFixed = false): Promise<Callback> {
-    const free = ['http://127.0.0.1/callback', 'http://[::1]/callback']; // one of them is there on every machine
-    for (const address of isFixed ? [wanted] : [wanted, ...free]) {
+  static async open(wanted = FREE[0]!, isFixed = false): Promise<Callback> {
+    for (const address of isFixed ? [wanted] : [wanted, ...FREE]) {
       const url = new URL(address);
-      const servers: Server[] = [];
-      let isTaken = false;
-      // `localhost` is both, and browsers try either of them first.
-      for (const host of url.hostname === 'localhost' ? ['127.0.0.1', '::1'] : [url.hostname.replace(/[[\]]/g, '')]) {
-        const server = await listen(host, Number(url.port)).catch((error: NodeJS.ErrnoException) => error.code);
-        if (typeof server === 'object') url.port = `${(server.address() as AddressInfo).port}`;
-        if (typeof server === 'object') servers.push(server);
-        else if (server === 'EADDRINUSE') isTaken = true; // by somebody who would get our answer
-      }
-      if (servers.length > 0 && !isTaken) return new Callback(url.href, servers);
-      for (const server of servers) server.close();
+      const servers = await listenAt(url);
+      if (servers) return new Callback(url.href, servers);
     }
-    throw new Error(`another program waits at ${wanted}. Choose another "callbackPort" in "oauth"`);
+    throw new Error(
+      `another program waits at ${wanted}. Choose another "callbackPort" in "oauth"`,
+    );
   }
 
   expect(state: string): void { this.state = state; }
 
-  /** Anybody on this machine can come here, and any page that a browser has open. Only one has our `state`. */
+  /** Every program on this machine can come here, and every page that a browser has open. Only one
+   *  has our `state`. */
   private hear(request: IncomingMessage, response: ServerResponse): void {
     const { host, pathname } = new URL(this.redirectUri);
     const path = request.url ?? '';
-    const answer = URL.canParse(path, this.redirectUri) ? new URL(path, this.redirectUri) : undefined;
-    const isHere = request.headers.host === host && answer?.host === host && answer.pathname === pathname;
+    const base = this.redirectUri;
+    const answer = URL.canParse(path, base) ? new URL(path, base) : undefined;
+    const isThisHost = request.headers.host === host && answer?.host === host;
+    const isHere = isThisHost && answer?.pathname === pathname;
     const isOurs = request.method === 'GET' && isHere && this.take(answer);
     if (isOurs) this.browser = response;
-    else response.writeHead(400, PAGE_HEADERS).end(page('This is not the answer that we wait for.'));
+    else refuse(response);
   }
 
   /** One answer, and only the first. Is it the one? */
@@ -94,6 +93,33 @@ export class Callback {
   }
 }
 
+function refuse(response: ServerResponse): void {
+  const words = page('This is not the answer that we wait for.');
+  response.writeHead(400, PAGE_HEADERS).end(words);
+}
+
+/** Listens at the address, and puts the port that was free into it. Nothing: it is taken. */
+async function listenAt(url: URL): Promise<Server[] | undefined> {
+  // `localhost` is both, and browsers try either of them first.
+  const isBoth = url.hostname === 'localhost';
+  const hosts = isBoth ? ['127.0.0.1', '::1'] : [url.hostname.replace(/[[\]]/g, '')];
+  const servers: Server[] = [];
+  let isTaken = false;
+  for (const host of hosts) {
+    try {
+      const server = await listen(host, Number(url.port));
+      servers.push(server);
+      url.port = `${(server.address() as AddressInfo).port}`;
+    } catch (error) {
+      // By a program that would get our answer. Any other error: there is no such host here.
+      if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') isTaken = true;
+    }
+  }
+  if (servers.length > 0 && !isTaken) return servers;
+  for (const server of servers) server.close();
+  return undefined;
+}
+
 function listen(host: string, port: number): Promise<Server> {
   return new Promise((resolve, reject) => {
     const server = createServer();
@@ -102,7 +128,7 @@ function listen(host: string, port: number): Promise<Server> {
   });
 }
 
-// ─── With the person at the terminal ──────────────────────────────────────────────────────────
+// ─── With the person at the terminal ───────────────────────────────────────────────────────────
 
 /** Shows the address, opens it, and waits for the answer: at our address, or pasted. */
 export function throughBrowserOf(person: Person, signal: AbortSignal): Visitor {
