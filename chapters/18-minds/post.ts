@@ -11,6 +11,7 @@ export type Trouble = 'config' | 'unreachable' | 'refused' | 'too-long' | 'proto
 
 /** No answer. `retry` tells whether it makes sense to ask again, `waitMs` when the server wants to be asked. */
 export class ModelError extends Error {
+  override name = 'ModelError';
   readonly kind: Trouble;
   readonly status: number | undefined;
   readonly retry: boolean;

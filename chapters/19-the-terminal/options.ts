@@ -33,6 +33,7 @@ export const EXIT_FOR: Record<string, number> = {
 
 /** Ends the program with one line on stderr and this exit code. */
 export class Stop extends Error {
+  override name = 'Stop';
   code: number;
   kind: string;
   constructor(code: number, message: string, kind = 'usage') {

@@ -10,6 +10,7 @@ import { Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Page } from '../17-the-gate/dialogue.ts';
 import { Turns } from '../17-the-gate/person.ts';
+import { now } from '../../mcp.ts';
 import { printable } from '../17-the-gate/safe-text.ts';
 
 type Style = Parameters<typeof styleText>[0] & string;
@@ -140,7 +141,7 @@ export class Screen {
   }
 
   /** Milliseconds, without those in which the user thought about a question. */
-  clock(): number { return performance.now() - this.askedMs; }
+  clock(): number { return now() - this.askedMs; }
 
   // ── Reading: one readline for the whole program. Its own question() loses lines of a pipe ──
 
@@ -256,7 +257,7 @@ export class Screen {
   /** A line in answer to a question, whose asker has taken a turn. What else is written waits until
    *  it is answered. When the signal aborts, the question is over, and what was typed is gone. */
   async ask(page: Page, signal: AbortSignal): Promise<string | undefined> {
-    const startedAt = performance.now();
+    const startedAt = now();
     this.open();
     await new Promise((done) => setTimeout(done, 50)); // let in what was typed already,
     await new Promise(setImmediate); // even if we were too busy to look,
@@ -273,7 +274,7 @@ export class Screen {
     signal.removeEventListener('abort', withdraw);
     this.isAsking = false;
     this.release();
-    this.askedMs += performance.now() - startedAt;
+    this.askedMs += now() - startedAt;
     return answer;
   }
 

@@ -40,6 +40,7 @@ const PASSING = /^(temporarily_unavailable|server_error|slow_down|HTTP \d+)$/;
 
 /** An authorization server said no. `code` is its word for why. */
 export class Refusal extends McpError {
+  override name = 'Refusal';
   code: unknown;
   isPassing: boolean; // it does not say no for ever
 
