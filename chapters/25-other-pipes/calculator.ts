@@ -1,73 +1,121 @@
-// calculator.ts: the server of fixtures/server.mjs as a function over a transport. It answers in both eras: with a
-// handshake, and without one.
+// calculator.ts: the server of fixtures/server.mjs as a function over a transport. It answers in
+// both eras: with a handshake, and without one.
 
-import { asObject, isObject, REVISIONS, RpcError, textOf, type Json, type Transport } from '../../mcp.ts';
-import { VERSION_KEY } from '../20-streamable-http/headers.ts';
+import { asObject, REVISIONS, RpcError, textOf } from '../../mcp.ts';
+import type { Id, Json, Transport } from '../../mcp.ts';
+import { UNSUPPORTED_VERSION, VERSION_KEY } from '../20-streamable-http/headers.ts';
 import { STATELESS } from '../22-no-handshake/era.ts';
 
-const number = { type: 'number' };
-const tools = [
+const NUMBER = { type: 'number' };
+const STRING = { type: 'string' };
+const CACHING = { ttlMs: 0, cacheScope: 'public' }; // the later era: how long to keep it
+const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
+const capabilities = { tools: {} };
+const serverInfo = { name: 'calculator-and-greeter', version: '1.0.0' };
+
+/** What `run` returns is the answer; nothing, if the arguments are wrong. */
+type CalculatorTool = { definition: Json; run: (args: Json) => string | undefined; hint: string };
+
+const tools: CalculatorTool[] = [
   {
-    name: 'add',
-    description: 'Adds two numbers.',
-    inputSchema: { type: 'object', properties: { a: number, b: number }, required: ['a', 'b'] },
-    run: ({ a, b }: Json) => (Number.isFinite(a) && Number.isFinite(b) ? `${Number(a) + Number(b)}` : undefined),
+    definition: {
+      name: 'add',
+      description: 'Adds two numbers.',
+      inputSchema: {
+        type: 'object',
+        properties: { a: NUMBER, b: NUMBER },
+        required: ['a', 'b'],
+      },
+    },
+    run: ({ a, b }) => {
+      if (!Number.isFinite(a) || !Number.isFinite(b)) return undefined;
+      return `${Number(a) + Number(b)}`;
+    },
     hint: 'a and b must be numbers',
   },
   {
-    name: 'greet',
-    description: 'Greets somebody by name.',
-    inputSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
-    run: ({ name }: Json) => (typeof name === 'string' && name ? `Hello, ${name}!` : undefined),
+    definition: {
+      name: 'greet',
+      description: 'Greets somebody by name.',
+      inputSchema: {
+        type: 'object',
+        properties: { name: STRING },
+        required: ['name'],
+      },
+    },
+    run: ({ name }) => {
+      if (typeof name !== 'string' || name === '') return undefined;
+      return `Hello, ${name}!`;
+    },
     hint: 'name is missing',
   },
 ];
-const self = { capabilities: { tools: {} }, serverInfo: { name: 'calculator-and-greeter', version: '1.0.0' } };
-const cache = { ttlMs: 0, cacheScope: 'public' };
 
 const methods = new Map<unknown, (params: Json) => Json>([
-  ['initialize', ({ protocolVersion: theirs }) => {
-    return { ...self, protocolVersion: REVISIONS.find((ours) => ours === theirs) ?? REVISIONS[0] };
-  }],
-  ['server/discover', () => ({
-    supportedVersions: STATELESS,
-    capabilities: self.capabilities,
-    _meta: { 'io.modelcontextprotocol/serverInfo': self.serverInfo },
-    ...cache,
-  })],
+  ['initialize', initialize],
+  ['server/discover', discover],
   ['ping', () => ({})],
-  ['tools/list', () => ({ tools: tools.map(({ run, hint, ...tool }) => tool), ...cache })],
-  ['tools/call', ({ name, arguments: args }) => {
-    const tool = tools.find((each) => each.name === name);
-    if (!tool) throw new RpcError(-32602, `Unknown tool: ${name}`);
-    const text = tool.run(asObject(args));
-    // The tool failed, but the call did not: the reason is for the model, which may try again.
-    return { content: [{ type: 'text', text: text ?? tool.hint }], ...(text === undefined && { isError: true }) };
-  }],
+  ['tools/list', listTools],
+  ['tools/call', callTool],
 ]);
+
+function initialize({ protocolVersion: theirs }: Json): Json {
+  const protocolVersion = REVISIONS.find((ours) => ours === theirs) ?? REVISIONS[0];
+  return { protocolVersion, capabilities, serverInfo };
+}
+
+function discover(): Json {
+  const _meta = { [SERVER_INFO_KEY]: serverInfo };
+  return { supportedVersions: STATELESS, capabilities, _meta, ...CACHING };
+}
+
+function listTools(): Json {
+  const definitions = tools.map(({ definition }) => definition);
+  return { tools: definitions, ...CACHING };
+}
+
+function callTool({ name, arguments: args }: Json): Json {
+  const tool = tools.find(({ definition }) => definition.name === name);
+  if (!tool) throw new RpcError(-32602, `Unknown tool: ${name}`);
+  const text = tool.run(asObject(args));
+  if (text !== undefined) return { content: [{ type: 'text', text }] };
+  // The tool failed, but the call did not: the reason is for the model, which may try again.
+  return { content: [{ type: 'text', text: tool.hint }], isError: true };
+}
 
 function answer(method: unknown, params: Json): Json {
   const { [VERSION_KEY]: version } = asObject(params._meta);
-  if (version !== undefined && !STATELESS.includes(`${version}`))
-    throw new RpcError(-32022, 'Unsupported protocol version', { supported: STATELESS, requested: version });
+  const isHandshakeEra = version === undefined;
+  if (!isHandshakeEra && !STATELESS.includes(`${version}`)) {
+    const both = { supported: STATELESS, requested: version };
+    throw new RpcError(UNSUPPORTED_VERSION, 'Unsupported protocol version', both);
+  }
   const run = methods.get(method);
   if (!run) throw new RpcError(-32601, `Method not found: ${method}`);
-  return version === undefined ? run(params) : { resultType: 'complete', ...run(params) };
+  const result = run(params);
+  return isHandshakeEra ? result : { resultType: 'complete', ...result };
 }
 
 export function calculator(transport: Transport): void {
-  const reply = (message: Json) => transport.send({ jsonrpc: '2.0', ...message }).catch(() => {}); // nobody waits
+  const reply = (id: Id, outcome: Json) => {
+    const sent = transport.send({ jsonrpc: '2.0', id, ...outcome });
+    sent.catch(() => {}); // the client may be gone
+  };
   void transport.start({
     message(message) {
-      if (!isObject(message) || message.id === undefined) return; // to a notification there is no answer
-      const { id, method, params } = message as { id: number; method: unknown; params: unknown };
+      const { id, method, params } = asObject(message);
+      if (id === undefined) return; // a notification gets no answer
       try {
-        void reply({ id, result: answer(method, asObject(params)) });
+        reply(id as Id, { result: answer(method, asObject(params)) });
       } catch (error) {
-        const { code, data } = error instanceof RpcError ? error : { code: -32603, data: undefined };
-        void reply({ id, error: { code, message: textOf(error), data } });
+        reply(id as Id, { error: asRefusal(error) });
       }
     },
     closed() {},
   });
+}
+
+function asRefusal(error: unknown): Json {
+  const { code, data } = error instanceof RpcError ? error : { code: -32603, data: undefined };
+  return { code, message: textOf(error), data };
 }

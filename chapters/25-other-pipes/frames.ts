@@ -1,44 +1,95 @@
-// frames.ts: the frames of a WebSocket (RFC 6455), as functions over bytes. A message is one frame or several; between
-// them may stand control frames (ping, pong, close), which are always whole.
+// frames.ts: the frames of a WebSocket (RFC 6455), as functions over bytes. A message is one frame
+// or several. Control frames (ping, pong, close) may come between them, and are always whole.
 
 import { randomBytes } from 'node:crypto';
 
-export const [CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG] = [0, 1, 2, 8, 9, 10] as const;
-const [LAST, RESERVED, MASKED] = [0x80, 0x70, 0x80];
-export const [NORMAL, WRONG, NOT_TEXT, BAD_UTF8, TOO_BIG] = [1000, 1002, 1003, 1007, 1009] as const;
+// Opcodes: what a frame is.
+export const CONTINUATION = 0;
+export const TEXT = 1;
+export const BINARY = 2;
+export const CLOSE = 8; // the first that is a control frame
+export const PING = 9;
+export const PONG = 10;
+
+// Close codes: why a connection ends.
+export const NORMAL = 1000;
+export const PROTOCOL_ERROR = 1002;
+export const NOT_TEXT = 1003;
+export const BAD_UTF8 = 1007;
+export const TOO_BIG = 1009;
+const NO_CODE = 1005; // there was none; it is never sent
+const NEVER_SENT = [1004, NO_CODE, 1006];
+
+// Bits of the first byte, and of the second.
+const FIN = 0x80; // the last frame of its message
+const RESERVED = 0x70;
+const OPCODE = 0x0f;
+const MASK = 0x80;
+
+const LENGTH_IN_2_BYTES = 126; // instead of the length itself, which follows
+const LENGTH_IN_8_BYTES = 127;
 const MAX_CONTROL_BYTES = 125;
 
 /** What the other side did wrong, and the code that tells it so. */
 export class Violation extends Error {
   code: number;
-  constructor(code: number, what: string) { super(what); this.code = code; }
+  constructor(code: number, what: string) {
+    super(what);
+    this.code = code;
+  }
 }
 
-/** A frame as a client must send it: masked with a key that nobody can foresee. Proxies that do not know WebSockets
- *  might else take what we say for HTTP, and somebody who chooses our words could fill their caches. */
+// ─── Writing ────────────────────────────────────────────────────────────────────────────────────
+
+/** A frame as a client must send it: masked with a key that cannot be foreseen. Else a proxy that
+ *  does not know WebSockets might take our words for HTTP, and whatever they say could fill its
+ *  cache. */
 export function encodeFrame(opcode: number, payload: Buffer, key = randomBytes(4)): Buffer {
-  const { length } = payload;
-  const extra = length <= MAX_CONTROL_BYTES ? 0 : length < 2 ** 16 ? 2 : 8; // bytes that the length needs
-  const start = 2 + extra + key.length;
-  const frame = Buffer.allocUnsafe(start + length);
-  frame[0] = LAST | opcode;
-  frame[1] = MASKED | (extra === 0 ? length : extra === 2 ? 126 : 127);
-  if (extra === 2) frame.writeUInt16BE(length, 2);
-  if (extra === 8) frame.writeBigUInt64BE(BigInt(length), 2);
-  key.copy(frame, start - key.length);
-  for (let i = 0; i < length; i++) frame[start + i] = payload[i]! ^ key[i & 3]!;
+  const header = encodeHeader(opcode, payload.length);
+  const start = header.length + key.length;
+  const frame = Buffer.allocUnsafe(start + payload.length);
+  header.copy(frame);
+  key.copy(frame, header.length);
+  for (let i = 0; i < payload.length; i++) {
+    frame[start + i] = payload[i]! ^ key[i % 4]!;
+  }
   return frame;
 }
 
-export const encodeClose = (code: number) => encodeFrame(CLOSE, Buffer.from([code >> 8, code & 0xff]));
+/** A short length is in the second byte; a longer one follows it. */
+function encodeHeader(opcode: number, length: number): Buffer {
+  const first = FIN | opcode;
+  if (length < LENGTH_IN_2_BYTES) return Buffer.from([first, MASK | length]);
+  if (length < 2 ** 16) {
+    const header = Buffer.from([first, MASK | LENGTH_IN_2_BYTES, 0, 0]);
+    header.writeUInt16BE(length, 2);
+    return header;
+  }
+  const header = Buffer.from([first, MASK | LENGTH_IN_8_BYTES, 0, 0, 0, 0, 0, 0, 0, 0]);
+  header.writeBigUInt64BE(BigInt(length), 2);
+  return header;
+}
 
-/** The code of a close frame, and its reason. Without a payload it is 1005, which nobody may send. */
+export function encodeClose(code: number): Buffer {
+  return encodeFrame(CLOSE, Buffer.from([code >> 8, code & 0xff]));
+}
+
+// ─── Reading ────────────────────────────────────────────────────────────────────────────────────
+
+/** The code of a close frame, and its reason. */
 export function readClose(payload: Buffer): { code: number; reason: string } {
-  if (payload.length === 0) return { code: 1005, reason: '' };
+  if (payload.length === 0) return { code: NO_CODE, reason: '' };
   const code = payload.length === 1 ? 0 : payload.readUInt16BE();
-  const isKnown = (code >= 1000 && code <= 1014 && ![1004, 1005, 1006].includes(code)) || (code >= 3000 && code < 5000);
-  if (!isKnown) throw new Violation(WRONG, `closed with the code ${code}, which means nothing`);
+  if (!mayBeSent(code)) {
+    throw new Violation(PROTOCOL_ERROR, `closed with the code ${code}, which means nothing`);
+  }
   return { code, reason: readText(payload.subarray(2)) };
+}
+
+function mayBeSent(code: number): boolean {
+  const isDefined = code >= 1000 && code <= 1014 && !NEVER_SENT.includes(code);
+  const isPrivate = code >= 3000 && code < 5000; // of libraries and applications
+  return isDefined || isPrivate;
 }
 
 export function readText(payload: Buffer): string {
@@ -49,83 +100,108 @@ export function readText(payload: Buffer): string {
   }
 }
 
+/** `size` is that of the header, `length` that of the payload behind it. */
 type Header = { isLast: boolean; opcode: number; size: number; length: number };
 
 /** The beginning of a frame that a server sent; nothing if it is not all there. */
 export function decodeHeader(bytes: Buffer): Header | undefined {
   if (bytes.length < 2) return undefined;
-  const [first, second] = [bytes[0]!, bytes[1]!];
-  const [isLast, opcode] = [first >= LAST, first & 0x0f];
-  if (first & RESERVED) throw new Violation(WRONG, 'used an extension that we have not agreed on (reserved bits)');
-  const isUnknown = opcode > PONG || (opcode > BINARY && opcode < CLOSE);
-  if (isUnknown) throw new Violation(WRONG, `sent a frame of kind ${opcode}, which does not exist`);
-  if (second & MASKED) throw new Violation(WRONG, 'sent a masked frame, as only clients do');
-  if (opcode >= CLOSE && !isLast) throw new Violation(WRONG, 'sent a control frame in pieces');
-  const isTooLong = opcode >= CLOSE && second > MAX_CONTROL_BYTES;
-  if (isTooLong) throw new Violation(WRONG, `sent a control frame of more than ${MAX_CONTROL_BYTES} bytes`);
-  const size = second < 126 ? 2 : second === 126 ? 4 : 10;
+  const first = bytes[0]!;
+  const second = bytes[1]!;
+  const problem = problemWith(first, second);
+  if (problem) throw new Violation(PROTOCOL_ERROR, problem);
+  const isLast = (first & FIN) !== 0;
+  const opcode = first & OPCODE;
+  if (second < LENGTH_IN_2_BYTES) return { isLast, opcode, size: 2, length: second };
+  const size = second === LENGTH_IN_2_BYTES ? 4 : 10;
   if (bytes.length < size) return undefined;
-  const length = size === 2 ? second : size === 4 ? bytes.readUInt16BE(2) : Number(bytes.readBigUInt64BE(2));
+  const length = size === 4 ? bytes.readUInt16BE(2) : Number(bytes.readBigUInt64BE(2));
   return { isLast, opcode, size, length };
 }
 
-/** Bytes that come in pieces. Its room doubles when it is full, so each byte is copied twice at most on average, and
- *  a million pieces of one byte weigh no more than one of a million: a list of them would. */
+/** The rules that two bytes can break. */
+function problemWith(first: number, second: number): string | undefined {
+  const opcode = first & OPCODE;
+  const isControl = opcode >= CLOSE;
+  if (first & RESERVED) return 'used an extension that we have not agreed on (reserved bits)';
+  const isUnknown = opcode > PONG || (opcode > BINARY && opcode < CLOSE);
+  if (isUnknown) return `sent a frame of kind ${opcode}, which does not exist`;
+  if (second & MASK) return 'sent a masked frame, as only clients do';
+  if (isControl && !(first & FIN)) return 'sent a control frame in pieces';
+  if (isControl && second > MAX_CONTROL_BYTES) {
+    return `sent a control frame of more than ${MAX_CONTROL_BYTES} bytes`;
+  }
+  return undefined;
+}
+
+/** Bytes that come in pieces. Its room doubles when it is full, so each byte is copied twice at
+ *  most on average, and a million pieces of one byte weigh no more than one piece of a million. In
+ *  a list of pieces they would. */
 class Bytes {
   private room: Buffer = Buffer.alloc(0);
   private start = 0;
   private end = 0;
 
-  get length(): number { return this.end - this.start; }
-  peek(): Buffer { return this.room.subarray(this.start, this.end); }
-
-  append(piece: Buffer): void {
-    if (this.length === 0) [this.room, this.start, this.end] = [piece, 0, piece.length]; // most often: nothing to copy
-    else {
-      if (this.end + piece.length > this.room.length) this.grow(this.length + piece.length);
-      this.end += piece.copy(this.room, this.end);
-    }
+  get length(): number {
+    return this.end - this.start;
   }
 
-  /** A new room, for what was taken out of the old one may still be in use. */
-  private grow(needed: number): void {
-    const rest = this.peek();
-    this.room = Buffer.allocUnsafe(Math.max(needed, 2 * rest.length));
-    [this.start, this.end] = [0, rest.copy(this.room)];
+  peek(): Buffer {
+    return this.room.subarray(this.start, this.end);
+  }
+
+  append(piece: Buffer): void {
+    if (this.length === 0) return this.set(piece, piece.length); // most often: nothing to copy
+    if (this.end + piece.length > this.room.length) this.grow(this.length + piece.length);
+    this.end += piece.copy(this.room, this.end);
   }
 
   take(count: number): Buffer {
+    const taken = this.room.subarray(this.start, this.start + count);
     this.start += count;
-    const taken = this.room.subarray(this.start - count, this.start);
-    if (this.length === 0) this.room = Buffer.alloc(0); // do not keep what was large once
-    if (this.length === 0) this.start = this.end = 0;
+    if (this.length === 0) this.set(Buffer.alloc(0), 0); // do not keep what was large once
     return taken;
+  }
+
+  /** Into a new room: what was taken out of the old one may still be in use. */
+  private grow(needed: number): void {
+    const rest = this.peek();
+    const room = Buffer.allocUnsafe(Math.max(needed, 2 * rest.length));
+    this.set(room, rest.copy(room));
+  }
+
+  private set(room: Buffer, end: number): void {
+    this.room = room;
+    this.start = 0;
+    this.end = end;
   }
 }
 
-/** Makes messages out of bytes. `opcode` is that of a whole message (always TEXT) or of a control frame. */
+/** A whole message, whose opcode is TEXT, or a control frame. */
+type Whole = { opcode: number; payload: Buffer };
+
+/** Makes messages out of bytes. */
 export class MessageReader {
   private maxBytes: number;
   private unread = new Bytes();
   private message?: Bytes; // whose last frame has not come yet
 
-  constructor(maxBytes: number) { this.maxBytes = maxBytes; }
+  constructor(maxBytes: number) {
+    this.maxBytes = maxBytes;
+  }
 
-  *read(chunk: Buffer): Generator<{ opcode: number; payload: Buffer }, void> {
+  *read(chunk: Buffer): Generator<Whole, void> {
     this.unread.append(chunk);
     for (let header = this.header(); header; header = this.header()) {
       const { isLast, opcode, size, length } = header;
       if (this.unread.length < size + length) return;
       const payload = this.unread.take(size + length).subarray(size);
-      if (opcode >= CLOSE) yield { opcode, payload };
-      else if (isLast && !this.message) yield { opcode, payload };
-      else {
-        this.message ??= new Bytes();
-        this.message.append(payload);
-        const whole = this.message;
-        if (isLast) this.message = undefined;
-        if (isLast) yield { opcode: TEXT, payload: whole.peek() };
+      if (opcode >= CLOSE) {
+        yield { opcode, payload };
+        continue;
       }
+      const whole = this.collect(payload, isLast);
+      if (whole) yield { opcode: TEXT, payload: whole };
     }
   }
 
@@ -133,12 +209,31 @@ export class MessageReader {
   private header(): Header | undefined {
     const header = decodeHeader(this.unread.peek());
     if (!header || header.opcode >= CLOSE) return header;
-    if (header.opcode === BINARY) throw new Violation(NOT_TEXT, 'sent a binary message, but MCP is text');
+    if (header.opcode === BINARY) {
+      throw new Violation(NOT_TEXT, 'sent a binary message, but MCP is text');
+    }
     const isContinued = header.opcode === CONTINUATION;
-    if (isContinued && !this.message) throw new Violation(WRONG, 'continued a message that it had not begun');
-    if (!isContinued && this.message) throw new Violation(WRONG, 'began a message within another');
-    const isTooBig = (this.message?.length ?? 0) + header.length > this.maxBytes;
-    if (isTooBig) throw new Violation(TOO_BIG, `sent a message of more than ${this.maxBytes} bytes`);
+    if (isContinued && !this.message) {
+      throw new Violation(PROTOCOL_ERROR, 'continued a message that it had not begun');
+    }
+    if (!isContinued && this.message) {
+      throw new Violation(PROTOCOL_ERROR, 'began a message within another');
+    }
+    const collected = this.message?.length ?? 0;
+    if (collected + header.length > this.maxBytes) {
+      throw new Violation(TOO_BIG, `sent a message of more than ${this.maxBytes} bytes`);
+    }
     return header;
+  }
+
+  /** The message, if this is its last piece. */
+  private collect(piece: Buffer, isLast: boolean): Buffer | undefined {
+    if (isLast && !this.message) return piece; // most messages are one frame
+    this.message ??= new Bytes();
+    this.message.append(piece);
+    if (!isLast) return undefined;
+    const whole = this.message.peek();
+    this.message = undefined;
+    return whole;
   }
 }

@@ -1,6 +1,8 @@
-// in-process.ts: a server that is part of our own program, behind a pair of transports instead of a process.
+// in-process.ts: a server that is part of our own program. A pair of transports takes the place of
+// a process and its pipes.
 
-import { McpError, textOf, type ManagerOptions, type Message, type ServerEntry } from '../../mcp.ts';
+import { McpError, textOf } from '../../mcp.ts';
+import type { ManagerOptions, Message, ServerEntry } from '../../mcp.ts';
 import type { Transport, TransportEvents, TransportFactory } from '../../mcp.ts';
 
 class End implements Transport {
@@ -10,48 +12,60 @@ class End implements Transport {
   private inbox: string[] = [];
   private ended?: McpError;
 
-  constructor(who: string) { this.who = who; }
+  constructor(who: string) {
+    this.who = who;
+  }
 
   async start(events: TransportEvents): Promise<void> {
     if (this.ended) throw this.ended;
     this.events = events;
-    queueMicrotask(() => this.deliver()); // what was sent before anybody listened
+    queueMicrotask(() => this.deliver()); // what was sent before this end had started
   }
 
   async send(message: Message): Promise<void> {
     if (this.ended) throw this.ended;
-    if (!this.events) throw new McpError('closed', `${this.who} is not connected; call start() first`);
-    // As text, and at once: neither side can reach, or change, an object of the other.
+    if (!this.events) throw this.error('is not connected; call start() first');
+    // As text, and now: neither side can reach, or change, an object of the other.
     this.other.inbox.push(JSON.stringify(message));
     // Never within send(): the answer would be there before the sender waits for it.
     queueMicrotask(() => this.other.deliver());
   }
 
   private deliver(): void {
-    if (!this.events) return; // it stays in the inbox until somebody listens
+    if (!this.events) return; // not started yet: it stays in the inbox
     try {
       for (const text of this.inbox.splice(0)) this.events.message(JSON.parse(text));
     } catch (error) {
-      // Like a process that crashes, whoever throws here loses its pipe, and does not take the program along.
+      // A receiver that throws loses its pipe, like a process that crashes. The program goes on.
       this.end(`was closed after a mistake of this program: ${textOf(error)}`);
     }
   }
 
-  async close(): Promise<void> { this.end('was closed'); } // both ends are told before whoever awaits this goes on
+  /** When it resolves, both ends have been told. */
+  async close(): Promise<void> {
+    this.end('was closed');
+  }
 
   private end(how: string): void {
     for (const end of [this, this.other]) {
       if (end.ended) continue;
-      end.ended = new McpError('closed', `${this.who} ${how}`);
-      queueMicrotask(() => end.events?.closed(end.ended!)); // after the messages that are on their way
+      const why = this.error(how);
+      end.ended = why;
+      queueMicrotask(() => end.events?.closed(why)); // after the messages that are on their way
     }
+  }
+
+  private error(what: string): McpError {
+    return new McpError('closed', `${this.who} ${what}`);
   }
 }
 
 /** Two transports: what one sends, the other receives. To close one is to close both. */
 export function linkedPair(who = 'the server in this process'): [Transport, Transport] {
-  const [one, two] = [new End(who), new End(who)];
-  [one.other, two.other] = [two, one];
+  const one = new End(who);
+  const two = new End(who);
+  one.other = two;
+  two.other = one;
   return [one, two];
 }
 
@@ -65,7 +79,11 @@ export function builtIn(serve: Serve): TransportFactory {
       await ours.start(events);
       serve(theirs);
     };
-    return { start, send: (message) => ours.send(message), close: () => ours.close() };
+    return {
+      start,
+      send: (message) => ours.send(message),
+      close: () => ours.close(),
+    };
   };
 }
 
@@ -73,15 +91,17 @@ export function builtIn(serve: Serve): TransportFactory {
 export function inProcess(servers: Record<string, Serve>): TransportFactory {
   return (serverName, config, maxMessageBytes) => {
     const name = `${config.name}`;
-    const known = Object.keys(servers).join(', ') || 'none';
-    const wrong = `no built-in server is called "${name}"; there is ${known}`;
-    if (!Object.hasOwn(servers, name)) throw new McpError('config', `MCP server "${serverName}": ${wrong}`);
+    if (!Object.hasOwn(servers, name)) {
+      const known = Object.keys(servers).join(', ') || 'none';
+      const wrong = `no built-in server is called "${name}"; there is ${known}`;
+      throw new McpError('config', `MCP server "${serverName}": ${wrong}`);
+    }
     return builtIn(servers[name]!)(serverName, config, maxMessageBytes);
   };
 }
 
-/** Adds the built-in servers to what `load` finds. Their names are reserved: else a project could put
- *  a server of its own in the place of one that the user trusts. */
+/** Adds the built-in servers to what `load` finds. Their names are reserved: else a project could
+ *  put a server of its own in the place of one that the user trusts. */
 export function withBuiltIns(
   servers: Record<string, Serve>,
   load: NonNullable<ManagerOptions['load']>,

@@ -1,10 +1,12 @@
-// Pipes as they are often written first: `node chapters/25-other-pipes/naive.mjs at-once`, `shared` or `buffers`.
+// Pipes as they are often written first: `node chapters/25-other-pipes/naive.mjs at-once`, `shared`
+// or `buffers`.
 
 const mistakes = {
   // What one end sends, the other receives: in the same breath.
   'at-once'() {
     const pair = () => {
-      const [ours, theirs] = [{}, {}];
+      const ours = {};
+      const theirs = {};
       ours.send = (message) => theirs.onmessage(message);
       theirs.send = (message) => ours.onmessage(message);
       return [ours, theirs];
@@ -13,7 +15,10 @@ const mistakes = {
     const [client, server] = pair();
     const waiting = new Map();
     server.onmessage = ({ id }) => server.send({ id, result: 42 });
-    client.onmessage = ({ id, result }) => console.log(waiting.has(id) ? `${waiting.get(id)}: ${result}` : `an answer to ${id}, for which nobody waits`);
+    client.onmessage = ({ id, result }) => {
+      if (waiting.has(id)) console.log(`${waiting.get(id)}: ${result}`);
+      else console.log(`an answer to ${id}, for which nothing waits`);
+    };
     client.send({ id: 1, method: 'add' });
     waiting.set(1, 'the sum'); // on a real wire there is time for this
     console.log(`still waiting: ${[...waiting.values()]}`);
@@ -21,7 +26,13 @@ const mistakes = {
 
   // The message is handed over as it is. It is the same object on both sides.
   shared() {
-    const server = { onmessage: ({ params }) => (params.a += params.b, delete params.b, params.a) };
+    const server = {
+      onmessage({ params }) {
+        params.a += params.b;
+        delete params.b;
+        return params.a;
+      },
+    };
     const question = { id: 1, method: 'add', params: { a: 2, b: 40 } };
     console.log('asked:   ', JSON.stringify(question));
     console.log('answer:  ', server.onmessage(question));
@@ -42,7 +53,7 @@ const mistakes = {
       if (length > limit) console.log(`too big: ${length} bytes, and the limit is ${limit}`);
     };
 
-    const header = Buffer.from([0x81, 127, 0, 0, 0, 0, 0, 0, 0, 0]); // a text, whose length follows in eight bytes
+    const header = Buffer.from([0x81, 127, 0, 0, 0, 0, 0, 0, 0, 0]); // text; 8 bytes of length
     header.writeBigUInt64BE(10_000_000n, 2);
     onData(header);
     for (let n = 0; n < 10; n++) onData(Buffer.alloc(1_000_000));

@@ -1,4 +1,5 @@
-// Chapter 26: servers that die, and what becomes of the next call. Without this chapter there is no layer to add.
+// Chapter 26: servers that die, and what becomes of the next call. Without this chapter there is no
+// extension to add.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,79 +8,124 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Agent, Scripted, type AgentEvent } from '../../agent.ts';
+import { living, McpConnection, McpManager, textOf } from '../../mcp.ts';
+import type { Extension, Json, ServerEntry } from '../../mcp.ts';
 import { plainHost } from '../19-the-terminal/host.ts';
 import { compose } from '../composition.ts';
-import { living, McpConnection, McpManager, textOf, type Json, type ServerEntry } from '../../mcp.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'alive-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-const show = (text: string) => console.log(text.replaceAll(folder, '~').replace(/:\d+\)/, ')').replaceAll('\n', '\n    '));
-const begin = (title: string) => console.log(`\n${title}`);
-const isThere = existsSync(new URL('alive.ts', import.meta.url)); // not before this chapter
-const pause = async (ms: number) => show(`  (here it would wait for ${Math.round(ms)} ms)`);
-const extensions = isThere ? [(await import('./alive.ts')).stayAlive({ pause })] : [];
 
+function show(text: string): void {
+  const lasting = text.replaceAll(folder, '~').replace(/:\d+\)/, ')'); // the same in every run
+  console.log(lasting.replaceAll('\n', '\n    '));
+}
+const begin = (title: string) => console.log(`\n${title}`);
+
+/** What this chapter adds. In its pauses it does not wait, but says for how long it would. */
+async function loadExtensions(): Promise<Extension[]> {
+  if (!existsSync(new URL('alive.ts', import.meta.url))) return []; // the chapter before
+  const { stayAlive } = await import('./alive.ts');
+  const pause = async (ms: number) => show(`  (here it would wait for ${Math.round(ms)} ms)`);
+  return [stayAlive({ pause })];
+}
+
+const extensions = await loadExtensions();
 const { transports } = compose(plainHost());
 let isShown = true;
 let handshakes = 0;
-const onWire = (direction: string, message: unknown) => {
+
+function onWire(direction: string, message: unknown): void {
   if (isShown) console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
   if ((message as Json).method === 'initialize') handshakes++;
-};
-const open = async (config: Json) => {
+}
+
+async function open(config: Json): Promise<McpConnection> {
   const connection = new McpConnection('calculator', config, { extensions, onWire, transports });
   await connection.connect();
   await connection.initialize();
   return connection;
-};
-const add = async (connection: McpConnection) => show(`  = ${await connection.callTool('add', { a: 2, b: 40 }).then(({ text }) => text, textOf)}`);
-const kill = async (isNoticed: () => unknown) => {
+}
+
+async function add(connection: McpConnection): Promise<void> {
+  const call = connection.callTool('add', { a: 2, b: 40 });
+  const answer = await call.then(({ text }) => text, textOf);
+  show(`  = ${answer}`);
+}
+
+async function kill(isNoticed: () => unknown): Promise<void> {
   for (const child of living) child.kill('SIGKILL');
   while (!isNoticed()) await wait(10);
-};
+}
 
 show('A call, a death, and the next call:');
 const calculator = await open({ command: 'node', args: ['fixtures/server.mjs'] });
 await add(calculator);
 await kill(() => calculator.ended);
-show('  (somebody has killed the server)');
+show('  (the server was killed)');
 await add(calculator);
 
 isShown = false;
 await kill(() => calculator.ended);
 handshakes = 0;
-const sums = await Promise.allSettled(Array.from({ length: 100 }, () => calculator.callTool('add', { a: 2, b: 40 })));
+const calls = Array.from({ length: 100 }, () => calculator.callTool('add', { a: 2, b: 40 }));
+const sums = await Promise.allSettled(calls);
 const good = sums.filter(({ status }) => status === 'fulfilled').length;
-begin(`It is killed once more, and then called 100 times at once. Handshakes: ${handshakes}, answers: ${good}`);
+const counts = `Handshakes: ${handshakes}, answers: ${good}`;
+begin(`It is killed once more, and then called 100 times at once. ${counts}`);
 await calculator.close();
 
 begin('A server that forgets our session:');
-const remote = spawn('node', ['fixtures/remote.mjs', 'http', '--era', 'legacy', '--sessions', '--notes', join(folder, 'notes')], { stdio: ['pipe', 'pipe', 'inherit'] });
-const forgetful = await open({ type: 'http', url: `${await once(remote.stdout, 'data')}`.trim() });
+const flags = ['--era', 'legacy', '--sessions', '--notes', join(folder, 'notes')];
+const remote = spawn('node', ['fixtures/remote.mjs', 'http', ...flags], {
+  stdio: ['pipe', 'pipe', 'inherit'],
+});
+const [address] = await once(remote.stdout, 'data'); // it prints where it listens
+const forgetful = await open({ type: 'http', url: `${address}`.trim() });
 await forgetful.callTool('forget');
 isShown = true;
 await add(forgetful);
+isShown = false;
+await forgetful.close();
+remote.kill();
 
-const manage = async (nextLife: string) => {
-  const config = { command: 'node', args: ['fixtures/habits.mjs', 'next-life', `${join(folder, nextLife)}:${nextLife}`] };
-  const entry: ServerEntry = { name: 'habits', config, file: 'demo.ts', scope: 'user', authority: 'user' };
-  const onState = (_: string, state: string, reason = '') => show(`  [${state}] ${reason.replace(/^.*?"habits"( \(node\))? /, '').split(/[:.]/)[0]}`.trimEnd());
-  const manager = new McpManager({ load: () => new Map([['habits', entry]]), extensions, onState });
+/** A server that has another habit from its second start on. */
+async function manage(nextLife: string): Promise<McpManager> {
+  const file = join(folder, nextLife); // where it notes that it has been started
+  const entry: ServerEntry = {
+    name: 'habits',
+    config: { command: 'node', args: ['fixtures/habits.mjs', 'next-life', `${file}:${nextLife}`] },
+    file: 'demo.ts',
+    scope: 'user',
+    authority: 'user',
+  };
+  const onState = (_: string, state: string, reason = '') => {
+    const what = reason.replace(/^.*?"habits"( \(node\))? /, '').split(/[:.]/)[0];
+    show(`  [${state}] ${what}`.trimEnd());
+  };
+  const load = () => new Map([['habits', entry]]);
+  const manager = new McpManager({ load, extensions, onState });
   await manager.loadAndConnect();
   return manager;
-};
-const chat = async (mcp: McpManager, ...calls: [name: string, args: Json][]) => {
-  const model = new Scripted([...calls.map(([name, args]) => ({ calls: [{ name: `mcp__habits__${name}`, args }] })), 'Done.']);
+}
+
+/** A conversation in which the model calls these tools, one after the other. */
+async function chat(mcp: McpManager, ...calls: [name: string, args: Json][]): Promise<void> {
+  const turns = calls.map(([name, args]) => ({ calls: [{ name: `mcp__habits__${name}`, args }] }));
+  const model = new Scripted([...turns, 'Done.']);
+  const gate = async () => ({ allowed: true }) as const;
   const emit = (event: AgentEvent) => {
     if (event.type === 'tool_end') show(`  ${event.name} ${event.outcome}: ${event.text}`);
     if (event.type === 'note') show(`  note: ${event.text}`);
   };
-  await new Agent({ model, mcp, gate: async () => ({ allowed: true }), resultsFolder: folder, emit }).chat('Go.');
+  const agent = new Agent({ model, mcp, gate, resultsFolder: folder, emit });
+  await agent.chat('Go.');
   await mcp.disconnectAll();
-};
+}
 
 begin('A server that dies in a call, and has one more tool in its next life:');
-await chat(await manage('grows-a-tool'), ['exit', { code: 7 }], ['echo', { a: 2, b: 40 }], ['sleep', { ms: 500 }]);
+const growing = await manage('grows-a-tool');
+await chat(growing, ['exit', { code: 7 }], ['echo', { a: 2, b: 40 }], ['sleep', { ms: 500 }]);
 
 begin('A server that dies whenever it is started again:');
 const looping = await manage('dies-at-once');

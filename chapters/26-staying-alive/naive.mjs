@@ -1,11 +1,12 @@
-// Restarting as it is often written first: `node chapters/26-staying-alive/naive.mjs mail`, or `loop`.
+// Restarting as it is often written first: `node chapters/26-staying-alive/naive.mjs mail`, or
+// `loop`.
 
 import { spawn } from 'node:child_process';
 
-const say = (text) => console.log(text);
 const lives = { mail: 0, loop: 0 };
 
-/** Two servers. One sends the mail, and in its first life dies before it can say so. The other dies of every call. */
+/** Two servers. One sends the mail, and in its first life dies before it can say so. The other dies
+ *  of every call. */
 const servers = {
   mail: `process.stdin.once('data', () => {
     console.error('the server: I send "you owe me 42" to Ada');
@@ -15,11 +16,18 @@ const servers = {
   loop: 'process.exit(3)',
 };
 
-function ask(which) {
-  const server = spawn(process.execPath, ['-e', servers[which], `${++lives[which]}`], { stdio: ['pipe', 'pipe', 'inherit'] });
+function request(which) {
+  lives[which]++;
+  const server = spawn(process.execPath, ['-e', servers[which], `${lives[which]}`], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   return new Promise((resolve, reject) => {
-    server.stdin.on('error', () => {}).write('call\n');
-    server.stdout.once('data', (text) => (resolve(`${text}`), server.kill()));
+    server.stdin.on('error', () => {});
+    server.stdin.write('call\n');
+    server.stdout.once('data', (text) => {
+      resolve(`${text}`);
+      server.kill();
+    });
     server.on('exit', (code) => reject(new Error(`exited with code ${code}`)));
   });
 }
@@ -29,17 +37,19 @@ const mistakes = {
     async function call() {
       for (;;) {
         try {
-          return await ask('mail');
-        } catch {} // it died: start it again, and ask again
+          return await request('mail');
+        } catch {} // it died: start it again, and request it again
       }
     }
-    say(`the caller: ${await call()}`);
+    console.log(`the caller: ${await call()}`);
   },
 
   async loop() {
     const startedAt = performance.now();
-    while (lives.loop < 20) await ask('loop').catch(() => {}); // it would go on; 20 are enough to see it
-    say(`20 processes in ${Math.round(performance.now() - startedAt)} ms, and the caller has heard nothing yet`);
+    // It would go on; 20 are enough to see it.
+    while (lives.loop < 20) await request('loop').catch(() => {});
+    const ms = Math.round(performance.now() - startedAt);
+    console.log(`20 processes in ${ms} ms, and the caller has heard nothing yet`);
   },
 };
 
