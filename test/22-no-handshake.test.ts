@@ -460,6 +460,25 @@ test('stdio: a server that merely starts slowly is started once', async () => {
   assert.equal(readFileSync(file, 'utf8'), 'x');
 });
 
+test('stdio: a server that ignores the question and refuses the handshake is reported long before its limit', async () => {
+  const { config } = await mount.stdio({ 'server/discover': () => {}, initialize: refusing(-32600) });
+  const { connection } = await connect(config, withEras({ handshakeTimeoutMs: 1e8 }));
+  assert.equal((await rejection(connection.initialize())).code, -32600);
+});
+
+test('stdio: a server that was known for a handshake and ignores it now is asked again at the next start', async () => {
+  const verdicts: Verdicts = new Map();
+  const { config, turn } = await mount.stdio({
+    'server/discover': (_, peer) => peer.isTurned ? { result: { supportedVersions: ['2026-07-28'] } } : refusing(-32601) as any,
+    initialize: (_, peer) => peer.isTurned ? undefined : { result: { protocolVersion: '2025-06-18' } },
+  });
+  const start = async (handshakeTimeoutMs?: number) => (await connect(config, withEras({ verdicts, handshakeTimeoutMs }))).connection.initialize();
+  assert.equal((await start()).protocolVersion, '2025-06-18');
+  turn();
+  assert.equal((await rejection(start(1500))).kind, 'timeout');
+  assert.equal((await start()).protocolVersion, LATER);
+});
+
 test('a verdict that cannot be read or written costs a probe, and nothing else', async () => {
   const home = folder();
   writeFileSync(join(home, '.mcp-by-hand'), 'in the way');

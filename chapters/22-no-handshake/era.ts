@@ -150,7 +150,8 @@ class Opening {
     this.verdicts = verdicts;
     this.pause = pause;
     const { env, headers, oauth, ...entry } = connection.config; // without its secrets
-    this.key = sha256(canonical(entry));
+    const folder = process.cwd(); // the same words may start another program elsewhere
+    this.key = sha256(canonical({ folder, ...entry }));
   }
 
   async open(): Promise<ServerDescription> {
@@ -168,9 +169,11 @@ class Opening {
     try {
       return await this.shake();
     } catch (error) {
-      const isProtocol = error instanceof McpError && error.kind === 'protocol';
-      if (!(error instanceof RpcError) && !isProtocol) throw error; // a death says nothing
-      this.verdicts.delete(this.key);
+      const kind = error instanceof McpError ? error.kind : '';
+      const isRefusal = error instanceof RpcError || kind === 'protocol';
+      // A death says nothing. After a silence there is no time for a probe, but at the next start.
+      if (isRefusal || kind === 'timeout') this.verdicts.delete(this.key);
+      if (!isRefusal) throw error;
       const description = isUnsupported(error) ? await this.discover({}) : undefined;
       if (description) return description;
       this.because = SILENT;
@@ -210,7 +213,9 @@ class Opening {
       // Refused for its revision: it speaks the later one after all.
       const isWilling = isUnsupported(error) && !signal.aborted;
       const again = isWilling ? this.discover({ signal }) : undefined;
-      const description = await Promise.race([probe, again ?? probe]);
+      // Not for the whole limit: a server that refuses a handshake rarely ignores the probe.
+      const soon = doze(HEAD_START_MS, signal);
+      const description = await Promise.race([probe, again ?? probe, soon]);
       if (description) return description;
       throw error;
     });
