@@ -82,7 +82,7 @@ export interface Transport {
   /** Resolves when messages can be sent; rejects if that will never be. */
   start(events: TransportEvents): Promise<void>;
   /** Resolves once the message is handed over, so that awaiting it respects a slow reader. Rejects
-   *  if it, or over HTTP its reply, is lost. `headers` are for transports that have some. */
+   *  if it is lost, unless `closed` tells that. `headers` are for transports that have some. */
   send(message: Message, headers?: Record<string, string>): Promise<void>;
   /** Says goodbye; resolves when nothing is left behind. May be called twice. */
   close(): Promise<void>;
@@ -106,9 +106,10 @@ export type TransportFactory = (
 const LF = 0x0a;
 const MAX_DEPTH = 500;
 const MAX_LINE_BYTES = 2 ** 28; // a string cannot hold much more
-const WRITE_SIZE = 2 ** 20;
+const WRITE_SIZE = 2 ** 20; // characters
 const STDERR_TAIL = 16_384; // characters
 const LAST_LINES = 5;
+const LAST_ANSWERS_MS = 250;
 const MAX_LINE_SHOWN = 1000; // characters
 const GOODBYE_STEP_MS = 1000;
 const isWindows = process.platform === 'win32';
@@ -232,10 +233,10 @@ export class StdioTransport implements Transport {
     if (!this.child?.pid || !living.has(this.child)) return; // it never ran, or is gone
     this.child.stdin.end(takeText(this.outbox));
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-      if (await exitsWithin(GOODBYE_STEP_MS, this.child)) break;
+      if (await closesWithin(GOODBYE_STEP_MS, this.child)) break;
       signalGroup(this.child, signal);
     }
-    await exitsWithin(GOODBYE_STEP_MS, this.child);
+    await closesWithin(GOODBYE_STEP_MS, this.child);
     this.end();
   }
 
@@ -246,7 +247,7 @@ export class StdioTransport implements Transport {
     const end = () => {
       if (!this.closing) this.end();
     };
-    setTimeout(() => setImmediate(end), 250).unref(); // setImmediate: read what has come first
+    setTimeout(() => setImmediate(end), LAST_ANSWERS_MS).unref(); // after what has come is read
   }
 
   private end(kind: ErrorKind = 'closed', how?: string): void {
@@ -326,7 +327,7 @@ function ourEnv(names: RegExp): NodeJS.ProcessEnv {
   return Object.fromEntries(found);
 }
 
-/** Takes lines for one write: at least one, but not more than a string can hold. */
+/** Takes lines for one write: at least one, and no more when it has grown big enough. */
 function takeText(lines: string[]): string {
   let count = 0;
   let size = 0;
@@ -439,8 +440,9 @@ function likelyCause(lines: string[]): string | undefined {
   return named ?? lines.findLast((line) => SOUNDS_BAD.test(line));
 }
 
-/** Not when it exits: it may be a shell, and the server its child. When the pipes are closed. */
-function exitsWithin(ms: number, child: Child): Promise<boolean> {
+/** Are its pipes closed in time? An exit is not enough: it may be a shell, and the server its
+ *  child. */
+function closesWithin(ms: number, child: Child): Promise<boolean> {
   if (!living.has(child)) return Promise.resolve(true);
   return new Promise((done) => {
     const timer = setTimeout(() => done(false), ms);
@@ -519,8 +521,8 @@ export type Handler = (params: Json, incoming: Incoming) => unknown;
 /** What a server offers, and may change while it runs. */
 export type Offer = 'tools' | 'prompts' | 'resources';
 
-/** What a chapter adds to one connection. It is called once for each, in the constructor, so it may
- *  remember things. There it may read `config` and `options`, and must not request anything.
+/** What is added to a connection. It is called once for each, in the constructor, so it may
+ *  remember things. Meanwhile it may read `config` and `options`, and must not request anything.
  *  The function's name is the extension's name in errors; two of one name are an error. */
 export type Extension = (connection: McpConnection) => Parts;
 export type Parts = {
@@ -589,6 +591,7 @@ export const VERSION = '0.1.0';
 export const CLIENT_INFO = { name: 'mcp-by-hand', version: VERSION };
 const MAX_REFUSAL = 10_000; // characters of a server's error that are passed on
 const MAX_PAGES = 1000;
+const MAX_CANCELLED = 1000;
 const MAX_UNANSWERED = 1000;
 const MAX_TIMER_MS = 2 ** 31 - 1; // a longer setTimeout fires at once
 
@@ -600,11 +603,11 @@ export class McpConnection {
   private extensions = new Map<string, Parts>(); // by name, the outermost first
   private transport?: Transport;
   private connecting?: Promise<void>;
-  /** Written here and nowhere else; everybody reads the getters below. */
+  /** Changed by this class only; everybody else reads the getters below. */
   private life: {
     ended?: Error; // why nothing can be requested now
     server?: ServerDescription;
-    final?: Error; // why that will stay so
+    final?: Error; // why nothing can ever be requested again
   } = {};
   private nextId = 1;
   private pending = new Map<unknown, Waiter>();
@@ -945,7 +948,7 @@ export class McpConnection {
     const { method = '' } = this.pending.get(id)?.call ?? {};
     this.fail(id, why);
     this.cancelled.add(id); // its answer may be on the way, and is no mistake of the server
-    if (this.cancelled.size > MAX_UNANSWERED) {
+    if (this.cancelled.size > MAX_CANCELLED) {
       const [oldest] = this.cancelled;
       this.cancelled.delete(oldest);
     }
@@ -962,8 +965,8 @@ export class McpConnection {
     return onProgress(params);
   }
 
-  /** Until `work` is done no call runs out of time: the server waits for a person, who thinks.
-   *  Afterwards each call has its whole limit again. */
+  /** For a handler that asks a person, who may think for minutes: until `work` is done no call runs
+   *  out of time, and afterwards each has its whole limit again. */
   async hold<T>(work: Promise<T>): Promise<T> {
     if (this.holds === 0) this.heldSince = now();
     this.holds++;
@@ -1125,7 +1128,7 @@ export class McpConnection {
     pages: number,
   ): Promise<Json> {
     try {
-      // The first page may take all of the time: then the limit in an error is the user's own.
+      // On the first page the limit itself, so that a time-out names it and not what is left of it.
       const timeoutMs = pages === 0 ? this.options.handshakeTimeoutMs : deadline - now();
       return await this.request(method, params, { timeoutMs });
     } catch (error) {
@@ -1156,7 +1159,7 @@ export class McpConnection {
 
   async callTool(name: string, args: Json = {}, options?: CallOptions): Promise<ToolResult> {
     const result = await this.request('tools/call', { name, arguments: args }, options);
-    const { content = [], isError, toolResult } = result;
+    const { content, isError, toolResult } = result;
     const { structuredContent = toolResult } = result; // servers of 2024 call it toolResult
     const blocks = content ?? [];
     if (!Array.isArray(blocks)) {
@@ -1492,7 +1495,7 @@ function fit(name: string, allowed: RegExp, length: number): string {
 export type Approval = boolean | 'disabled';
 export interface ManagerOptions extends ConnectionOptions {
   approve?: (entry: ServerEntry) => Approval | Promise<Approval>; // by default the user's own
-  load?: (report: (problem: string) => void) => Map<string, ServerEntry>; // not the three files
+  load?: (report: (problem: string) => void) => Map<string, ServerEntry>; // by default three files
   hidden?: string[]; // variables that a project's entry cannot read: the keys of models
   concurrency?: number; // how many servers start side by side
   home?: string;
@@ -1519,7 +1522,7 @@ type Server = {
   startMs?: number; // until its tools were listed
   tools: Map<string, Tool>; // by label
   listing?: Promise<void>;
-  refresh?: NodeJS.Timeout;
+  refreshTimer?: NodeJS.Timeout;
   told?: Standing; // what `onState` heard last
 };
 export type ServerStatus = ReturnType<McpManager['status']>[number];
@@ -1546,7 +1549,7 @@ export class McpManager {
 
   private async connectAll(): Promise<void> {
     const { concurrency = 32 } = this.options;
-    const entries = this.loadEntries();
+    const entries = this.readConfiguration();
     this.servers = new Map();
     this.prefixes = new Map();
     for (const [name, entry] of entries) {
@@ -1558,11 +1561,11 @@ export class McpManager {
     const work = async () => {
       for (const server of queue) await this.connectOne(server);
     };
-    const workers = Math.max(1, Math.min(concurrency, entries.size)) || 1;
+    const workers = Math.max(1, Math.min(concurrency, entries.size)) || 1; // also if it is NaN
     await Promise.all(Array.from({ length: workers }, work));
   }
 
-  private loadEntries(): Map<string, ServerEntry> {
+  private readConfiguration(): Map<string, ServerEntry> {
     const { home = homedir(), cwd = process.cwd() } = this.options;
     const { load = (report) => loadEntries(home, cwd, report) } = this.options;
     this.warnings.length = 0;
@@ -1697,7 +1700,7 @@ export class McpManager {
 
   /** Takes a server out of the table. Ignore anything that is still under way with it. */
   private forget(server: Server): void {
-    clearTimeout(server.refresh);
+    clearTimeout(server.refreshTimer);
     this.setTools(server, []);
     this.decide(server, 'closed');
   }
@@ -1716,12 +1719,12 @@ export class McpManager {
    *  later, and only when the look before is over: a late list must not replace a newer one. */
   private refreshSoon(server: Server): void {
     if (!server.connection?.server) return; // before the handshake nothing may be requested
-    server.refresh ??= setTimeout(() => void this.refresh(server), REFRESH_DELAY_MS).unref();
+    server.refreshTimer ??= setTimeout(() => void this.refresh(server), REFRESH_DELAY_MS).unref();
   }
 
   private async refresh(server: Server): Promise<void> {
     await server.listing;
-    server.refresh = undefined; // what is announced from now on needs another look
+    server.refreshTimer = undefined; // what is announced from now on needs another look
     if (server.decided) return; // closed meanwhile
     const failed = (error: unknown) => {
       server.connection!.warn('refresh', `did not list its tools again: ${textOf(error)}`);

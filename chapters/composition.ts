@@ -1,5 +1,5 @@
-// composition.ts: what the program is made of. One row per line, in order; each chapter adds its own.
-// A program of your own is another file like this one: own.ts, beside it, is one.
+// composition.ts: what the program is made of. One row per line, in order; each chapter adds its
+// own, and quotes it on its page. A program of your own is another file like this one: own.ts.
 
 import { hands } from './16-hands/tools.ts';
 import { models } from './18-minds/models.ts';
@@ -35,7 +35,7 @@ export const compose: Compose = (host) => {
       mirrorArguments,
       declareGrant,
       listenForChanges(),
-      eitherEra({ verdicts: new KeptVerdicts() }), // innermost: completes every request
+      eitherEra({ verdicts: new KeptVerdicts() }), // last: it completes every request
     ],
     tools: [
       ...hands(host),

@@ -188,7 +188,7 @@ async function converse(program: Program): Promise<number> {
   let line: string | undefined = options.prompt; // of the command line, if it has one
   while (line !== undefined) {
     wantsOut = false;
-    if (/^\s*\/(exit|quit)\b/.test(line)) break;
+    if (/^\s*\/(exit|quit)(\s|$)/.test(line)) break;
     if (line.trim() !== '') {
       running = new AbortController();
       await takeTurn(line, running.signal);

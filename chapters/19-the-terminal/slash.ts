@@ -55,9 +55,10 @@ export const commands: Record<string, Command> = {
 };
 
 function showModel([name]: string[], program: Program): void {
-  const { agent, screen, options } = program;
-  const baseUrl = name === 'rehearsal' ? undefined : options.baseUrl;
-  if (name) agent.model = program.makeModel(name, baseUrl);
+  const { agent, screen, options, composition } = program;
+  const [kind = ''] = (name ?? '').split('/');
+  const isService = composition.models[kind]?.defaultId !== undefined; // others have no address
+  if (name) agent.model = program.makeModel(name, isService ? options.baseUrl : undefined);
   screen.print(`model ${agent.model.name}`);
 }
 

@@ -32,14 +32,14 @@ export interface Verdicts {
 export type Era = 'handshake' | 'stateless';
 export type EraOptions = { verdicts?: Verdicts; pause?: Pause };
 
-/** Everything that a connection needs to speak to servers of both eras, in order. */
+/** All of this chapter, in order, for a program without a composition. */
 export function inBothEras(options: EraOptions = {}): Extension[] {
   return [
     answerWithin(options),
     keepAnswers,
     mirrorArguments,
     listenForChanges(options),
-    eitherEra(options), // innermost: it completes every request, also those of the others
+    eitherEra(options), // last: it completes every request, also those of the others
   ];
 }
 
