@@ -105,7 +105,7 @@ export type TransportFactory = (
 
 const LF = 0x0a;
 const MAX_DEPTH = 500;
-const MAX_LINE_BYTES = 2 ** 28; // a string cannot hold much more
+export const MAX_LINE_BYTES = 2 ** 28; // a string cannot hold much more
 const WRITE_SIZE = 2 ** 20; // characters
 const STDERR_TAIL = 16_384; // characters
 const LAST_LINES = 5;
@@ -618,7 +618,7 @@ export class McpConnection {
   private listeners = new Map<string, Owned[]>();
   private served = new Set<{ id: Id; controller: AbortController }>(); // not answered yet
   private ending = new AbortController(); // of the present transport
-  private holds = 0;
+  private holds = new Set<Promise<unknown>>(); // what a person thinks about
   private heldSince = 0;
   private strays = 0;
 
@@ -811,12 +811,13 @@ export class McpConnection {
       const all = [...this.extensions.values()];
       const parts = all.find(({ handshake }) => handshake);
       const server = await (parts?.handshake?.() ?? shakeHands(this));
+      if (this.ended) throw this.ended; // closed by us meanwhile
       this.life.server = server;
       this.tellAll('opened', ({ opened }) => opened?.(server));
       return server;
     } catch (error) {
       this.failAll(error as Error); // without a handshake nothing can be requested
-      void this.transport?.close();
+      this.transport?.close().catch(() => {}); // why it failed matters more
       throw error;
     }
   }
@@ -911,7 +912,7 @@ export class McpConnection {
   /** Starts the time of a call, or starts it again after a sign of progress. */
   private startTimer(id: number, waiter: Waiter): void {
     clearTimeout(waiter.timer);
-    if (this.holds > 0) return; // it starts when a person has answered
+    if (this.holds.size > 0) return; // it starts when a person has answered
     const { timeoutMs = this.options.callTimeoutMs } = waiter.call.options;
     let ms = timeoutMs;
     const most = Math.max(timeoutMs, this.options.maxCallMs);
@@ -968,14 +969,14 @@ export class McpConnection {
   /** For a handler that asks a person, who may think for minutes: until `work` is done no call runs
    *  out of time, and afterwards each has its whole limit again. */
   async hold<T>(work: Promise<T>): Promise<T> {
-    if (this.holds === 0) this.heldSince = now();
-    this.holds++;
+    if (this.holds.size === 0) this.heldSince = now();
+    this.holds.add(work);
     for (const { timer } of this.pending.values()) clearTimeout(timer);
     try {
       return await work;
     } finally {
-      this.holds--;
-      if (this.holds === 0) this.release();
+      this.holds.delete(work);
+      if (this.holds.size === 0) this.release();
     }
   }
 
@@ -1051,7 +1052,8 @@ export class McpConnection {
   private async serve(id: Id, method: string, params: Json): Promise<void> {
     // Since 2026-07-28 servers ask inside their results, and must not send requests.
     if (isStateless(this.server)) {
-      return this.warn('asks', `sent a request, which its revision does not allow: ${method}`);
+      const what = `sent a request, which its revision does not allow: ${excerpt(method)}`;
+      return this.warn('asks', what);
     }
     if (this.served.size >= MAX_UNANSWERED) {
       return this.warn('flood', 'asks faster than it reads our answers');
@@ -1083,9 +1085,7 @@ export class McpConnection {
   /** The server has cancelled a request of its own. Then there is no answer. */
   private stopServing(id: unknown): void {
     for (const request of this.served) {
-      if (request.id !== id) continue;
-      request.controller.abort();
-      this.served.delete(request);
+      if (request.id === id) request.controller.abort();
     }
   }
 
@@ -1093,6 +1093,7 @@ export class McpConnection {
     this.ending.abort();
     for (const { controller } of this.served) controller.abort();
     this.served.clear();
+    this.holds.clear();
   }
 
   // ── Lists and tools ──
@@ -1367,6 +1368,7 @@ export function serversIn(root: Json, mayBeFlat: boolean): Json {
   }
   if (!mayBeFlat) return {};
   const { servers } = root;
+  if (Array.isArray(servers)) throw new Error('its "servers" is not an object');
   if (isObject(servers) && !looksLikeServer(servers)) return servers;
   const named = Object.entries(root).filter(([, value]) => isObject(value));
   return Object.fromEntries(named);
@@ -1449,7 +1451,8 @@ function configError({ name, file }: ServerEntry, problem: string): McpError {
  *  read the variables in `hidden`, such as the key of a model. */
 export function fillIn(entry: ServerEntry, env = process.env, hidden: string[] = []): Json {
   const valueOf = (_: string, name: string, fallback?: string) => {
-    const isHidden = entry.authority === 'project' && hidden.includes(name.toUpperCase());
+    const isKey = hidden.some((key) => key.toUpperCase() === name.toUpperCase());
+    const isHidden = isKey && entry.authority === 'project';
     const isSet = Object.hasOwn(env, name) && !isHidden;
     if (isSet && env[name]) return env[name];
     if (fallback !== undefined) return fallback;
@@ -1608,6 +1611,7 @@ export class McpManager {
   private async start(server: Server): Promise<void> {
     const { entry } = server;
     const { extensions = [], hidden } = this.options;
+    if (server.decided) return; // closed a moment ago
     const startedAt = now();
     const connection = new McpConnection(entry.name, fillIn(entry, process.env, hidden), {
       ...this.options,
@@ -1625,13 +1629,13 @@ export class McpManager {
   /** The manager is itself the last extension of each of its connections: so it hears of everything
    *  that changes a server's state. */
   private watch(server: Server): Extension {
-    const manager: Extension = () => ({
+    const mcpManager: Extension = () => ({
       layer: (call, next) => this.noteLogin(server, next(call)),
       opened: () => this.tellState(server),
       changed: (what) => this.lookAgain(server, what),
       closed: () => this.tellState(server),
     });
-    return manager;
+    return mcpManager;
   }
 
   /** A login can end at any time, and begin again: what a call meets is the state. */
@@ -1645,6 +1649,7 @@ export class McpManager {
       // 403: it knows us, and only this call is too much.
       const isLogin = error instanceof McpError && error.kind === 'auth' && error.status !== 403;
       if (isLogin) server.wantsLogin = error;
+      if (error instanceof RpcError) server.wantsLogin = undefined; // a refusal is an answer
       this.tellState(server);
       throw error;
     }
@@ -1672,13 +1677,13 @@ export class McpManager {
     const isOld = state === 'closed' || (told?.state === state && told.reason === reason);
     if (isOld || state === 'connecting') return;
     server.told = { state, reason };
-    onState?.(entry.name, state, reason);
+    this.safely(() => onState?.(entry.name, state, reason));
   }
 
   /** Starts a server once more, whatever became of it. */
   async reconnect(name: string): Promise<void> {
     const server = await this.replace(name);
-    this.options.onState?.(name, 'connecting');
+    this.safely(() => this.options.onState?.(name, 'connecting'));
     await this.connectOne(server);
   }
 
@@ -1712,7 +1717,7 @@ export class McpManager {
 
   private lookAgain(server: Server, what: Offer): void {
     if (what === 'tools') this.refreshSoon(server);
-    else this.options.onChanged?.(server.entry.name, what);
+    else this.tellChanged(server, what);
   }
 
   /** Servers may announce many changes at once, or one in answer to every look. So look a little
@@ -1731,7 +1736,21 @@ export class McpManager {
     };
     server.listing = this.list(server).catch(failed);
     await server.listing;
-    this.options.onChanged?.(server.entry.name, 'tools');
+    this.tellChanged(server, 'tools');
+  }
+
+  private tellChanged(server: Server, what: Offer): void {
+    if (server.decided) return; // closed meanwhile
+    this.safely(() => this.options.onChanged?.(server.entry.name, what));
+  }
+
+  /** A listener of the program that fails must not fail a call, or a server. */
+  private safely(tell: () => void): void {
+    try {
+      tell();
+    } catch (error) {
+      this.options.onWarning!(`a listener of the manager failed: ${textOf(error)}`);
+    }
   }
 
   /** Replaces the rows of one server. Its labels begin with a prefix that no other server has, so
@@ -1801,6 +1820,6 @@ export class McpManager {
     this.loading = undefined;
     const servers = [...this.servers.values()];
     for (const server of servers) this.forget(server);
-    await Promise.all(servers.map(({ connection }) => connection?.close()));
+    await Promise.allSettled(servers.map(({ connection }) => connection?.close()));
   }
 }

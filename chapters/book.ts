@@ -46,6 +46,9 @@ function filesIn(folder: string, from = folder): string[] {
   return files.map((file) => relative(from, file).replaceAll('\\', '/'));
 }
 
+/** A small book, in a test, need not have all of them. */
+const spineOf = (book: Book) => SPINE.filter((file) => isFile(book.root, file));
+
 export function readBook(at = root): Book {
   const slugs = readdirSync(join(at, 'chapters')).filter((name) => /^\d\d-/.test(name)).sort();
   const chapters = slugs.filter((slug) => isFile(at, 'chapters', slug, 'README.md')).map((slug): Chapter => {
@@ -116,7 +119,7 @@ export function cut(book: Book, file: string, n: number): string {
  *  `instead` holds files that take the place of the program's, or come along with it. */
 export function writeProgram(book: Book, n: number, folder: string, instead: Record<string, string> = {}): void {
   const files = new Map([['package.json', '{ "type": "module", "private": true }\n']]);
-  for (const file of SPINE) {
+  for (const file of spineOf(book)) {
     const text = cut(book, file, n);
     if (text.trim()) files.set(file, text);
   }
@@ -175,7 +178,7 @@ function refuseIfChanged(book: Book, n: number): void {
 
 /** What chapter n adds to the files that all chapters share, with two lines around it. */
 export function diff(book: Book, n: number): string[] {
-  return SPINE.flatMap((file) => {
+  return spineOf(book).flatMap((file) => {
     const owned = owners(book, file);
     const lines = linesOf(read(book.root, file)).map((text, k) => ({ text, owner: owned[k]! }));
     const there = lines.filter(({ owner }) => owner > 0 && owner <= n);
@@ -476,7 +479,7 @@ function problemsOfQuotations(book: Book): string[] {
         problems.push(`${page}:${run.line}: this is not in ${file}, below what is quoted before it: ${words}`);
       }
     }
-  for (const file of SPINE) {
+  for (const file of spineOf(book)) {
     const source = linesOf(read(book.root, file));
     for (const [n, owner] of owners(book, file).entries())
       if (owner === 0 && source[n] !== '') problems.push(`${file}:${n + 1}: no chapter quotes this line`);
@@ -531,7 +534,7 @@ function forwardImports(book: Book): string[] {
 function unknownMessages(book: Book): string[] {
   const page = 'chapters/TROUBLESHOOTING.md';
   if (!isFile(book.root, page)) return [];
-  const files = [...SPINE, ...filesIn(join(book.root, 'chapters'), book.root).filter((name) => name.endsWith('.ts'))];
+  const files = [...spineOf(book), ...filesIn(join(book.root, 'chapters'), book.root).filter((name) => name.endsWith('.ts'))];
   const source = files.map((file) => read(book.root, file)).join('\n');
   return linesOf(read(book.root, page)).flatMap((line, n) => {
     const message = /^#+ `(.*)`$/.exec(line)?.[1] ?? '';

@@ -77,6 +77,8 @@ test('a file in the form of VS Code is read; a server that is called "servers" i
     const bare = files({ mcp: { servers: server, other: { command: 'node' } } });
     assert.deepEqual([...bare.load().entries.keys()], ['servers', 'other']);
   }
+  const list = files({ mcp: { servers: [{ command: 'node' }] } });
+  assert.match(list.load().problems.join(), /\.mcp\.json is ignored: its "servers" is not an object/);
   const settings = files({ user: { servers: { a: { command: 'node' } } } });
   assert.deepEqual([...settings.load().entries.keys()], [], 'in a settings file it may be anything');
 });
@@ -91,7 +93,7 @@ test('a file of five megabytes is read: those of people grow', () => {
 test('A16: a project cannot read the variables that are hidden from it, in either case; the user can', () => {
   const entry = (authority: 'user' | 'project', text: string) => ({ name: 'x', file: '/f', scope: 's', authority, config: { text } });
   const env = { THE_KEY: 'secret', the_key: 'secret', OTHER: 'fine' };
-  const hidden = ['THE_KEY'];
+  const hidden = ['the_Key']; // however the model's row spells it
   for (const text of ['${THE_KEY}', '${the_key}']) {
     assert.throws(() => fillIn(entry('project', text), env, hidden), /is the key of a model, which a project cannot read/);
     assert.deepEqual(fillIn(entry('user', text), env, hidden), { text: 'secret' });

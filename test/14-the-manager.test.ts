@@ -240,6 +240,38 @@ test('onChanged tells what has changed, after the manager has looked again', asy
   assert.deepEqual(seen[1], ['plant', 'prompts', true]);
 });
 
+test('a server that was approved in the moment in which everything is closed does not start', async () => {
+  const file = join(folder(), 'starts');
+  for (let turns = 0; turns < 6; turns++) {
+    const { manager } = prepare({ canary: habit('canary', file) }, undefined, {
+      approve: async () => {
+        let closing = Promise.resolve();
+        for (let n = 0; n < turns; n++) closing = closing.then(() => {});
+        void closing.then(() => manager.disconnectAll());
+        return true;
+      },
+    });
+    await manager.loadAndConnect();
+    assert.equal(manager.status()[0]!.state, 'closed');
+  }
+  await pause(200);
+  assert.deepEqual(pidsIn(file), []);
+});
+
+test('listeners that throw harm neither a server nor a call', async () => {
+  const warnings: string[] = [];
+  const throws = () => {
+    throw new Error('my mistake');
+  };
+  const { manager, state } = await manage({ plant: habit('grows-a-tool') }, undefined, {
+    onState: throws, onChanged: throws, onWarning: (warning) => warnings.push(warning),
+  });
+  assert.equal(state('plant').state, 'connected');
+  await manager.callTool('mcp__plant__grow');
+  await until(() => warnings.length === 2);
+  assert.deepEqual(warnings, Array(2).fill('a listener of the manager failed: my mistake'));
+});
+
 test('a look that was planned is not taken any more when everything is closed', async () => {
   const told: string[] = [];
   const { manager } = await manage({ plant: habit('grows-a-tool') }, undefined, {

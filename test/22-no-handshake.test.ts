@@ -150,6 +150,13 @@ const rows: Row[] = [
     sent: ['server/discover'],
   },
   {
+    name: 'it refuses our revision and offers some that have a handshake',
+    peer: { ...legacy, 'server/discover': refusing(-32022, { supported: ['2031-01-01', '2025-11-25'] }) },
+    opens: '2025-06-18',
+    because: /with revisions that have one/,
+    sent: AFTER_PROBE,
+  },
+  {
     name: 'it refuses our revision and offers nothing',
     peer: { ...legacy, 'server/discover': refusing(-32022) },
     fails: { code: -32022, words: /speaks nothing.*2026-07-28/ },
@@ -460,12 +467,6 @@ test('stdio: a server that merely starts slowly is started once', async () => {
   assert.equal(readFileSync(file, 'utf8'), 'x');
 });
 
-test('stdio: a server that ignores the question and refuses the handshake is reported long before its limit', async () => {
-  const { config } = await mount.stdio({ 'server/discover': () => {}, initialize: refusing(-32600) });
-  const { connection } = await connect(config, withEras({ handshakeTimeoutMs: 1e8 }));
-  assert.equal((await rejection(connection.initialize())).code, -32600);
-});
-
 test('stdio: a server that was known for a handshake and ignores it now is asked again at the next start', async () => {
   const verdicts: Verdicts = new Map();
   const { config, turn } = await mount.stdio({
@@ -477,6 +478,44 @@ test('stdio: a server that was known for a handshake and ignores it now is asked
   turn();
   assert.equal((await rejection(start(1500))).kind, 'timeout');
   assert.equal((await start()).protocolVersion, LATER);
+});
+
+test('stdio: a stateless server that dies once at its start is asked again, and not for a handshake', async () => {
+  const verdicts: Verdicts = new Map();
+  const file = join(folder(), 'deaths');
+  const frail = `
+    const { existsSync, writeFileSync } = require('fs');
+    let isFirst = existsSync(process.argv[1] + '.armed') && !existsSync(process.argv[1]);
+    process.stdin.on('data', (text) => {
+      if (isFirst) (writeFileSync(process.argv[1], ''), process.exit(1));
+      for (const { id, method } of String(text).trim().split('\\n').map((line) => JSON.parse(line))) {
+        const error = { code: -32022, message: 'No.', data: { supported: ['2026-07-28'] } };
+        const answer = method === 'server/discover' ? { result: { supportedVersions: ['2026-07-28'] } } : { error };
+        if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, ...answer }));
+      }
+    })`;
+  const start = async () => (await connect({ command: process.execPath, args: ['-e', frail, file] }, withEras({ verdicts }))).connection.initialize();
+  assert.equal((await start()).protocolVersion, LATER);
+  writeFileSync(`${file}.armed`, '');
+  assert.equal((await start()).protocolVersion, LATER);
+  assert.deepEqual([...(verdicts as Map<string, string>).values()], ['stateless']);
+});
+
+test('a verdict belongs to one entry as a whole, and to one folder', async () => {
+  const verdicts = new Map<string, 'handshake' | 'stateless'>();
+  const { config } = await mount.stdio(legacy);
+  for (const env of [{ A: '1' }, { A: '2' }]) await (await connect({ ...config, env }, withEras({ verdicts }))).connection.initialize();
+  assert.equal(verdicts.size, 2);
+});
+
+test('a damaged file of verdicts is replaced', async () => {
+  const home = folder();
+  const verdicts = new KeptVerdicts(home);
+  verdicts.set('a', 'handshake');
+  writeFileSync(join(home, '.mcp-by-hand', 'eras.json'), '');
+  verdicts.set('b', 'handshake'); // finds the damage
+  verdicts.set('b', 'handshake');
+  assert.equal(new KeptVerdicts(home).get('b'), 'handshake');
 });
 
 test('a verdict that cannot be read or written costs a probe, and nothing else', async () => {
@@ -781,7 +820,7 @@ onBoth('B6: in the later era a request from the server is dropped: one warning, 
     },
   }, user(() => assert.fail('it was called')));
   await opened.connection.callTool('x');
-  assert.deepEqual(opened.warnings, ['MCP server "demo" sent a request, which its revision does not allow: elicitation/create']);
+  assert.deepEqual(opened.warnings, ['MCP server "demo" sent a request, which its revision does not allow: "elicitation/create"']);
   await seen(opened);
   assert.deepEqual((await seen(opened)).filter(({ method }) => method === undefined), []);
   assert.equal(sent(opened).includes('(answer)'), false);

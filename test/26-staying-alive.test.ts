@@ -221,10 +221,23 @@ test('an entry says how often, and after what delay: "reconnect"; what is not li
   const never = await manage({ s: { ...habit(), reconnect: { maxAttempts: 0 } } }, undefined, alive());
   await rejection(never.manager.callTool('mcp__s__exit', { code: 3 }));
   assert.match((await rejection(never.manager.callTool('mcp__s__echo'))).message, /It is not started again.*exited with code 3/s);
-  for (const reconnect of [7, null, { maxAttempts: -1 }, { maxAttempts: 1.5 }, { delayMs: 'soon' }]) {
-    const odd = await manage({ s: { ...habit(), reconnect } }, undefined, alive());
-    assert.match(odd.state('s').reason!, /has a "reconnect" that is not like/, JSON.stringify(reconnect));
+  const odd = [7, null, { maxAttempts: -1 }, { maxAttempts: 1.5 }, { maxAttempts: 1e9 }, { maxAttempts: '5' }, { delayMs: 'soon' }, { delayMs: null }, { delayMs: [] }];
+  for (const reconnect of odd) {
+    const { state } = await manage({ s: { ...habit(), reconnect } }, undefined, alive());
+    assert.match(state('s').reason!, /has a "reconnect" that is not like/, JSON.stringify(reconnect));
   }
+});
+
+test('to close ends a pause between two starts, and the call that waits for it', async () => {
+  const file = aFile();
+  const config = { ...habit('next-life', `${file}:dies-at-once`), reconnect: { delayMs: 30_000 } };
+  const { connection } = await open(config, { extensions: [stayAlive()] });
+  await killFirst(file, () => connection.ended);
+  const waiting = rejection(connection.callTool('echo'));
+  await until(() => pidsIn(file).length === 2); // the first start comes at once, the next after half a minute
+  await until(() => connection.ended);
+  await connection.close();
+  assert.match((await waiting).message, /closed by us|exited with code 3/);
 });
 
 test('so is one that dies in each call; but one answer in between is enough, and a refusal is an answer', async () => {

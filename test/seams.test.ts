@@ -215,6 +215,30 @@ test('hold: it ends with the last of several, also if one fails', async () => {
   assert.equal((await call).kind, 'timeout');
 });
 
+test('hold: what a person never answers ends with the transport', async () => {
+  const { connection } = await open(habit());
+  void connection.hold(new Promise(() => {}));
+  await connection.reopen();
+  await connection.initialize();
+  assert.equal((await rejection(connection.callTool('sleep', { ms: 1e8 }, { timeoutMs: 100 }))).kind, 'timeout');
+});
+
+test('a handshake that ends after close() is no handshake', async () => {
+  const told: string[] = [];
+  let finish = () => {};
+  const slow: Extension = () => ({
+    handshake: () => new Promise((done) => (finish = () => done({ protocolVersion: '2025-11-25' }))),
+    opened: () => void told.push('opened'),
+    closed: () => void told.push('closed'),
+  });
+  const { connection } = await connect(habit(), { extensions: [slow] });
+  const shaking = rejection(connection.initialize());
+  await connection.close();
+  finish();
+  assert.match((await shaking).message, /was closed by us/);
+  assert.deepEqual([told, connection.server], [['closed'], undefined]);
+});
+
 test('giveUp: every later call hears the reason, also if the connection had ended before; nothing reopens it', async () => {
   const reasons: string[] = [];
   const { connection } = await open(habit(), plugged({ closed: (why) => void reasons.push(why.message) }));

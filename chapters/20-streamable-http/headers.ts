@@ -50,9 +50,12 @@ const NOT_A_SCHEMA = ['default', 'const', 'enum', 'examples'];
 export function mirrorsOf(inputSchema: unknown): Mirror[] {
   const mirrors: Mirror[] = [];
   collectMirrors(inputSchema, [], true, mirrors);
-  const names = mirrors.map(({ header }) => header.toLowerCase());
-  const twice = names.find((name, n) => names.indexOf(name) !== n);
-  if (twice !== undefined) throw new Error(`two of its arguments want the header ${twice}`);
+  const names = new Set<string>();
+  for (const { header } of mirrors) {
+    const name = header.toLowerCase();
+    if (names.has(name)) throw new Error(`two of its arguments want the header ${name}`);
+    names.add(name);
+  }
   return mirrors;
 }
 
@@ -154,16 +157,20 @@ async function listed(
 ): Promise<Json> {
   const result = await next(call);
   if (!Array.isArray(result.tools)) return result;
+  const leftOut: string[] = [];
   const tools = result.tools.filter((tool) => {
     const { name, inputSchema } = asObject(tool);
     try {
       known.set(name, mirrorsOf(inputSchema));
       return true;
     } catch (error) {
-      const why = `${excerpt(name)}: ${textOf(error)}`;
-      connection.warn(`header of ${name}`, `has a tool that we leave out, ${why}`);
+      leftOut.push(`${excerpt(name)}: ${textOf(error)}`);
       return false;
     }
   });
+  if (leftOut.length > 0) {
+    const some = leftOut.slice(0, 50).join('; ');
+    connection.warn('headers', `has tools that we leave out for their headers: ${some}`);
+  }
   return { ...result, tools };
 }

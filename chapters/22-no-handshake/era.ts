@@ -46,9 +46,10 @@ export function inBothEras(options: EraOptions = {}): Extension[] {
 export function eitherEra({ verdicts = new Map(), pause = doze }: EraOptions = {}): Extension {
   return function eitherEra(connection) {
     const introduction = new Introduction(connection);
+    const opening = new Opening(connection, verdicts, pause);
     return {
       layer: (call, next) => introduction.add(call, next),
-      handshake: () => new Opening(connection, verdicts, pause).open(),
+      handshake: () => opening.open(),
     };
   };
 }
@@ -143,23 +144,24 @@ class Opening {
   private verdicts: Verdicts;
   private pause: Pause;
   private key: string;
+  private era?: Era; // of this connection, whatever becomes of the verdict
   private because = SILENT; // why a handshake is the right opening
 
   constructor(connection: McpConnection, verdicts: Verdicts, pause: Pause) {
     this.connection = connection;
     this.verdicts = verdicts;
     this.pause = pause;
-    const { env, headers, oauth, ...entry } = connection.config; // without its secrets
     const folder = process.cwd(); // the same words may start another program elsewhere
-    this.key = sha256(canonical({ folder, ...entry }));
+    this.key = sha256(canonical({ folder, ...connection.config }));
   }
 
   async open(): Promise<ServerDescription> {
-    const known = this.verdicts.get(this.key);
-    const isSure = known === 'handshake';
-    const server = await (isSure ? this.asBefore() : this.findOut(known));
-    const era: Era = isStateless(server) ? 'stateless' : 'handshake';
-    if (known !== era) this.verdicts.set(this.key, era);
+    const kept = this.verdicts.get(this.key);
+    const known = this.era ?? kept;
+    this.because = SILENT;
+    const server = await (known === 'handshake' ? this.asBefore() : this.findOut(known));
+    this.era = isStateless(server) ? 'stateless' : 'handshake';
+    if (kept !== this.era) this.verdicts.set(this.key, this.era);
     return server;
   }
 
@@ -169,11 +171,10 @@ class Opening {
     try {
       return await this.shake();
     } catch (error) {
-      const kind = error instanceof McpError ? error.kind : '';
-      const isRefusal = error instanceof RpcError || kind === 'protocol';
-      // A death says nothing. After a silence there is no time for a probe, but at the next start.
-      if (isRefusal || kind === 'timeout') this.verdicts.delete(this.key);
-      if (!isRefusal) throw error;
+      const isProtocol = error instanceof McpError && error.kind === 'protocol';
+      this.verdicts.delete(this.key); // whatever it was, the next start of the program asks again
+      if (!(error instanceof RpcError) && !isProtocol) throw error;
+      this.era = undefined;
       const description = isUnsupported(error) ? await this.discover({}) : undefined;
       if (description) return description;
       this.because = SILENT;
@@ -198,7 +199,7 @@ class Opening {
       const confused = this.confusion(strays, over.signal);
       return await Promise.race([this.firstAccepted(probe, over.signal), confused]);
     } catch (error) {
-      return this.afterDeath(error, startedAt);
+      return this.afterDeath(error, startedAt, known);
     } finally {
       over.abort();
     }
@@ -213,9 +214,7 @@ class Opening {
       // Refused for its revision: it speaks the later one after all.
       const isWilling = isUnsupported(error) && !signal.aborted;
       const again = isWilling ? this.discover({ signal }) : undefined;
-      // Not for the whole limit: a server that refuses a handshake rarely ignores the probe.
-      const soon = doze(HEAD_START_MS, signal);
-      const description = await Promise.race([probe, again ?? probe, soon]);
+      const description = await Promise.race([probe, again ?? probe]);
       if (description) return description;
       throw error;
     });
@@ -234,7 +233,11 @@ class Opening {
   }
 
   /** Some die of a request that they do not know. Start those again, once, without it. */
-  private async afterDeath(error: unknown, startedAt: number): Promise<ServerDescription> {
+  private async afterDeath(
+    error: unknown,
+    startedAt: number,
+    known?: Era,
+  ): Promise<ServerDescription> {
     const { connection } = this;
     const hasDied = error instanceof McpError && error.kind === 'closed' && !connection.isClosed;
     // If it took that long to die, it is not the probe: tell of this death.
@@ -242,7 +245,9 @@ class Opening {
     if (!hasDied || isLate || connection.hasStreamPerRequest) throw error;
     if (connection.ended) this.because = 'it died when asked to describe itself';
     await connection.reopen();
-    return this.shake();
+    // It has described itself before, so it did not die of the probe.
+    const description = known === 'stateless' ? await this.discover({}) : undefined;
+    return description ?? this.shake();
   }
 
   private async shake(options?: CallOptions): Promise<ServerDescription> {
@@ -280,6 +285,8 @@ class Opening {
       const isRefusal = error instanceof RpcError && !LATER_ERRORS.includes(error.code);
       const kind = error instanceof McpError ? error.kind : '';
       const isOdd = kind === 'protocol' || kind === 'lost';
+      const theirs = isUnsupported(error) ? asObject(error.data).supported : undefined;
+      if (common(theirs, REVISIONS)) return { supportedVersions: theirs };
       const isSilence = kind === 'timeout' || kind === 'aborted';
       if (isRefusal || isOdd) this.because = IGNORANT;
       if (isRefusal || isOdd || isSilence) return {};

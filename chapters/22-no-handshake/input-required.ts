@@ -4,7 +4,7 @@
 import { asObject, excerpt, isStateless, show } from '../../mcp.ts';
 import type { Call, Extension, Json, McpConnection, Next } from '../../mcp.ts';
 import type { EraOptions } from './era.ts';
-import { sleep, type Pause } from './pause.ts';
+import { sleep, withEither, type Pause } from './pause.ts';
 
 const MAX_ROUNDS = 10;
 const MAX_PAUSE_MS = 5000;
@@ -84,19 +84,3 @@ class Rounds {
 
 const wantsInput = (method: string, { resultType }: Json) =>
   resultType === 'input_required' && MAY_ASK.includes(method);
-
-/** Not AbortSignal.any: on a signal that lives long it keeps every signal made from it. */
-async function withEither<T>(
-  signals: (AbortSignal | undefined)[],
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const controller = new AbortController();
-  const abort = () => controller.abort();
-  for (const signal of signals) signal?.addEventListener('abort', abort);
-  if (signals.some((signal) => signal?.aborted)) abort();
-  try {
-    return await work(controller.signal);
-  } finally {
-    for (const signal of signals) signal?.removeEventListener('abort', abort);
-  }
-}

@@ -1,6 +1,7 @@
 // verdicts.ts: which era a server speaks, kept from one start of the program to the next. It is a
 // cache: what cannot be read or written costs a probe, and nothing else.
 
+import { rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isObject, type Json } from '../../mcp.ts';
 import { PrivateFile } from '../17-the-gate/private-file.ts';
@@ -44,6 +45,15 @@ export class KeptVerdicts implements Verdicts {
   private change(edit: (store: Store) => void): void {
     try {
       this.file.change(edit);
-    } catch {} // a full disk, say
+    } catch {
+      this.startOver();
+    }
+  }
+
+  /** A damaged file of a cache is no loss. The next verdict begins a new one. */
+  private startOver(): void {
+    try {
+      rmSync(this.file.file, { force: true });
+    } catch {} // the folder cannot be written to, say
   }
 }

@@ -2,11 +2,10 @@
 // ways, as on stdio.
 
 import { connect, type Socket } from 'node:net';
-import { escapeSeparators, LineBuffer, McpError, passOn } from '../../mcp.ts';
+import { escapeSeparators, LineBuffer, MAX_LINE_BYTES, McpError, passOn } from '../../mcp.ts';
 import type { ErrorKind, Json, Message, Transport, TransportEvents } from '../../mcp.ts';
 
 const GOODBYE_MS = 1000;
-const MAX_LINE_BYTES = 2 ** 28; // a string cannot hold much more
 
 export class UnixSocketTransport implements Transport {
   private who: string;

@@ -11,15 +11,19 @@ import type {
   Call, ErrorKind, Extension, Json, McpConnection, Next, ServerDescription,
 } from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
-import { sleep, type Pause } from '../22-no-handshake/pause.ts';
+import { sleep, withEither, type Pause } from '../22-no-handshake/pause.ts';
 
 const OPENING = /^(initialize|server\/discover|subscriptions\/listen)$/;
-const READING =
-  /^(ping|(tools|prompts|resources|resources\/templates)\/list|prompts\/get|resources\/read|completion\/complete)$/;
+const READING = [
+  'ping', 'tools/list', 'prompts/list', 'resources/list', 'resources/templates/list',
+  'prompts/get', 'resources/read', 'completion/complete',
+];
 const MAX_RESTARTS = 4; // in a row, without a single answer in between
 const MAX_TRIES = 5; // of one call, or to reach a server that is away
 const FIRST_DELAY_MS = 500;
+const MIN_DELAY_MS = 100;
 const MAX_DELAY_MS = 30_000;
+const MAX_ATTEMPTS = 100;
 const LOSSES = ['start', 'closed', 'lost', 'unreachable', 'expired'];
 
 /** An entry may say otherwise: "reconnect": { "maxAttempts": 10, "delayMs": 2000 }. */
@@ -32,6 +36,7 @@ export function stayAlive({ pause = sleep }: { pause?: Pause } = {}): Extension 
         return life.request(call, next);
       },
       opened: () => life.opened(),
+      closed: () => life.closed(),
     };
   };
 }
@@ -42,6 +47,7 @@ class Life {
   private pause: Pause;
   private limits: { restarts: number; tries: number; delayMs: number };
   private hasBegun = false; // there was a handshake
+  private over = new AbortController(); // aborts when the connection is closed for good
   private wasAway = false; // the server that answers next may be another than before
   private restarts = 0;
   private reviving?: Promise<void>; // one for all calls that meet a dead server
@@ -55,6 +61,10 @@ class Life {
 
   opened(): void {
     this.hasBegun = true;
+  }
+
+  closed(): void {
+    if (this.connection.isClosed) this.over.abort(); // no pause is worth waiting for any more
   }
 
   async request(call: Call, next: Next): Promise<Json> {
@@ -146,13 +156,15 @@ class Life {
   private async waitAfter(failures: number, signal?: AbortSignal): Promise<void> {
     if (failures === 0) return;
     const ms = this.limits.delayMs * 2 ** (failures - 1) * (0.75 + Math.random() / 2);
-    await this.pause(Math.min(ms, MAX_DELAY_MS), signal);
+    const bounded = Math.min(Math.max(ms, MIN_DELAY_MS), MAX_DELAY_MS);
+    await withEither([signal, this.over.signal], (either) => this.pause(bounded, either));
   }
 
   private giveUp(why: Error): Error {
-    const what = `is in a crash loop: started again ${this.restarts} times, it never came to answer`;
+    const times = `started again ${this.restarts} times, it never came to answer a call`;
+    const what = this.restarts > 0 ? `is in a crash loop: ${times}` : 'has ended';
     const last = `It is not started again. The last time: ${why.message}`;
-    const error = this.connection.error('closed', `${what} a call. ${last}`);
+    const error = this.connection.error('closed', `${what}. ${last}`);
     this.connection.giveUp(error);
     return error;
   }
@@ -170,7 +182,7 @@ class Life {
   /** What did not arrive can be sent again. What may have arrived, only if twice does no harm. */
   private mayRepeat(call: Call, kind: ErrorKind, server?: ServerDescription): boolean {
     const { method, params } = call;
-    if (kind === 'unreachable' || kind === 'expired' || READING.test(method)) return true;
+    if (kind === 'unreachable' || kind === 'expired' || READING.includes(method)) return true;
     // Up to 2025-11-25 the state of the session is lost with it: the same call is not the same.
     if (method !== 'tools/call' || !isStateless(server)) return false;
     const { readOnlyHint, idempotentHint } = this.hints.get(params?.name) ?? {};
@@ -178,13 +190,15 @@ class Life {
   }
 }
 
+/** One setting for two limits: starts in a row, and tries of one call. */
 function limitsIn(connection: McpConnection) {
   const { reconnect = {} } = connection.config;
   const { maxAttempts, delayMs = FIRST_DELAY_MS } = asObject(reconnect);
-  const isCount = maxAttempts === undefined || Number.isInteger(maxAttempts);
-  const isFit = isObject(reconnect) && isCount && Number(maxAttempts ?? 0) >= 0 && Number(delayMs) >= 0;
-  if (!isFit) {
-    const form = '{ "maxAttempts": 5, "delayMs": 500 }';
+  const isCount = maxAttempts === undefined || isBetween(maxAttempts, 0, MAX_ATTEMPTS);
+  const isWhole = maxAttempts === undefined || Number.isInteger(maxAttempts);
+  const isDelay = isBetween(delayMs, 0, Infinity);
+  if (!isObject(reconnect) || !isCount || !isWhole || !isDelay) {
+    const form = `{ "maxAttempts": 5, "delayMs": 500 }, with at most ${MAX_ATTEMPTS} attempts`;
     throw connection.error('config', `has a "reconnect" that is not like ${form}`);
   }
   return {
@@ -194,11 +208,14 @@ function limitsIn(connection: McpConnection) {
   };
 }
 
+const isBetween = (value: unknown, least: number, most: number) =>
+  typeof value === 'number' && value >= least && value <= most;
+
 const isLoss = (error: unknown): error is McpError =>
   error instanceof McpError && LOSSES.includes(error.kind);
 
 function accountOf({ method }: Call, error: McpError): McpError {
-  if (READING.test(method) || !['closed', 'lost'].includes(error.kind)) return error;
+  if (READING.includes(method) || !['closed', 'lost'].includes(error.kind)) return error;
   const advice = `Whether ${method} was carried out is not known: look before you repeat it.`;
   return new McpError(error.kind, `${error.message}\n${advice}`);
 }
