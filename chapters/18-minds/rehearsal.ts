@@ -11,13 +11,13 @@ import { asObject, isObject, type Json } from '../../mcp.ts';
 export const REHEARSAL_BANNER =
   'rehearsal: a built-in stand-in that matches words and does not understand. ' +
   'Set ANTHROPIC_API_KEY or OPENAI_API_KEY for a real model.';
-const SOME = 'I call a tool when you use its words. Some of my tools:';
+const SOME = 'I call tools by their words: "read notes.txt then run ls". Some of them:';
 const WHICH = 'Which tool, and with which values? The nearest, with what they miss:';
 const HOW = 'I fill in only what you type: a word, "some words", key=value, or a JSON object.';
 
 const MAX_STEPS = 20;
 const MAX_NAMING = 50; // tokens of a step that may name its tool
-const MAX_SHOWN = 8; // tools in one answer
+const MAX_SHOWN = 8; // tools in one answer, optional arguments of a tool
 
 export class Rehearsal implements Model {
   readonly name = 'rehearsal';
@@ -59,15 +59,17 @@ function stepsAt(last: number, turns: Turn[], tools: ToolDefinition[]): Token[][
   const prompt = prompts[last] ?? '';
   const before = prompts[last - 2] ?? ''; // empty if that led to a call
   const steps = lex(prompt);
-  const isNamed = steps.some((step) => match(step, tools).isNamed);
+  const isNamed = steps.some((step) => match(step, tools).nearest.length > 0);
   return isNamed ? steps : lex(`${before} ${prompt}`);
 }
 
 function answer(step: Token[], tools: ToolDefinition[]): Answer {
-  const { nearest, isNamed, isClear, values } = match(step, tools);
-  const forms = nearest.map((tool) => fill(tool, values));
+  const { nearest, isClear, values } = match(step, tools);
+  const isNamed = nearest.length > 0;
+  const shown = isNamed ? nearest : tools;
+  const forms = shown.slice(0, MAX_SHOWN).map((tool) => fill(tool, values));
   const [best] = forms;
-  if (isClear && best?.isRight) return { text: '', call: best.call };
+  if (isClear && best?.fits) return { text: '', call: best.call };
   const heading = isNamed ? WHICH : `${REHEARSAL_BANNER}\n${SOME}`;
   const usages = forms.map(({ usage }) => usage);
   return { text: [heading, ...usages, HOW].join('\n') };
@@ -94,8 +96,9 @@ const BEFORE = '(?:(?:a|an|the|file|of|for|to|in|into|from|with|by|about|and|ple
 const VALUE = '(?:([\\w-]+)=)?(?:(["\'`])([^]*?)\\2[.,;:!?]?|(\\{[^]*|\\S+))\\s*';
 const TOKEN = new RegExp(BEFORE + VALUE, 'gi');
 const PUNCTUATION = /(?<=[\p{L}\d])[.,;:!?]$/u;
-const PATH = /[/\\]|\.[a-z]\w*$/i;
-const JSON_START = /^(-?\d|[[{]|true$|false$)/; // a word is not worth an exception
+const PATH = /^(?!.*\*).*([/\\]|\.[a-z]\w*$)/i; // and no pattern like *.ts
+// Not a word, for which JSON.parse would throw; nor a number so long that it would lose digits.
+const JSON_START = /^(-?\d{1,15}(?!\d)|[[{]|true$|false$)/;
 
 /** The tokens of each step. */
 function lex(prompt: string): Token[][] {
@@ -122,8 +125,8 @@ function parse(text: string): unknown {
 /** "getFileInfo" → get fil info, "Lists files" → list fil: endings do not count. */
 function wordsOf(text: string): string[] {
   const spaced = text.replaceAll(/([a-z\d])([A-Z])/g, '$1 $2').toLowerCase();
-  const split = spaced.split(/[^a-z\d]+/).filter(Boolean);
-  return split.map((word) => word.replace(/(ies|es|e|s|y)$/, ''));
+  const found = spaced.match(/[a-z\d]+/g) ?? [];
+  return found.map((word) => word.replace(/(ies|es|e|s|y)$/, ''));
 }
 
 // ─── Which tool ───────────────────────────────────────────────────────────────────────────────
@@ -146,16 +149,13 @@ function match(step: Token[], tools: ToolDefinition[]) {
     else if (near !== all) break;
     end += 1;
   }
-  const isNamed = near !== all;
-  if (isNamed) near.sort((a, b) => a.names.size - b.names.size);
+  if (near === all) return { nearest: [], values: [] };
+  near.sort((a, b) => a.names.size - b.names.size);
   const [best, rival] = near;
-  const isTie = best?.names.size === rival?.names.size;
-  const shown = near.slice(0, MAX_SHOWN);
   return {
-    nearest: shown.map(({ tool }) => tool),
-    isClear: isNamed && !isTie,
-    isNamed,
-    values: isNamed ? step.slice(end) : [],
+    nearest: near.map(({ tool }) => tool),
+    isClear: best?.names.size !== rival?.names.size,
+    values: step.slice(end),
   };
 }
 
@@ -163,7 +163,7 @@ function match(step: Token[], tools: ToolDefinition[]) {
 
 /** A key says where its value goes. Other values go to what is required, in order. */
 function fill({ name, inputSchema }: ToolDefinition, typed: Token[]) {
-  const { required } = asObject(inputSchema);
+  const { properties, required } = asObject(inputSchema);
   const needed = [required].flat().filter((key) => typeof key === 'string');
   const tokens = needed[0] === 'command' ? asCommand(typed) : typed;
   const args = new Map(tokens.flatMap(namedIn)); // not an object: a key may be __proto__
@@ -174,12 +174,19 @@ function fill({ name, inputSchema }: ToolDefinition, typed: Token[]) {
     const token = values[n];
     if (token) args.set(key, token.value);
   }
-  const missing = open.slice(values.length).map((key) => `${key}=…`);
-  const odd = values.slice(open.length).map(({ value }) => `(what is ${value}?)`);
+  const missing = open.slice(values.length);
+  const odd = values.slice(open.length, open.length + 3); // some of those that have no place
+  const other = Object.keys(asObject(properties)).filter((key) => !needed.includes(key));
+  const usage = [
+    `- ${name}`,
+    ...missing.map((key) => `${key}=…`),
+    ...odd.map(({ value }) => `(what is ${value}?)`),
+    ...other.slice(0, MAX_SHOWN).map((key) => `[${key}=…]`),
+  ];
   return {
     call: { name, args: Object.fromEntries(args) },
-    isRight: values.length === open.length,
-    usage: ['-', name, ...missing, ...odd.slice(0, 3)].join(' '),
+    fits: values.length === open.length,
+    usage: usage.join(' '),
   };
 }
 
