@@ -1,10 +1,13 @@
 // Chapter 20: Streamable HTTP against servers that do it in every way, and in every wrong way.
 
 import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
 import { afterEach, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { encode, mirrorArguments, mirroredHeaders, mirrorsOf, VERSION_KEY } from '../chapters/20-streamable-http/headers.ts';
-import { checked, httpTransports } from '../chapters/20-streamable-http/http.ts';
+import { checked, HttpTransport, httpTransports } from '../chapters/20-streamable-http/http.ts';
+import { readChunks } from '../chapters/20-streamable-http/request.ts';
+import { McpConnection } from '../mcp.ts';
 import { call, cleanUp, later, pause, plugged, rejection, run, until } from './helpers.ts';
 import {
   answer, bare, calculator, event, json, LATER, nobody, openLater, openTo, peer, serve, stream, text, transportTo, whole,
@@ -732,6 +735,29 @@ test('B5: a message that is nested too deeply is not even parsed', async () => {
   }
 });
 
+test('reading a body comes to an end, whatever becomes of it', async () => {
+  const parts = () => Readable.from(['a', 'b', 'c'].map((part) => Buffer.from(part)), { objectMode: false });
+  const read = async (body: Readable, onChunk = (_: string) => {}) => {
+    const seen: string[] = [];
+    const chunks = readChunks(body, (chunk) => (seen.push(`${chunk}`), onChunk(`${chunk}`)));
+    const end = await chunks.then(() => 'whole', (error) => error.message);
+    return `${end}: ${seen.join('')}`;
+  };
+  assert.equal(await read(parts()), 'whole: abc');
+  const twice = parts();
+  await read(twice);
+  assert.equal(await read(twice), 'the body was cut off: ', 'there is nothing left');
+  assert.equal(await read(parts().destroy()), 'the body was cut off: ');
+  const cut = parts();
+  assert.match(await read(cut, () => void cut.destroy()), /^the body was cut off: a/);
+  const broken = parts();
+  assert.match(await read(broken, () => void broken.destroy(new Error('reset'))), /^reset: a/);
+  const refused = new Readable({ read() {} });
+  for (const part of 'abc') refused.push(part); // there at once, so they come one directly after the other
+  assert.equal(await read(refused, () => { throw new Error('too much'); }), 'too much: a');
+  assert.ok(refused.destroyed);
+});
+
 test('a redirect within the server is followed, with method, body and headers', async () => {
   for (const status of [301, 302, 307, 308]) {
     const { url, asked } = await peer({
@@ -818,6 +844,13 @@ test('closed is told once, and no message after it, also if it is closed from wi
   const count = messages.length;
   await pause(50);
   assert.deepEqual([messages.length, ends.length], [count, 1]);
+
+  const other = await peer({ 'tools/call': (given, response) => whole(response, event(said(given)) + event(note('a'))) });
+  const within = new HttpTransport('demo', { url: other.url }, 2 ** 20);
+  const told: string[] = [];
+  await within.start({ message: () => (told.push('message'), within.close()), closed: () => told.push('closed') });
+  await within.send({ jsonrpc: '2.0', id: 1, method: 'tools/call' }).catch(() => {});
+  assert.deepEqual(told, ['message', 'closed']);
 });
 
 // ─── Much of it ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -1179,19 +1212,55 @@ test('whoever knows that a server is one of 2024 can say so: "type": "sse"', asy
 });
 
 test('2024: too much on the stream ends it, and noise does not', async () => {
-  const deep = ` ${'['.repeat(100_000)}`;
-  for (const [way, words] of [['large', 'x'.repeat(3e6)], ['deep', deep]] as const) {
-    const { url, asked } = await old(() => '/messages');
-    const ended: any[] = [];
-    const { connection, wire } = await openTo(url, plugged({ closed: (why) => void ended.push(why) }, { maxLineBytes: 2 ** 20 }));
-    asked('GET')[0]!.response.write(event('noise') + event(ask('q', 'ping'), { event: 'other' }));
-    assert.equal(await call(connection, 'x'), 'from 2024');
-    assert.ok(!wire.some(([, message]) => message.id === 'q'), 'an event of another name is not for us');
-    asked('GET')[0]!.response.write(event(words));
-    await until(() => ended.length === 1);
-    assert.equal(ended[0].kind, 'limit', way);
-    await until(() => asked('GET')[0]!.isOver);
+  const { url, asked } = await old(() => '/messages');
+  const ended: any[] = [];
+  const { connection, wire } = await openTo(url, plugged({ closed: (why) => void ended.push(why) }, { maxLineBytes: 2 ** 20 }));
+  asked('GET')[0]!.response.write(event('noise') + event(ask('q', 'ping'), { event: 'other' }));
+  assert.equal(await call(connection, 'x'), 'from 2024');
+  assert.ok(!wire.some(([, message]) => message.id === 'q'), 'an event of another name is not for us');
+  asked('GET')[0]!.response.write(event('x'.repeat(3e6)));
+  await until(() => ended.length === 1);
+  assert.equal(ended[0].kind, 'limit');
+  await until(() => asked('GET')[0]!.isOver);
+});
+
+test('an entry with an address and no type is HTTP, with the fallback to the transport of 2024', async () => {
+  for (const { url } of [await peer({}), await old(() => '/messages')]) {
+    const connection = new McpConnection('demo', { url }, { transports: httpTransports });
+    later(() => connection.close());
+    await connection.connect();
+    assert.equal(typeof (await connection.initialize()).protocolVersion, 'string');
   }
+});
+
+test('B5: on a stream for all, a message that is nested too deeply is dropped and reported; what comes after it is heard', async () => {
+  const ways = [
+    ['2024', await old(() => '/messages')],
+    ['the stream to listen on', await peer({ GET: (_, response) => void stream(response) })],
+  ] as const;
+  for (const [way, { url, asked }] of ways) {
+    const { transport, messages, drops, ends, call: send } = await transportTo(url);
+    await send(1, 'initialize');
+    if (transport.hasStreamPerRequest) await transport.send({ jsonrpc: '2.0', method: 'notifications/initialized' });
+    await until(() => asked('GET').length === 1);
+    await until(() => messages.length === 1);
+    asked('GET')[0]!.response.write(event(` ${'['.repeat(100_000)}`) + event('noise') + event(note('notifications/message')));
+    await until(() => messages.length === 3);
+    assert.deepEqual(messages.slice(1), ['noise', note('notifications/message')], way);
+    assert.deepEqual(drops.map(({ kind }) => kind), ['limit'], way);
+    assert.match(drops[0].message, /^MCP server "demo" .* sent a message with more than 500 levels, which is dropped$/);
+    assert.deepEqual([ends.length, asked('GET').length], [0, 1], way);
+  }
+});
+
+test('each request has a stream of its own, until a server turns out to be one of 2024', async () => {
+  const today = await transportTo((await peer()).url);
+  await today.call(1, 'initialize');
+  assert.equal(today.transport.hasStreamPerRequest, true);
+  const before = await transportTo((await old(() => '/messages')).url);
+  assert.equal(before.transport.hasStreamPerRequest, true, 'as far as we know');
+  await before.call(1, 'initialize');
+  assert.equal(before.transport.hasStreamPerRequest, false);
 });
 
 test('a time limit holds although nobody remembers it but the one who waits', async () => {

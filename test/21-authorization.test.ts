@@ -756,7 +756,7 @@ test('the token goes to the origin of the server, and to nobody else', async () 
   assert.equal(server.asked('/moved')[0]!.headers.authorization, `Bearer access-1-of-${as.port}`);
   // The same for whoever asks by the login itself.
   const login = new Login('demo', { url: server.url }, { store });
-  await login.asking('who', new URL(`${sink.origin}/x`), { method: 'GET', headers: {} });
+  await login.fetch('who', new URL(`${sink.origin}/x`), { method: 'GET', headers: {} });
   assert.deepEqual([sink.log.length, sink.log[0]!.headers.authorization], [1, undefined]);
 });
 
@@ -1233,7 +1233,7 @@ test('whoever asks by the login itself, and stops, does not wait for the token e
     const login = new Login('demo', { url: server.url }, { store: new TokenStore({ home: first.home }) });
     const controller = new AbortController();
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' });
-    const ask = (signal?: AbortSignal) => login.asking('who', new URL(server.url), { method: 'POST', headers: {}, body, signal });
+    const ask = (signal?: AbortSignal) => login.fetch('who', new URL(server.url), { method: 'POST', headers: {}, body, signal });
     const stopped = rejection(ask(controller.signal));
     const other = ask();
     await under.kept;

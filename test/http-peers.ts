@@ -152,9 +152,15 @@ export async function transportTo(url: string, config: Json = {}, maxBytes = 2 *
   later(() => transport.close());
   const messages: any[] = [];
   const ends: any[] = [];
-  await transport.start({ message: (message) => messages.push(message), closed: (why) => ends.push(why) });
+  const drops: any[] = [];
+  const events = {
+    message: (message: unknown) => void messages.push(message),
+    dropped: (why: Error) => void drops.push(why),
+    closed: (why: Error) => void ends.push(why),
+  };
+  await transport.start(events);
   const call = (id: number, method = 'tools/call', params: Json = { name: 'x' }) => transport.send({ jsonrpc: '2.0', id, method, params } as Message);
-  return { transport, messages, ends, call };
+  return { transport, messages, drops, ends, call };
 }
 
 // The later era in two lines: no handshake, and every request names its revision. (Chapter 22 has the whole of it.)

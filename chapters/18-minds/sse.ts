@@ -1,66 +1,116 @@
-// sse.ts: server-sent events, the format in which answers are streamed. Text in lines, an event ends at an empty line:
+// sse.ts: server-sent events, the format in which answers are streamed. It is text in lines, and an
+// empty line ends an event:
 //
 //   event: content_block_delta
 //   data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}
 //
-// The standard: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
+// The standard:
+//   https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
 
-/** `id` and `retry` are the latest that the stream has named: they stay in force for the events after them. Whoever
- *  passes `latest` can read them there, also those of an event without data, which is told to nobody. */
+import { StringDecoder } from 'node:string_decoder';
+
+/** `id` and `retry` are the latest of the stream: they stay in force for later events. */
 export type ServerSentEvent = { event: string; data: string; id?: string; retry?: number };
+
+/** Both are also written here, for a caller that needs those of an event without data. */
+export type Latest = { id?: string; retry?: number };
+
+export type EventOptions = { maxEventBytes?: number; latest?: Latest };
 
 const MAX_EVENT_BYTES = 16 * 1024 * 1024;
 
 export async function* readEvents(
   body: AsyncIterable<Uint8Array>,
-  { maxEventBytes = MAX_EVENT_BYTES, latest = {} as { id?: string; retry?: number } } = {},
+  options?: EventOptions,
 ): AsyncGenerator<ServerSentEvent> {
-  let event = '';
-  let data: string[] = [];
-  let size = 0;
-  let { id } = latest; // counts with the end of its event: one that was cut off must come again
-  for await (const line of readLines(body, maxEventBytes)) {
-    if (line === '') {
-      if (id !== undefined) latest.id = id;
-      if (data.length > 0) yield { event: event || 'message', data: data.join('\n'), ...latest };
-      event = '';
-      data = [];
-      size = 0;
-      continue;
-    }
-    const { field, value } = split(line);
-    if (field === 'event') event = value;
-    if (field === 'data') data.push(value);
-    if (field === 'id' && !value.includes('\0')) id = value;
-    if (field === 'retry' && /^\d+$/.test(value)) latest.retry = Number(value);
-    if (field === 'data') size += Buffer.byteLength(line);
-    if (size > maxEventBytes) throw tooLarge(maxEventBytes);
-  }
-  // What has no empty line behind it is half an event. The stream was cut off there, so nobody gets to see it.
+  const parser = new EventParser(options);
+  for await (const chunk of body) yield* parser.parse(chunk);
 }
 
-/** A line that begins with a colon is a comment: its field has no name. A space after the colon is not the value's. */
-function split(line: string): { field: string; value: string } {
+/** Takes a stream apart as its chunks come. */
+export class EventParser {
+  private latest: Latest;
+  private maxEventBytes: number;
+  private lines: LineSplitter;
+  private event = '';
+  private data: string[] = [];
+  private dataBytes = 0;
+  private id?: string;
+
+  constructor({ maxEventBytes = MAX_EVENT_BYTES, latest = {} }: EventOptions = {}) {
+    this.latest = latest;
+    this.maxEventBytes = maxEventBytes;
+    this.lines = new LineSplitter(maxEventBytes);
+    this.id = latest.id;
+  }
+
+  /** The events that end in this chunk. If the stream ends before the empty line, it was cut off
+   *  there, and half an event is none. */
+  *parse(chunk: Uint8Array): Generator<ServerSentEvent> {
+    for (const line of this.lines.split(chunk)) {
+      if (line !== '') {
+        this.addField(line);
+        continue;
+      }
+      const { event, data } = this;
+      // The id counts from here on: an event that is cut off before must come again.
+      if (this.id !== undefined) this.latest.id = this.id;
+      this.event = '';
+      this.data = [];
+      this.dataBytes = 0;
+      if (data.length > 0) {
+        yield { event: event || 'message', data: data.join('\n'), ...this.latest };
+      }
+    }
+  }
+
+  private addField(line: string): void {
+    const { field, value } = fieldOf(line);
+    if (field === 'event') this.event = value;
+    if (field === 'id' && !value.includes('\0')) this.id = value;
+    if (field === 'retry' && /^\d+$/.test(value)) this.latest.retry = Number(value);
+    if (field === 'data') {
+      this.data.push(value);
+      this.dataBytes += Buffer.byteLength(line);
+      if (this.dataBytes > this.maxEventBytes) throw tooLarge(this.maxEventBytes);
+    }
+  }
+}
+
+/** A comment begins with a colon, so its field has no name. */
+function fieldOf(line: string): { field: string; value: string } {
   const colon = line.indexOf(':');
   if (colon === -1) return { field: line, value: '' };
-  return { field: line.slice(0, colon), value: line.slice(colon + 1).replace(/^ /, '') };
+  const field = line.slice(0, colon);
+  const rest = line.slice(colon + 1);
+  const value = rest.startsWith(' ') ? rest.slice(1) : rest; // one space is not part of it
+  return { field, value };
 }
 
-/** Lines end in LF, CR LF or CR. */
-async function* readLines(body: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<string> {
-  const decoder = new TextDecoder(); // keeps half a character for the next chunk, takes away a byte order mark
-  let unfinished = '';
-  let afterCr = false;
-  for await (const chunk of body) {
-    let text = decoder.decode(chunk, { stream: true });
-    if (text === '') continue;
-    if (afterCr && text.startsWith('\n')) text = text.slice(1); // that CR LF was cut in two, it is one end of line
-    afterCr = text.endsWith('\r');
+/** Cuts a stream into lines, which end in LF, CR LF or CR. */
+class LineSplitter {
+  private decoder = new StringDecoder('utf8'); // keeps half a character for the next chunk
+  private unfinished = '';
+  private isAtStart = true;
+  private isAfterCr = false;
+  private maxBytes: number;
+
+  constructor(maxBytes: number) {
+    this.maxBytes = maxBytes;
+  }
+
+  split(chunk: Uint8Array): string[] {
+    let text = this.decoder.write(chunk as Buffer);
+    if (text === '') return [];
+    if (this.isAtStart && text.startsWith('\ufeff')) text = text.slice(1); // a byte order mark
+    this.isAtStart = false;
+    if (this.isAfterCr && text.startsWith('\n')) text = text.slice(1); // the LF of a CR LF
+    this.isAfterCr = text.endsWith('\r');
     const lines = text.split(/\r\n|\r|\n/);
-    lines[0] = unfinished + lines[0];
-    unfinished = lines.pop() ?? '';
-    yield* lines;
-    if (unfinished.length > maxBytes) throw tooLarge(maxBytes);
+    lines[0] = this.unfinished + lines[0];
+    this.unfinished = lines.pop() ?? '';
+    if (this.unfinished.length > this.maxBytes) throw tooLarge(this.maxBytes);
+    return lines;
   }
 }
 

@@ -1,37 +1,59 @@
-// http-sse.ts: the transport of 2024-11-05. One long GET on which all comes in, and whose first event names the address
-// to which everything is sent.
+// http-sse.ts: the transport of 2024-11-05. One long GET on which everything comes in, and whose
+// first event names the address to which everything is sent.
 
-import { isTooDeep, McpError, type Message, type Transport, type TransportEvents } from '../../mcp.ts';
+import { McpError, passOn } from '../../mcp.ts';
+import type { Message, Transport, TransportEvents } from '../../mcp.ts';
 import { readEvents } from '../18-minds/sse.ts';
-import { ask, loginError, readStart, within, wordsOf, type Asking, type Headers } from './request.ts';
+import {
+  addressIn,
+  fetchHttp,
+  isLoginRefusal,
+  loginError,
+  readStart,
+  within,
+  wordsOf,
+} from './request.ts';
+import type { Fetch, Headers, Reply } from './request.ts';
 
 const SEND_MS = 60_000;
-const START_MS = 5000; // shorter than a handshake: whoever is no such server has another reason to tell
+// Shorter than a handshake: a server that is not of this kind has another reason to tell.
+const START_MS = 5000;
 const MAX_ERROR_BYTES = 2 ** 16;
+
+type EventStream = ReturnType<typeof readEvents>;
 
 export class HttpSseTransport implements Transport {
   private who: string;
   private url: URL;
   private headers: Headers;
   private maxBytes: number;
-  private asking: Asking;
+  private fetch: Fetch;
   private endpoint?: URL;
   private end = new AbortController();
 
-  constructor(who: string, url: URL, headers: Headers, maxBytes: number, asking: Asking = ask) {
+  constructor(
+    who: string,
+    url: URL,
+    headers: Headers,
+    maxBytes: number,
+    fetch: Fetch = fetchHttp,
+  ) {
     this.who = who;
     this.url = url;
     this.headers = headers;
     this.maxBytes = maxBytes;
-    this.asking = asking;
+    this.fetch = fetch;
   }
 
   /** Resolves with the event that names the address. */
   async start(events: TransportEvents): Promise<void> {
     const tooLate = this.error('start', `named no address within ${START_MS / 1000} s`);
-    const limit = setTimeout(() => this.end.abort(tooLate), START_MS).unref();
+    const giveUp = () => this.end.abort(tooLate);
+    const limit = setTimeout(giveUp, START_MS).unref();
     try {
-      void this.read(await this.open(), events);
+      const stream = await this.openStream();
+      this.endpoint = await this.readEndpoint(stream);
+      void this.readMessages(stream, events);
     } catch (error) {
       this.end.abort(error); // nothing is left open
       throw this.end.signal.reason; // the first of the two
@@ -40,39 +62,40 @@ export class HttpSseTransport implements Transport {
     }
   }
 
-  private async open(): Promise<ReturnType<typeof readEvents>> {
+  private async openStream(): Promise<EventStream> {
     const headers = { ...this.headers, accept: 'text/event-stream' };
-    const what = { method: 'GET', headers, signal: this.end.signal };
-    const reply = await this.asking(this.who, this.url, what);
-    const { status, headers: theirs, body } = reply;
-    if (status === 401 || status === 403) throw loginError(this.who, reply, await readStart(body, MAX_ERROR_BYTES));
-    if (status !== 200 || !`${theirs['content-type']}`.includes('text/event-stream')) {
-      body.destroy();
-      throw this.error('start', `has no stream of events (HTTP ${status})`);
-    }
-    const stream = readEvents(body, { maxEventBytes: this.maxBytes });
-    while (!this.endpoint) { // not `for await`, which would close the stream
+    const get = { method: 'GET', headers, signal: this.end.signal };
+    const reply = await this.fetch(this.who, this.url, get);
+    const { status, body } = reply;
+    if (isLoginRefusal(status)) throw await this.loginError(reply);
+    const isStream = `${reply.headers['content-type']}`.includes('text/event-stream');
+    if (status === 200 && isStream) return readEvents(body, { maxEventBytes: this.maxBytes });
+    body.destroy();
+    throw this.error('start', `has no stream of events (HTTP ${status})`);
+  }
+
+  private async readEndpoint(stream: EventStream): Promise<URL> {
+    // Not `for await`, which would close the stream.
+    while (true) {
       const { done, value } = await stream.next();
       if (done) throw this.error('start', 'closed its stream before it named an address');
-      if (value.event === 'endpoint') this.endpoint = this.sameOrigin(value.data);
+      if (value.event === 'endpoint') return this.sameOrigin(value.data);
     }
-    return stream;
   }
 
   /** It gets our headers, so it must be the server that we were told of. */
   private sameOrigin(address: string): URL {
-    const url = URL.canParse(address, this.url.href) ? new URL(address, this.url) : undefined;
+    const url = addressIn(address, this.url);
     if (url?.origin === this.url.origin) return url;
-    throw this.error('protocol', `wants our messages at ${url?.origin ?? 'no address'}, which is somebody else`);
+    const where = url?.origin ?? 'no address';
+    throw this.error('protocol', `wants our messages at ${where}, which is somebody else`);
   }
 
-  private async read(stream: ReturnType<typeof readEvents>, events: TransportEvents): Promise<void> {
+  private async readMessages(stream: EventStream, events: TransportEvents): Promise<void> {
     let why = this.error('closed', 'closed its stream');
     try {
       for await (const { event, data } of stream) {
-        if (event !== 'message') continue;
-        if (isTooDeep(data.trim())) throw new RangeError('a message that is nested too deeply');
-        events.message(parsed(data));
+        if (event === 'message') passOn(data, this.who, events);
       }
     } catch (error) {
       if (error instanceof RangeError) why = this.error('limit', `sent too much: ${error.message}`);
@@ -85,23 +108,24 @@ export class HttpSseTransport implements Transport {
   async send(message: Message): Promise<void> {
     const headers = { ...this.headers, 'content-type': 'application/json' };
     const signal = within(SEND_MS, this.end.signal);
-    const what = { method: 'POST', headers, body: JSON.stringify(message), signal };
-    const reply = await this.asking(this.who, this.endpoint!, what);
-    const { status, body } = reply;
-    const text = await readStart(body, MAX_ERROR_BYTES);
-    if (status === 401 || status === 403) throw loginError(this.who, reply, text);
+    const post = { method: 'POST', headers, body: JSON.stringify(message), signal };
+    const reply = await this.fetch(this.who, this.endpoint!, post);
+    const { status } = reply;
+    if (isLoginRefusal(status)) throw await this.loginError(reply);
+    const text = await readStart(reply.body, MAX_ERROR_BYTES);
     if (status >= 400) throw this.error('lost', `answered with HTTP ${status}: ${wordsOf(text)}`);
   }
 
-  private error(kind: McpError['kind'], what: string): McpError { return new McpError(kind, `${this.who} ${what}`); }
+  private async loginError(reply: Reply): Promise<McpError> {
+    const text = await readStart(reply.body, MAX_ERROR_BYTES);
+    return loginError(this.who, reply, text);
+  }
 
-  async close(): Promise<void> { this.end.abort(); }
-}
+  private error(kind: McpError['kind'], what: string): McpError {
+    return new McpError(kind, `${this.who} ${what}`);
+  }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text; // the connection knows it for noise
+  async close(): Promise<void> {
+    this.end.abort();
   }
 }

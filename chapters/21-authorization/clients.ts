@@ -103,7 +103,7 @@ async function register(reach: Reach, metadata: Metadata, redirectUri: string, s
     ...(scope.length > 0 && scope.every((each) => listed.includes(each)) && { scope: scope.join(' ') }),
   };
   const headers = { 'content-type': 'application/json' };
-  const { status, body = {} } = await reach.ask(endpoint, { method: 'POST', headers, body: JSON.stringify(about) });
+  const { status, body = {} } = await reach.fetch(endpoint, { method: 'POST', headers, body: JSON.stringify(about) });
   const { client_id: id, client_secret: secret, client_secret_expires_at: end, token_endpoint_auth_method } = body;
   const isId = status < 400 && typeof id === 'string' && id.length <= MAX_ID;
   if (!isId && metadata.isGuess)

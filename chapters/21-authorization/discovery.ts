@@ -69,7 +69,7 @@ export async function findResource(reach: Reach, server: URL, named?: string): P
 /** A document, if it is there. A redirect to somebody else is not followed, and so it is not there. */
 async function documentAt(reach: Reach, address: string): Promise<{ status: number; body?: Json }> {
   try {
-    const { status, body } = await reach.ask(address);
+    const { status, body } = await reach.fetch(address);
     return { status, ...(status === 200 && body && { body }) };
   } catch (error) {
     if ((error as McpError).kind !== 'protocol') throw error;

@@ -7,7 +7,7 @@ import type { Person } from '../17-the-gate/person.ts';
 import { keepSecrets } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
 import { checked, httpTransportsBy, isExposed } from '../20-streamable-http/http.ts';
-import { ask, type Asking, type Headers } from '../20-streamable-http/request.ts';
+import { fetchHttp, type Fetch, type Headers } from '../20-streamable-http/request.ts';
 import { throughBrowserOf } from './browser.ts';
 import { checkedOAuth, type OAuthConfig } from './clients.ts';
 import { challengeIn, words, type Challenge } from './discovery.ts';
@@ -60,23 +60,23 @@ export class Login {
 
   // ── Around every request ──
 
-  asking: Asking = async (who, url, what) => {
-    if (this.hasOwnHeader) return ask(who, url, what);
+  fetch: Fetch = async (who, url, options) => {
+    if (this.hasOwnHeader) return fetchHttp(who, url, options);
     // A goodbye is not worth a new token, which would get lost if the program ends before it is written down.
-    const isGoodbye = what.method === 'DELETE';
+    const isGoodbye = options.method === 'DELETE';
     let had: Got | undefined; // what this request has had so far
     for (let tries = 1; ; tries++) {
-      const row = isGoodbye ? this.row : await unlessAborted(this.current(), what.signal);
-      const headers = { ...what.headers, ...this.headers(row, what.method, url) };
+      const row = isGoodbye ? this.row : await unlessAborted(this.current(), options.signal);
+      const headers = { ...options.headers, ...this.headers(row, options.method, url) };
       const nonce = this.oauth.proof?.nonce(url);
-      const reply = await ask(who, url, { ...what, headers });
+      const reply = await fetchHttp(who, url, { ...options, headers });
       const challenge = challengeIn(reply.status, reply.headers['www-authenticate']);
       this.oauth.proof?.learn(url, reply.headers['dpop-nonce']);
       if (!challenge || isGoodbye || tries === MAX_TRIES) return reply;
       reply.body.destroy();
       const wantsNonce = challenge.params.get('error') === 'use_dpop_nonce' && nonce !== this.oauth.proof?.nonce(url);
       if (wantsNonce) continue;
-      had = (await unlessAborted(this.renew(challenge, row, had), what.signal)) ?? had;
+      had = (await unlessAborted(this.renew(challenge, row, had), options.signal)) ?? had;
     }
   };
 
@@ -236,7 +236,7 @@ export class Logins {
   constructor({ warn, store = new TokenStore({ warn }), ...options }: LoginOptions = {}) {
     this.store = store;
     this.options = { believes: () => this.believesVerdicts, ...options, store };
-    this.transports = httpTransportsBy((serverName, config) => this.of(serverName, config).asking);
+    this.transports = httpTransportsBy((serverName, config) => this.of(serverName, config).fetch);
   }
 
   /** A server that is started again keeps what was learned about it, as long as it is the same. */

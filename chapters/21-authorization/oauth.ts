@@ -225,7 +225,7 @@ export class OAuth {
     for (let tries = 1; ; tries++) {
       const what = signedForm(client, this.config, issuer, form); // each time: an assertion is good once
       if (this.proof) Object.assign(what.headers, { dpop: this.proof.for('POST', url) });
-      const answer = await this.reach.ask(tokenEndpoint, what);
+      const answer = await this.reach.fetch(tokenEndpoint, what);
       const { error = null, error_description: description } = answer.body ?? {};
       this.proof?.learn(url, answer.headers['dpop-nonce']);
       if (error === 'use_dpop_nonce' && tries === 1) continue;
@@ -289,6 +289,6 @@ export async function revoke(row: Row, config: OAuthConfig = {}): Promise<void> 
   if (!tokens || !revocationEndpoint || !canSayWho) return;
   try {
     const what = signedForm(client, config, issuer, { token: tokens.refresh ?? tokens.access });
-    await new Reach(`MCP server "${server}"`, new URL(url)).ask(revocationEndpoint, what);
+    await new Reach(`MCP server "${server}"`, new URL(url)).fetch(revocationEndpoint, what);
   } catch {}
 }

@@ -1,14 +1,14 @@
-// reach.ts: where a server may send us. Its metadata names addresses that we then ask: of an authorization server, we
-// hope. But they can also be those of your router, or of a machine that only you can reach.
+// reach.ts: where a server may send us. Its metadata names addresses, and we fetch from there: from an authorization
+// server, we hope. But they can also be those of your router, or of a machine that only you can reach.
 
 import type { LookupAddress } from 'node:dns';
 import { lookup as lookUp } from 'node:dns/promises';
 import { BlockList, isIPv6, type LookupFunction } from 'node:net';
 import { excerpt, isObject, isTooDeep, McpError, type Json } from '../../mcp.ts';
 import { isExposed, isLoopback } from '../20-streamable-http/http.ts';
-import { ask, readText, within, type Ask } from '../20-streamable-http/request.ts';
+import { fetchHttp, readText, within, type FetchOptions } from '../20-streamable-http/request.ts';
 
-const ASK_MS = 20_000;
+const FETCH_MS = 20_000;
 const MAX_BYTES = 2 ** 20;
 
 // Addresses that mean something else on every machine. What is in none of these networks is public.
@@ -42,7 +42,7 @@ export function kindOf(address: string): Kind {
 
 export type Answer = { status: number; headers: Record<string, unknown>; body?: Json }; // `body` if it is a JSON object
 
-/** Asks the addresses that a server's metadata names, but only those that the server could have asked itself. */
+/** Fetches from addresses that a server's metadata names, but only from those that the server could reach itself. */
 export class Reach {
   private who: string;
   private server: URL;
@@ -52,15 +52,15 @@ export class Reach {
     this.server = server;
   }
 
-  async ask(address: unknown, what: Partial<Ask> = {}): Promise<Answer> {
+  async fetch(address: unknown, options: Partial<FetchOptions> = {}): Promise<Answer> {
     const { url, addresses } = await this.allowed(address);
     // Looked up once, and used as it was checked: the next answer of a name server may be another.
     const [{ address: first, family }] = addresses as [LookupAddress];
     const lookup: LookupFunction = (_, { all }, done) => (all ? done(null, addresses) : done(null, first, family));
-    const signal = within(ASK_MS, what.signal);
-    const headers = { accept: 'application/json', ...what.headers };
+    const signal = within(FETCH_MS, options.signal);
+    const headers = { accept: 'application/json', ...options.headers };
     const who = `${this.who}: ${url.origin}`;
-    const reply = await ask(who, url, { method: 'GET', ...what, headers, signal, lookup });
+    const reply = await fetchHttp(who, url, { method: 'GET', ...options, headers, signal, lookup });
     return { ...reply, body: parsed(await readText(who, reply.body, MAX_BYTES)) };
   }
 
