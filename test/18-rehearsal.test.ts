@@ -148,6 +148,7 @@ test('what is missing, and what has no place, is asked about: nothing is called 
     ['run FOO=1 npm test', /^- bash \(what is test\?\) \[timeout=…\]$/m],
     ['read a.txt and b.txt', /^- read \(what is b\.txt\?\) \[offset=…\] \[limit=…\]$/m],
     ['greet Ada Lovelace', /^- mcp__demo__greet \(what is Lovelace\?\)$/m],
+    ['greet "Ada" and "Grace"', /^- mcp__demo__greet \(what is Grace\?\)$/m],
     ['grep TODO in src', /^- grep \(what is src\?\) \[path=…\] \[glob=…\]/m],
     ['add 2 and 40 and greet Ada', /^- mcp__demo__add \(what is greet\?\) \(what is Ada\?\)$/m],
     ['read a.txt then frobnicate the moon', /^- read path=… \[offset=…\] \[limit=…\]$/m],
@@ -161,6 +162,18 @@ test('what is missing, and what has no place, is asked about: nothing is called 
   }
 });
 
+test('behind a quotation or key=value there may be talk: it is left out, and that is said', async () => {
+  const talks: [prompt: string, call: readonly [string, Json], unused: string][] = [
+    ['run `npm test` and tell me how it went', bash({ command: 'npm test' }), 'tell me how it went'],
+    ['greet name=Ada 3 times', hello('Ada'), '3 times'],
+    ['bash command="ls"\n\ny\ny\n', bash({ command: 'ls' }), 'y y'],
+  ];
+  for (const [prompt, call, unused] of talks) {
+    const { text, calls } = await answer(prompt);
+    assert.deepEqual([said(calls), text], [[call], `I did not use: ${unused}`]);
+  }
+});
+
 test('a question can be answered with what was missing', async () => {
   const asked = [user('add'), assistant((await answer('add')).text)];
   assert.deepEqual(said((await answer([...asked, user('a=2 b=40')])).calls), [sum(2, 40)]);
@@ -168,10 +181,18 @@ test('a question can be answered with what was missing', async () => {
   assert.deepEqual(said((await answer([...asked, user('{"a":2,"b":40}')])).calls), [sum(2, 40)]);
   assert.deepEqual(said((await answer([...asked, user('read a.txt')])).calls), [read({ path: 'a.txt' })]);
   assert.match((await answer([...asked, user('2')])).text, /^- mcp__demo__add b=…$/m);
-  const first = await answer('read a.txt');
-  const done: Turn[] = [user('read a.txt'), first, { role: 'tools', results: [result(first.calls[0]!, 'x')] }];
-  const more = [...done, await answer(done), user('b.txt')];
-  assert.deepEqual((await answer(more)).calls, [], 'done is done');
+  const first = await answer('run "ls"');
+  const done: Turn[] = [user('run "ls"'), first, { role: 'tools', results: [result(first.calls[0]!, 'x')] }];
+  assert.deepEqual((await answer([...done, await answer(done), user('thanks')])).calls, [], 'done is done');
+});
+
+test('values go to what is required in order, but a path that is required first may be said last', async () => {
+  const send = tool('mcp__x__send', '', { message: {}, file: {} }, ['message', 'file']);
+  const scan = tool('mcp__x__scan', '', { path: {}, pattern: {} }, ['path', 'pattern']);
+  const args = async (prompt: string) => (await answer(prompt, [send, scan])).calls[0]?.args;
+  assert.deepEqual(await args('send hello a.txt'), { message: 'hello', file: 'a.txt' });
+  assert.deepEqual(await args('scan for "a.b" in src/x'), { path: 'src/x', pattern: 'a.b' });
+  assert.deepEqual(await args('scan src for *.ts'), { path: 'src', pattern: '*.ts' });
 });
 
 test('talk gets an honest answer with examples', async () => {
@@ -270,7 +291,7 @@ test('many tools, long descriptions and long prompts take no longer than they mu
   const properties = Object.fromEntries(Array.from({ length: 2000 }, (_, n) => [`p${n}`, { type: 'string' }]));
   const wide = tool('mcp__big__wide', 'x'.repeat(1_000_000), properties, Object.keys(properties));
   const many = Array.from({ length: 2000 }, (_, n) => ({ ...wide, name: `mcp__big__wide_${n}` }));
-  for (const unit of ['wide ', 'wide 1 then ']) await answer(unit.repeat(10_000), many);
+  for (const unit of ['wide ', 'wide 1 then ']) await answer(unit.repeat(1_000_000 / unit.length), many);
   const units = ['“', '"', "' ", '{"a":', '{ ', 'a=', 'a= ', '.', ' and add 1', ' then add 1', '* ', '1 ', 'the ', '/', 'aA'];
   for (const unit of units) await answer(`wide add ${unit.repeat(1_000_000 / unit.length)}x`, [wide, ...tools]);
   const command = `echo ${'x '.repeat(10_000)}end`;

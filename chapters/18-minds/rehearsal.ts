@@ -14,7 +14,6 @@ export const REHEARSAL_BANNER =
 const SOME = 'I call tools by their words: "read notes.txt then run ls". Some of them:';
 const WHICH = 'Which tool, and with which values? The nearest, with what they miss:';
 const HOW = 'I fill in only what you type: a word, "some words", key=value, or a JSON object.';
-
 const MAX_STEPS = 20;
 const MAX_NAMING = 50; // tokens of a step that may name its tool
 const MAX_SHOWN = 8; // tools in one answer, optional arguments of a tool
@@ -47,8 +46,8 @@ function respond(turns: Turn[], tools: ToolDefinition[]): Answer {
   const answers = steps.map((step) => answer(step, tools));
   const unclear = answers.find(({ call }) => !call);
   if (unclear) return unclear; // nothing begins before every step is clear
-  const next = answers[results.length];
   const hasFailed = results.some(({ isError }) => isError);
+  const next = answers[results.length];
   if (next && !hasFailed) return next;
   return { text: results.map(quote).join('\n\n') };
 }
@@ -69,7 +68,7 @@ function answer(step: Token[], tools: ToolDefinition[]): Answer {
   const shown = isNamed ? nearest : tools;
   const forms = shown.slice(0, MAX_SHOWN).map((tool) => fill(tool, values));
   const [best] = forms;
-  if (isClear && best?.fits) return { text: '', call: best.call };
+  if (isClear && best?.fits) return best;
   const heading = isNamed ? WHICH : `${REHEARSAL_BANNER}\n${SOME}`;
   const usages = forms.map(({ usage }) => usage);
   return { text: [heading, ...usages, HOW].join('\n') };
@@ -175,17 +174,20 @@ function fill({ name, inputSchema }: ToolDefinition, typed: Token[]) {
     if (token) args.set(key, token.value);
   }
   const missing = open.slice(values.length);
-  const odd = values.slice(open.length, open.length + 3); // some of those that have no place
+  const extra = values.slice(open.length); // has no place; words behind a quotation are only talk
+  const before = tokens[tokens.indexOf(extra[0]!) - 1];
+  const isTalk = before?.word === '' && extra.every(({ word }) => word);
   const other = Object.keys(asObject(properties)).filter((key) => !needed.includes(key));
   const usage = [
     `- ${name}`,
     ...missing.map((key) => `${key}=…`),
-    ...odd.map(({ value }) => `(what is ${value}?)`),
+    ...extra.slice(0, 3).map(({ value }) => `(what is ${value}?)`),
     ...other.slice(0, MAX_SHOWN).map((key) => `[${key}=…]`),
   ];
   return {
+    text: isTalk ? `I did not use: ${extra.map(({ value }) => value).join(' ')}` : '',
     call: { name, args: Object.fromEntries(args) },
-    fits: values.length === open.length,
+    fits: missing.length === 0 && (extra.length === 0 || isTalk),
     usage: usage.join(' '),
   };
 }
@@ -203,6 +205,4 @@ function asCommand(tokens: Token[]): Token[] {
 }
 
 /** Paths come first: "write hello to notes.txt" is path=notes.txt content=hello. */
-function rank({ word }: Token): number {
-  return PATH.test(word) ? 0 : 1;
-}
+const rank = ({ word }: Token) => (PATH.test(word) ? 0 : 1);
