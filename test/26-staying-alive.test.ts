@@ -69,7 +69,7 @@ async function onWire(wire: string, file: string) {
   if (kind === 'stdio') return open({ command: process.execPath, args: [remote, ...wire.split(' '), '--notes', file] }, alive());
   const server = await serve(kind!, ...flags, '--notes', file);
   void server.gone().then(() => server.again());
-  return open(server.config, alive({}, () => pause(300)));
+  return open(server.config, alive({}, () => pause(600))); // it may take that long to be back on a busy machine
 }
 const LEGACY = ['stdio --era legacy', 'http --era legacy', 'http --era legacy --sessions', 'http --era legacy --json', 'sse'];
 const MODERN = ['stdio --era modern', 'http --era modern', 'http --era modern --json'];

@@ -238,7 +238,8 @@ test('an exercise: begun, red with a message that helps, hints one by one, solve
   assert.match((await run('workshop', 'hint', '4')).output, /Hint 1 of 3[^]*Hint 2 of 3/);
   assert.equal((await run('workshop', 'compare', '4')).code, 2); // not before it passes
 
-  const solution = `const { code = 0, message = '', data } = asObject(error);
+  const solution = `const { jsonrpc, result = null, error = null } = answer;
+    const { code = 0, message = '', data } = asObject(error);
     if (jsonrpc !== '2.0' || (result === null) === (error === null) || (error === null && !isObject(result))) return reject(this.error('protocol', 'is odd'));
     const words = \`\${this.serverName} in \${call.method}: \${JSON.stringify(message)}\`.slice(0, 9000);
     if (error === null) resolve(result as Json); else reject(new RpcError(Number(code) || -1, \`"\${words}\`.replace(' in', '" in'), data));`;

@@ -87,7 +87,7 @@ const SECRET_FIELD =
 const SECRET_SHAPE = // keys of models, of GitHub, of Slack, of Amazon, and whatever follows "Bearer"
   /\b(?:sk-[\w-]{16,}|g(h[opusr]|ithub_pat)_\w{20,}|xox[abprs]-[\w-]{10,}|AKIA[A-Z0-9]{16})\b|(?<=\bBearer )[\w.~+/=-]{8,}/gi;
 // In an address, such as that of a company's proxy: what is between :// and @.
-const SECRET_ADDRESS = /(?<=\b[a-z][a-z\d+.-]{1,20}:\/\/)[^\s/?#@:]*:[^\s/?#@]+(?=@)/gi;
+const SECRET_ADDRESS = /\b([a-z][a-z\d+.-]{1,20}:\/\/)[^\s/?#@:]*:[^\s/?#@]+@/gi;
 const MASK = '***';
 const secrets = new Set<string>(); // what came up while the program runs, such as a token that a server has given us
 
@@ -113,7 +113,7 @@ export class Masker {
   text(text: string): string {
     const longestFirst = [...this.values, ...secrets].sort((a, b) => b.length - a.length); // one may begin another
     for (const value of longestFirst) text = text.replaceAll(value, MASK);
-    return text.replace(SECRET_SHAPE, MASK).replace(SECRET_ADDRESS, MASK);
+    return text.replace(SECRET_SHAPE, MASK).replace(SECRET_ADDRESS, `$1${MASK}@`);
   }
 
   /** One line of JSON: a line feed in a text cannot begin a second record. */
