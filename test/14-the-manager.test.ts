@@ -253,9 +253,8 @@ test('a server that was approved in the moment in which everything is closed doe
     });
     await manager.loadAndConnect();
     assert.equal(manager.status()[0]!.state, 'closed');
+    assert.notEqual(manager.connection('canary')?.isClosed, false, `${turns}: it runs, and nothing will end it`);
   }
-  await pause(200);
-  assert.deepEqual(pidsIn(file), []);
 });
 
 test('listeners that throw harm neither a server nor a call', async () => {

@@ -34,7 +34,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
     const heard: unknown[] = [];
     const handlers = { 'notifications/message': ({ data }: { data: unknown }) => void heard.push(data) };
-    const connection = new McpConnection('demo', { type: 'http', url }, { transports: httpTransports, onWire: see, handlers });
+    const connection = new McpConnection('demo', { type: 'http', url }, { transports: httpTransports, onWire: see, extensions: [() => ({ handlers })] });
     await connection.connect();
     const call = async (params = {}, options = {}) => (await connection.callTool('add', { a: 2, b: 40, ...params }, options)).text;
     return { asked, heard, call, connection };

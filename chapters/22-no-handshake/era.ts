@@ -19,7 +19,7 @@ import { listenForChanges } from './subscriptions.ts';
 
 export const STATELESS = ['2026-07-28'];
 const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
-const HEAD_START_MS = 1500; // for the probe, where a handshake beside it would open a session
+const HEAD_START_MS = 1500; // for the probe, before a handshake is tried beside it
 const CONFUSED_MS = 5000; // of silence, after an answer that belongs to no question
 
 /** How a server wanted to be opened, by the fingerprint of its entry. A Map will do; `KeptVerdicts`
@@ -66,21 +66,9 @@ class Introduction {
   }
 
   add(call: Call, next: Next): Promise<Json> {
-    if (call.method === 'initialize') return this.afterProbe(call, next);
     const isProbe = call.method === 'server/discover'; // it asks what the server speaks
     if (!isProbe && !isStateless(this.connection.server)) return next(call);
     return this.introduced(call, next);
-  }
-
-  /** A server that speaks both eras may accept both openings, in any order. Then the probe counts:
-   *  the signal of this call is aborted, and no `initialized` is sent. */
-  private async afterProbe(call: Call, next: Next): Promise<Json> {
-    const answer = await next(call);
-    const { signal } = call.options;
-    if (!signal) return answer; // there is no probe beside it
-    await moment();
-    signal.throwIfAborted();
-    return answer;
   }
 
   private async introduced(call: Call, next: Next): Promise<Json> {
@@ -137,8 +125,8 @@ const SILENT = 'it was silent when asked to describe itself';
 const IGNORANT = 'it does not know server/discover';
 
 /** Opens one connection. The probe, `server/discover`, is written first, because some servers keep
- *  to the era of the first line they read. On a pipe the handshake follows at once, so that finding
- *  out costs no time: the server accepts one of the two and refuses or ignores the other. */
+ *  to the era of the first line they read. Nearly all answer it at once. For one that does not, the
+ *  handshake follows after a moment, beside the probe. What it wanted is remembered for next time. */
 class Opening {
   private connection: McpConnection;
   private verdicts: Verdicts;
@@ -191,11 +179,9 @@ class Opening {
     try {
       const probe = this.discover({ signal: over.signal });
       probe.catch(() => {}); // it is awaited below, perhaps after it has failed
-      // Over HTTP a handshake opens a session, so let the probe be answered first.
-      if (connection.hasStreamPerRequest || known === 'stateless') {
-        const early = await Promise.race([probe, this.pause(HEAD_START_MS, over.signal)]);
-        if (early) return early;
-      }
+      // A server of both eras keeps to a handshake, once it has had one: let it describe itself.
+      const early = await Promise.race([probe, this.pause(HEAD_START_MS, over.signal)]);
+      if (early) return early;
       const confused = this.confusion(strays, over.signal);
       return await Promise.race([this.firstAccepted(probe, over.signal), confused]);
     } catch (error) {
@@ -208,7 +194,7 @@ class Opening {
   /** Whichever opening the server accepts first. If it refuses one, the other decides. */
   private firstAccepted(probe: Promise<Description>, signal: AbortSignal) {
     const hands = this.shake({ signal });
-    const described = probe.then((description) => description ?? hands);
+    const described = probe.then((description) => this.unlessShaken(hands, signal, description));
     const shaken = hands.catch(async (error: Error) => {
       await moment();
       // Refused for its revision: it speaks the later one after all.
@@ -219,6 +205,17 @@ class Opening {
       throw error;
     });
     return Promise.race([described, shaken]);
+  }
+
+  /** It describes itself, but the handshake is on its way, too. If it accepts that, it keeps to it. */
+  private unlessShaken(
+    hands: Promise<ServerDescription>,
+    signal: AbortSignal,
+    description: Description,
+  ): Promise<ServerDescription> {
+    if (!description) return hands;
+    const ignored = this.pause(HEAD_START_MS, signal).then(() => description);
+    return Promise.race([hands.catch(() => description), ignored]);
   }
 
   /** Some answer the probe under an id of their own, and nothing after that. Rejects, so that the

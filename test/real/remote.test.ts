@@ -26,10 +26,8 @@ async function joins(config: Json) {
   const seen = { changes: 0 };
   const user: Extension = () => ({
     capabilities: { elicitation: {} },
-    handlers: {
-      'elicitation/create': () => ({ action: 'accept', content: { ok: true } }),
-      'notifications/tools/list_changed': () => void seen.changes++,
-    },
+    handlers: { 'elicitation/create': () => ({ action: 'accept', content: { ok: true } }) },
+    changed: (what) => void (what === 'tools' && seen.changes++),
   });
   const opened = await open(config, {
     extensions: [stayAlive(), user, ...inBothEras()],
