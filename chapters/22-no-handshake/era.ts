@@ -19,8 +19,9 @@ import { listenForChanges } from './subscriptions.ts';
 
 export const STATELESS = ['2026-07-28'];
 const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
-const HEAD_START_MS = 1500; // for the probe, before a handshake is tried beside it
-const CONFUSED_MS = 5000; // of silence, after an answer that belongs to no question
+const HEAD_START_MS = 1500; // for the probe, where it is tried alone at first
+const MOMENT_MS = 25; // for the answer to what was written together with it
+const CONFUSED_MS = 5000; // of silence, before we doubt that the server has understood
 
 /** How a server wanted to be opened, by the fingerprint of its entry. A Map will do; `KeptVerdicts`
  *  remembers them from one start of the program to the next. */
@@ -46,7 +47,7 @@ export function inBothEras(options: EraOptions = {}): Extension[] {
 export function eitherEra({ verdicts = new Map(), pause = doze }: EraOptions = {}): Extension {
   return function eitherEra(connection) {
     const introduction = new Introduction(connection);
-    const opening = new Opening(connection, verdicts, pause);
+    const opening = new Opening(connection, introduction, verdicts, pause);
     return {
       layer: (call, next) => introduction.add(call, next),
       handshake: () => opening.open(),
@@ -60,12 +61,15 @@ export function eitherEra({ verdicts = new Map(), pause = doze }: EraOptions = {
 class Introduction {
   private connection: McpConnection;
   private revision = STATELESS[0]!;
+  isUndecided = false; // we speak both eras at once, to find out
 
   constructor(connection: McpConnection) {
     this.connection = connection;
   }
 
   add(call: Call, next: Next): Promise<Json> {
+    // A server of both eras sees that this handshake is not meant for it, and refuses.
+    if (this.isUndecided && call.method === 'initialize') return next(this.withMeta(call));
     const isProbe = call.method === 'server/discover'; // it asks what the server speaks
     if (!isProbe && !isStateless(this.connection.server)) return next(call);
     return this.introduced(call, next);
@@ -97,9 +101,6 @@ class Introduction {
   }
 }
 
-/** Time for an answer that was written together with another. */
-const moment = () => new Promise<void>((done) => setTimeout(done, 10));
-
 const isUnsupported = (error: unknown): error is RpcError =>
   error instanceof RpcError && error.code === UNSUPPORTED_VERSION;
 
@@ -125,18 +126,25 @@ const SILENT = 'it was silent when asked to describe itself';
 const IGNORANT = 'it does not know server/discover';
 
 /** Opens one connection. The probe, `server/discover`, is written first, because some servers keep
- *  to the era of the first line they read. Nearly all answer it at once. For one that does not, the
- *  handshake follows after a moment, beside the probe. What it wanted is remembered for next time. */
+ *  to the era of the first line they read. On a pipe the handshake follows at once, so that nobody
+ *  waits for a server that ignores the probe. What it wanted is remembered for next time. */
 class Opening {
   private connection: McpConnection;
+  private introduction: Introduction;
   private verdicts: Verdicts;
   private pause: Pause;
   private key: string;
   private era?: Era; // of this connection, whatever becomes of the verdict
   private because = SILENT; // why a handshake is the right opening
 
-  constructor(connection: McpConnection, verdicts: Verdicts, pause: Pause) {
+  constructor(
+    connection: McpConnection,
+    introduction: Introduction,
+    verdicts: Verdicts,
+    pause: Pause,
+  ) {
     this.connection = connection;
+    this.introduction = introduction;
     this.verdicts = verdicts;
     this.pause = pause;
     const folder = process.cwd(); // the same words may start another program elsewhere
@@ -150,7 +158,7 @@ class Opening {
     const server = await (known === 'handshake' ? this.asBefore() : this.findOut(known));
     this.era = isStateless(server) ? 'stateless' : 'handshake';
     if (kept !== this.era) this.verdicts.set(this.key, this.era);
-    return server;
+    return { because: this.because, ...server };
   }
 
   /** A verdict saves the probe, from which some servers die. It is checked when it fails. */
@@ -176,14 +184,19 @@ class Opening {
     const startedAt = now();
     const strays = connection.strayAnswers;
     const over = new AbortController(); // ends the opening that is not needed
+    const { signal } = over;
     try {
-      const probe = this.discover({ signal: over.signal });
+      const probe = this.discover({ signal });
       probe.catch(() => {}); // it is awaited below, perhaps after it has failed
-      // A server of both eras keeps to a handshake, once it has had one: let it describe itself.
-      const early = await Promise.race([probe, this.pause(HEAD_START_MS, over.signal)]);
-      if (early) return early;
-      const confused = this.confusion(strays, over.signal);
-      return await Promise.race([this.firstAccepted(probe, over.signal), confused]);
+      // By HTTP a request is answered, known or not; and a verdict may be trusted for a while.
+      const isAlone = connection.hasStreamPerRequest || known === 'stateless';
+      if (isAlone) {
+        const early = await Promise.race([probe, this.pause(HEAD_START_MS, signal)]);
+        if (early) return early;
+      }
+      const hands = isAlone ? this.shake({ signal }) : this.shakeBeside(probe, signal);
+      const doubt = this.doubt(strays, signal);
+      return await Promise.race([this.firstAccepted(probe, hands, signal), doubt]);
     } catch (error) {
       return this.afterDeath(error, startedAt, known);
     } finally {
@@ -191,42 +204,80 @@ class Opening {
     }
   }
 
-  /** Whichever opening the server accepts first. If it refuses one, the other decides. */
-  private firstAccepted(probe: Promise<Description>, signal: AbortSignal) {
+  /** The line after the probe. It says that we speak the later era, too: a server of both keeps to
+   *  a handshake without that, even if it has described itself. Should a server mind, and not know
+   *  the probe either, it gets the handshake that it knows. */
+  private async shakeBeside(probe: Promise<Description>, signal: AbortSignal) {
+    this.introduction.isUndecided = true;
     const hands = this.shake({ signal });
-    const described = probe.then((description) => this.unlessShaken(hands, signal, description));
-    const shaken = hands.catch(async (error: Error) => {
-      await moment();
-      // Refused for its revision: it speaks the later one after all.
-      const isWilling = isUnsupported(error) && !signal.aborted;
-      const again = isWilling ? this.discover({ signal }) : undefined;
-      const description = await Promise.race([probe, again ?? probe]);
-      if (description) return description;
-      throw error;
-    });
-    return Promise.race([described, shaken]);
+    this.introduction.isUndecided = false; // it is on its way
+    try {
+      return await hands;
+    } catch (error) {
+      const isLater = isUnsupported(error) && common(asObject(error.data).supported);
+      if (isLater || !(error instanceof RpcError)) throw error;
+      const early = await Promise.race([probe, this.pause(MOMENT_MS, signal)]);
+      if (early) throw error;
+      return this.shake({ signal });
+    }
   }
 
-  /** It describes itself, but the handshake is on its way, too. If it accepts that, it keeps to it. */
-  private unlessShaken(
+  /** Whichever opening the server accepts. If it refuses one, the other decides. */
+  private firstAccepted(
+    probe: Promise<Description>,
     hands: Promise<ServerDescription>,
     signal: AbortSignal,
-    description: Description,
   ): Promise<ServerDescription> {
-    if (!description) return hands;
-    const ignored = this.pause(HEAD_START_MS, signal).then(() => description);
-    return Promise.race([hands.catch(() => description), ignored]);
+    let description: Description;
+    const shaken = hands.catch((error: Error) => this.afterRefusal(error, probe, signal));
+    const described = probe.then((answer) => {
+      description = answer;
+      return answer ? this.unlessItKeepsTo(hands, answer, signal) : shaken;
+    });
+    const accepted = shaken.then(async (server) => {
+      await Promise.race([probe, this.pause(MOMENT_MS, signal)]); // answers may come in any order
+      return description ? described : server;
+    });
+    return Promise.race([described, accepted]);
   }
 
-  /** Some answer the probe under an id of their own, and nothing after that. Rejects, so that the
-   *  server is started again. */
-  private async confusion(strays: number, signal: AbortSignal): Promise<never> {
+  /** No handshake with this one. Its description may be on the way. */
+  private async afterRefusal(error: Error, probe: Promise<Description>, signal: AbortSignal) {
+    const early = await Promise.race([probe, this.pause(MOMENT_MS, signal)]);
+    if (early) return early;
+    // Refused for its revision: it speaks the later one after all.
+    const isWilling = isUnsupported(error) && !signal.aborted;
+    const again = isWilling ? this.discover({ signal }) : probe;
+    const description = await Promise.race([probe, again]);
+    if (description) return description;
+    throw error;
+  }
+
+  /** It describes itself, but the handshake is on its way, too. Some take both, and some of those
+   *  keep to the handshake from then on: ask once more. */
+  private async unlessItKeepsTo(
+    hands: Promise<ServerDescription>,
+    description: ServerDescription,
+    signal: AbortSignal,
+  ): Promise<ServerDescription> {
+    const ignored = this.pause(MOMENT_MS, signal);
+    const server = await Promise.race([hands.catch(() => undefined), ignored]);
+    if (!server) return description;
+    return (await this.discover({ signal })) ?? server;
+  }
+
+  /** Nothing for seconds. Some answer the probe under an id of their own, and nothing after that:
+   *  those are started again. Some take all that has arrived for one message, and drop it: those
+   *  get the handshake once more, alone. */
+  private async doubt(strays: number, signal: AbortSignal): Promise<ServerDescription> {
     const { handshakeTimeoutMs } = this.connection.options;
     await this.pause(Math.min(CONFUSED_MS, handshakeTimeoutMs / 3), signal);
-    const isConfused = !signal.aborted && this.connection.strayAnswers > strays;
-    if (!isConfused || this.connection.hasStreamPerRequest) return new Promise(() => {});
-    this.because = 'it answered server/discover under an id of its own';
-    throw this.connection.error('closed', 'is confused by server/discover');
+    if (signal.aborted || this.connection.hasStreamPerRequest) return new Promise(() => {});
+    if (this.connection.strayAnswers > strays) {
+      this.because = 'it answered server/discover under an id of its own';
+      throw this.connection.error('closed', 'is confused by server/discover');
+    }
+    return this.shake({ signal }).catch(() => new Promise(() => {})); // the first one has the word
   }
 
   /** Some die of a request that they do not know. Start those again, once, without it. */
@@ -247,9 +298,8 @@ class Opening {
     return description ?? this.shake();
   }
 
-  private async shake(options?: CallOptions): Promise<ServerDescription> {
-    const server = await shakeHands(this.connection, options);
-    return { ...server, because: this.because };
+  private shake(options?: CallOptions): Promise<ServerDescription> {
+    return shakeHands(this.connection, options);
   }
 
   /** The server's description; nothing if it wants a handshake. */
