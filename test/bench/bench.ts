@@ -7,6 +7,7 @@
 //   npm run bench                              all rows, about five minutes
 //   npm run bench -- calls cold --rounds 9     these rows, and more rounds
 //   npm run bench -- calls --two-cores         client and server side by side, as a user would run them
+//   npm run bench -- calls --since 0866eeb     ours against ours of that commit, which says whether a change cost something
 
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -16,7 +17,7 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { installed, root } from '../on-demand.ts';
 
-type Kind = 'ours' | 'limit' | 'v1' | 'v2';
+type Kind = 'ours' | 'limit' | 'v1' | 'v2' | 'then';
 type Metrics = Record<string, number>;
 type Line = {
   what: string;
@@ -123,20 +124,29 @@ const modules: Record<Kind, string[]> = {
   limit: [],
   v1: ['index.js', 'stdio.js'].map(in1),
   v2: ['index.mjs', 'stdio.mjs'].map(in2),
+  then: [join(work, 'then', 'mcp.js')],
 };
 const httpModules: Record<Kind, string[]> = {
   ours: [join(work, 'mcp.js'), ...remote],
   limit: [],
   v1: ['index.js', 'streamableHttp.js'].map(in1),
   v2: ['index.mjs', 'index.mjs'].map(in2),
+  then: [], // its other modules may have other names
 };
 
 function prepare(): void {
   const flags = '--ignoreConfig --target es2022 --lib es2023 --module nodenext --types node --skipLibCheck '
     + '--rewriteRelativeImportExtensions --outDir';
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const files = ['mcp.ts', 'chapters/composition.ts'];
-  execFileSync(process.execPath, [tsc, ...files, ...flags.split(' '), work], { cwd: root, stdio: 'inherit' });
+  const compile = (files: string[], to: string) =>
+    execFileSync(process.execPath, [tsc, ...files, ...flags.split(' '), to], { cwd: root, stdio: 'inherit' });
+  compile(['mcp.ts', 'chapters/composition.ts'], work);
+  if (values.since) {
+    const then = join(work, 'then', 'mcp.ts');
+    mkdirSync(join(work, 'then'), { recursive: true });
+    writeFileSync(then, execFileSync('git', ['show', `${values.since}:mcp.ts`], { cwd: root }));
+    compile([then], join(work, 'then'));
+  }
   // A home whose settings name the slow servers, for the manager.
   const slow = { command: process.execPath, args: [fixture, '--delay', '300'] };
   const mcpServers = Object.fromEntries(Array.from({ length: SERVERS }, (_, i) => [`slow-${i}`, slow]));
@@ -144,7 +154,11 @@ function prepare(): void {
   writeFileSync(join(work, '.claude', 'settings.json'), JSON.stringify({ mcpServers }));
 }
 
-const options = { rounds: { type: 'string', default: '5' }, 'two-cores': { type: 'boolean' } } as const;
+const options = {
+  rounds: { type: 'string', default: '5' },
+  since: { type: 'string' },
+  'two-cores': { type: 'boolean' },
+} as const;
 const { values, positionals } = parseArgs({ options, allowPositionals: true });
 
 const onOneCore = ['taskset', '-c', `${availableParallelism() - 1}`];
@@ -232,6 +246,12 @@ function printLine(row: Row, { what, metric, unit, factor = 1, goals, atLeast = 
   print(what, ...medians.map((value) => (Number.isNaN(value) ? '–' : `${number(value)} ${unit}`)), ...ratios);
 }
 
+/** With --since: nothing but ours, as it is and as it was. */
+function printSince(row: Row, { what, metric, unit, factor = 1 }: Line): void {
+  const [now = NaN, then = NaN] = ['ours', 'then'].map((kind) => median(row, kind as Kind, metric) * factor);
+  print(what, `${number(now)} ${unit}`, `${number(then)} ${unit}`, (now / then).toPrecision(3));
+}
+
 /** Five times the text may take five times as long, and not the square of that. */
 function printGrowth(ten: Row, fifty: Row): void {
   const growth = COLUMNS.map((kind) => median(fifty, kind, 'ms') / median(ten, kind, 'ms'));
@@ -281,7 +301,9 @@ function packagesIn(folder: string): number {
 // ─── Main ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const isWanted = (name: string) => positionals.length === 0 || positionals.includes(name);
-const rows = ROWS.filter((row) => isWanted(row.name));
+const chosen = ROWS.filter((row) => isWanted(row.name));
+const stdioRows = chosen.filter(({ http, task }) => !http && task !== 'manager');
+const rows = values.since ? stdioRows.map((row): Row => ({ ...row, kinds: ['ours', 'then'] })) : chosen;
 const names = [...new Set(ROWS.map((row) => row.name)), 'ours', 'disk'];
 const unknown = positionals.find((name) => !names.includes(name));
 if (unknown) throw new Error(`no row "${unknown}", only ${names.join(', ')}`);
@@ -294,6 +316,12 @@ say('');
 const where = canPin ? 'share one core' : 'run where the system puts them';
 console.log(`Medians of ${values.rounds} rounds, Node ${process.version}. Ratios: ours / theirs, and the goal.`);
 console.log(`For calls, client and server ${where}.\n`);
+if (values.since) {
+  print('what', 'now', values.since, 'now / then');
+  print('---', '---', '---', '---');
+  for (const row of rows) for (const line of row.lines) printSince(row, line);
+  process.exit();
+}
 print('what', 'ours', 'limit', 'SDK v1', 'SDK v2', 'ours / limit', 'ours / v1', 'ours / v2');
 print(...Array.from({ length: 8 }, () => '---'));
 for (const row of rows) {

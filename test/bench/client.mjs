@@ -12,23 +12,26 @@ const server = { command: process.execPath, args: order.server };
 // `call` returns what the client itself returns: a wrapper with a promise of its own would cost all the same.
 
 const clients = {
-  async ours([{ McpConnection }, http, era]) {
-    const remote = { type: 'http', url: order.url };
-    const options = order.url && { transports: http.httpTransports, extensions: era.inBothEras() };
-    const connection = new McpConnection('heavy', order.url ? remote : server, options);
-    await connection.connect();
-    await connection.initialize();
-    return {
-      call: (name, args) => connection.callTool(name, args),
-      textOf: (result) => result.text,
-      list: () => connection.listTools(),
-      close: () => connection.close(),
-    };
-  },
+  ours,
+  then: ours, // of an earlier commit
   v1: sdk,
   v2: sdk,
   limit: order.url ? limitHttp : limit,
 };
+
+async function ours([{ McpConnection }, http, era]) {
+  const remote = { type: 'http', url: order.url };
+  const options = order.url && { transports: http.httpTransports, extensions: era.inBothEras() };
+  const connection = new McpConnection('heavy', order.url ? remote : server, options);
+  await connection.connect();
+  await connection.initialize();
+  return {
+    call: (name, args) => connection.callTool(name, args),
+    textOf: (result) => result.text,
+    list: () => connection.listTools(),
+    close: () => connection.close(),
+  };
+}
 
 async function sdk([{ Client }, { StdioClientTransport, StreamableHTTPClientTransport }]) {
   const client = new Client({ name: 'bench', version: '1.0.0' });
