@@ -6,13 +6,18 @@ import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { promisify } from 'node:util';
-import * as book from '../chapters/book.ts';
+import { check, problemsOnPages, problemsOfTypes } from '../chapters/book/check.ts';
+import { firstDifference, problemsOfConsoles } from '../chapters/book/consoles.ts';
+import { exerciseOf, withHole } from '../chapters/book/exercise.ts';
+import { fix } from '../chapters/book/fix.ts';
+import { owners, readBook, type Book } from '../chapters/book/pages.ts';
+import { cut, diff } from '../chapters/book/program.ts';
 import { cleanUp, folder, later, root, until } from './helpers.ts';
 
 afterEach(cleanUp);
 
 test('the book is true: quotations, cover, cuts, consoles, imports, hints, links', { timeout: 300_000 }, async () => {
-  assert.deepEqual(await book.check(book.readBook()), []);
+  assert.deepEqual(await check(readBook()), []);
 });
 
 // ─── A small book, for its faults to be found ─────────────────────────────────────────────────────────────────
@@ -80,7 +85,7 @@ two
 ${HINTS}`;
 
 /** A book of two chapters in a folder of its own, with these files changed. */
-function small(changed: Record<string, string> = {}): book.Book {
+function small(changed: Record<string, string> = {}): Book {
   const at = folder();
   const files = {
     'mcp.ts': SOURCE,
@@ -98,42 +103,42 @@ function small(changed: Record<string, string> = {}): book.Book {
     writeFileSync(join(at, name), text);
   }
   symlinkSync(join(root, 'node_modules'), join(at, 'node_modules'), 'junction');
-  return book.readBook(at);
+  return readBook(at);
 }
 
 test('a line belongs to the first chapter that quotes it, a blank one goes with the line below it', () => {
   const { chapters } = small();
   assert.deepEqual(chapters.map(({ n, title }) => [n, title]), [[1, 'Hello'], [2, 'World']]);
-  assert.deepEqual(book.owners(small(), 'mcp.ts'), [2, 1, 1, 2, 1, 2, 1, 1, 2, 2, 0]);
-  assert.deepEqual(book.problemsOnPages(small()), []);
+  assert.deepEqual(owners(small(), 'mcp.ts'), [2, 1, 1, 2, 1, 2, 1, 1, 2, 2, 0]);
+  assert.deepEqual(problemsOnPages(small()), []);
 });
 
 test('the program of a chapter is its lines and those before; the difference is what it adds', () => {
-  assert.equal(book.cut(small(), 'mcp.ts', 1), `
+  assert.equal(cut(small(), 'mcp.ts', 1), `
 export function greet(name: string): string {
   let text = 'Hello';
   return text + home.slice(0, 0);
 }
 `);
-  assert.equal(book.cut(small(), 'mcp.ts', 2), SOURCE);
-  const added = book.diff(small(), 2).filter((line) => line.startsWith('+'));
+  assert.equal(cut(small(), 'mcp.ts', 2), SOURCE);
+  const added = diff(small(), 2).filter((line) => line.startsWith('+'));
   assert.deepEqual(added, ["+ import { homedir } from 'node:os';", '+   const home = homedir();', '+   text += name;', '+', '+ export const twice = (n: number) => n * 2;']);
 });
 
 test('a quotation that is not in its file, or not in this order, is named by page and line', () => {
-  const page = (text: string) => book.problemsOnPages(small({ 'chapters/02-world/README.md': text }));
+  const page = (text: string) => problemsOnPages(small({ 'chapters/02-world/README.md': text }));
   assert.match(page(TWO.replace('text += name;', 'text += names;')).join(), /^chapters\/02-world\/README\.md:9: this is not in mcp\.ts.*text \+= names;/);
   assert.match(page(TWO.replace("import { homedir } from 'node:os';\n// …\n", '').replace('\n\nexport const twice', "\n// …\nimport { homedir } from 'node:os';\nexport const twice")).join(), /not in mcp\.ts/);
   assert.match(page(TWO.replace('```ts mcp.ts\n', '```ts gone.ts\n')).join(), /02-world\/README\.md:4: there is no file gone\.ts/);
 });
 
 test('a line that no chapter quotes is named by file and number', () => {
-  const problems = book.problemsOnPages(small({ 'mcp.ts': `${SOURCE}export const thrice = 3;\n` }));
+  const problems = problemsOnPages(small({ 'mcp.ts': `${SOURCE}export const thrice = 3;\n` }));
   assert.deepEqual(problems, ['mcp.ts:11: no chapter quotes this line']);
 });
 
 test('missing hints, exercises, demos, dead links and sections, imports of what comes later, unknown messages', () => {
-  const problems = book.problemsOnPages(small({
+  const problems = problemsOnPages(small({
     'chapters/01-hello/README.md': `${ONE.replace('Hint 3', 'A word')}\n[nowhere](../03/README.md) [no part](../02-world/README.md#gone)\n`,
     'chapters/02-world/README.md': TWO.replace('mcp.ts exercise', 'mcp.ts'),
     'chapters/01-hello/early.ts': "import { x } from '../02-world/late.ts';\nexport { x };\n",
@@ -145,21 +150,21 @@ test('missing hints, exercises, demos, dead links and sections, imports of what 
 });
 
 test('a cut that does not pass the type-checker is named', async () => {
-  const problems = await book.problemsOfTypes(small());
+  const problems = await problemsOfTypes(small());
   assert.match(problems.join('\n'), /the program of chapter 01\/mcp\.ts.*Cannot find name 'home'/);
   const good = small({ 'chapters/01-hello/README.md': ONE.replace('\n  // …\n  let', '\n  const home = homedir();\n  let').replace('```ts mcp.ts exercise', "```ts mcp.ts\nimport { homedir } from 'node:os';\n```\n\n```ts mcp.ts exercise") });
-  assert.deepEqual(await book.problemsOfTypes(good), []);
+  assert.deepEqual(await problemsOfTypes(good), []);
 });
 
 test('a console block that a fresh run does not confirm is named, with what came', async () => {
-  assert.deepEqual(await book.problemsOfConsoles(small()), []);
-  const problems = await book.problemsOfConsoles(small({ 'chapters/02-world/README.md': TWO.replace('one\ntwo', 'one\nthree') }));
+  assert.deepEqual(await problemsOfConsoles(small()), []);
+  const problems = await problemsOfConsoles(small({ 'chapters/02-world/README.md': TWO.replace('one\ntwo', 'one\nthree') }));
   assert.equal(problems.length, 1);
   assert.match(problems[0]!, /^chapters\/02-world\/README\.md:\d+: a fresh run of "echo one; echo two" prints something else:\none\ntwo$/);
 });
 
 test('in a console block times may differ, `…` stands for left out lines, and nothing else', () => {
-  const same = (shown: string[], printed: string[]) => book.firstDifference(shown, printed) === undefined;
+  const same = (shown: string[], printed: string[]) => firstDifference(shown, printed) === undefined;
   assert.ok(same(['a', 'took 12 ms'], ['a', 'took 8.5 ms']));
   assert.ok(same(['a', '…', 'z'], ['a', 'b', 'c', 'z']));
   assert.ok(same(['a', '…'], ['a', 'b', 'c']));
@@ -171,8 +176,8 @@ test('in a console block times may differ, `…` stands for left out lines, and 
 
 test('the hole of an exercise keeps the first and last line of its quotation, in the program of its chapter', () => {
   const { chapters, ...rest } = small();
-  const first = book.exerciseOf({ chapters, ...rest }, chapters[0]!)!;
-  const holed = book.withHole({ chapters, ...rest }, first);
+  const first = exerciseOf({ chapters, ...rest }, chapters[0]!)!;
+  const holed = withHole({ chapters, ...rest }, first);
   assert.match(holed, /string \{\n {2}\/\/ Exercise 1: greet\n {2}throw new Error\('exercise 1 is not solved yet'\);\n\}/);
   assert.doesNotMatch(holed, /Hello|home|twice/);
 });
@@ -181,14 +186,14 @@ test('`fix` puts the source\'s new words into quotations, and names what it cann
   const changed = SOURCE.replace('text += name;', 'text += `, ${name}`;').replace("'Hello'", "'Good day'");
   const { root: at } = small({ 'mcp.ts': changed });
   const page = () => readFileSync(join(at, 'chapters/02-world/README.md'), 'utf8');
-  const lost = book.fix(book.readBook(at));
+  const lost = fix(readBook(at));
   assert.deepEqual(lost.map((line) => line.replace(/:\d+:/, ':')), [
     "chapters/01-hello/README.md: could not be found in mcp.ts: let text = 'Hello';",
     'chapters/02-world/README.md: could not be found in mcp.ts: text += name;',
     'chapters/02-world/README.md: could not be found in mcp.ts: text += name;',
   ]);
   writeFileSync(join(at, 'chapters/02-world/README.md'), page().replaceAll('  // …\n  text += name;\n  // …\n}', "  let text = 'Hello';\n  text += name;\n  return text + home.slice(0, 0);\n}"));
-  assert.equal(book.fix(book.readBook(at)).filter((line) => line.includes('02-world')).length, 0);
+  assert.equal(fix(readBook(at)).filter((line) => line.includes('02-world')).length, 0);
   assert.match(page(), /let text = 'Good day';\n {2}text \+= `, \$\{name\}`;\n {2}return/);
 });
 

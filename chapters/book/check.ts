@@ -1,0 +1,135 @@
+// check.ts: is the book true? As far as nothing has to be run to know it, and what the type-checker says.
+
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { problemsOfConsoles } from './consoles.ts';
+import { exerciseOf } from './exercise.ts';
+import { filesIn, isFile, linesOf, pad, put, read } from './files.ts';
+import { COMPOSITION, fencesIn, NOT_PROGRAM, owners, spineOf, type Book } from './pages.ts';
+import { cached, writeProgram } from './program.ts';
+
+/** All problems of the book, each as "file:line: what". With a number, of its consoles only those of one chapter. */
+export async function check(book: Book, only = ''): Promise<string[]> {
+  const problems = problemsOnPages(book);
+  if (problems.length > 0) return problems; // nothing can be cut from quotations that do not match
+  const chapters = book.chapters.filter(({ n }) => !only || n === Number(only));
+  return [...(await problemsOfTypes(book)), ...(await problemsOfConsoles({ ...book, chapters }))];
+}
+
+/** What is wrong with the pages, as far as nothing has to be run to know it. */
+export function problemsOnPages(book: Book): string[] {
+  const problems = problemsOfQuotations(book);
+  for (const chapter of book.chapters) {
+    const { page, folder } = chapter;
+    const hints = exerciseOf(book, chapter)?.hints.length;
+    if (hints === undefined) problems.push(`${page}:1: no quotation is marked as the exercise`);
+    else if (hints !== 3) problems.push(`${page}:1: the exercise has ${hints} hints, not three`);
+    const missing = ['demo.ts', 'exercise.ts'].filter((name) => !isFile(book.root, folder, name));
+    for (const name of missing) problems.push(`${page}:1: ${name} is missing`);
+  }
+  return [...problems, ...missingInContents(book), ...deadLinks(book), ...forwardImports(book), ...unknownMessages(book)];
+}
+
+/** The contents name every chapter with its title, its exercise and its minutes, as its page has them. */
+export function missingInContents(book: Book): string[] {
+  const contents = 'chapters/README.md';
+  if (!isFile(book.root, contents)) return [];
+  const rows = linesOf(read(book.root, contents)).filter((line) => line.startsWith('| ['));
+  return book.chapters.flatMap((chapter) => {
+    const { n, title, folder, page } = chapter;
+    const [, reading, doing] = /Reading\s+(\d+)\s+minutes,\s+doing\s+(\d+)/.exec(read(book.root, page)) ?? [];
+    const facts = [`[${n}. ${title}](${basename(folder)}/README.md)`, exerciseOf(book, chapter)?.title ?? '', `${reading} + ${doing}`];
+    const isThere = rows.some((row) => facts.every((fact) => row.includes(fact)));
+    return isThere ? [] : [`${contents}:1: no row has all of this: ${facts.join(' | ')}`];
+  });
+}
+
+/** Quotations that do not match, and lines that nobody quotes. */
+export function problemsOfQuotations(book: Book): string[] {
+  const problems: string[] = [];
+  for (const { page, quotations } of book.chapters)
+    for (const { line, file, source, runs } of quotations) {
+      if (source.length === 0) problems.push(`${page}:${line}: there is no file ${file} to quote`);
+      for (const run of runs.filter(({ at }) => at === -1 && source.length > 0)) {
+        const words = run.lines[0]!.trim();
+        problems.push(`${page}:${run.line}: this is not in ${file}, below what is quoted before it: ${words}`);
+      }
+    }
+  for (const file of spineOf(book)) {
+    const source = linesOf(read(book.root, file));
+    for (const [n, owner] of owners(book, file).entries())
+      if (owner === 0 && source[n] !== '') problems.push(`${file}:${n + 1}: no chapter quotes this line`);
+  }
+  return problems;
+}
+
+export function deadLinks(book: Book): string[] {
+  const pages = ['README.md', ...filesIn(join(book.root, 'chapters'), book.root).filter((name) => name.endsWith('.md'))];
+  const isDead = (page: string, link: string) => {
+    const [path = '', section] = link.split('#');
+    const file = path ? join(book.root, dirname(page), decodeURI(path)) : join(book.root, page);
+    if (!existsSync(file)) return true;
+    return section !== undefined && !linesOf(read(file)).some((text) => /^#+ /.test(text) && anchor(text) === section);
+  };
+  const isInFence = (text: string, n: number) => fencesIn(text).some(({ line, body }) => n + 1 >= line && n < line + body.length);
+  return pages.flatMap((page) => linesOf(read(book.root, page)).flatMap((text, n, all) => {
+    if (text.includes('](') && isInFence(all.join('\n'), n)) return []; // code is no link
+    const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!);
+    const dead = links.filter((link) => !/^https?:/.test(link) && isDead(page, link));
+    return dead.map((link) => `${page}:${n + 1}: this link leads nowhere: ${link}`);
+  }));
+}
+
+/** What GitHub makes of a heading. */
+export function anchor(heading: string): string {
+  return heading.replace(/^#+ /, '').toLowerCase().replace(/[^\p{L}\p{N}\p{Pc} -]/gu, '').replaceAll(' ', '-');
+}
+
+/** mcp.ts imports node: only, the fixtures also each other; a chapter mcp.ts, earlier chapters, and (from 15 on) agent.ts, which
+ *  is chapter 15 and gives later ones its types. Only the composition and own.ts import all chapters, and this machinery itself; no module of a chapter
+ *  imports the composition, so that another may take its place. */
+export function forwardImports(book: Book): string[] {
+  const folders = ['chapters', 'fixtures'].flatMap((part) => filesIn(join(book.root, part), book.root));
+  return ['mcp.ts', ...folders].filter((file) => /\.(ts|mjs)$/.test(file)).flatMap((file) => {
+    const isEarlier = (name: string) => {
+      if (name.startsWith('node:')) return true;
+      if (!file.startsWith('chapters/')) return file.startsWith('fixtures/') && name.startsWith('./');
+      const target = relative(book.root, resolve(book.root, dirname(file), name)).replaceAll('\\', '/');
+      if (file === COMPOSITION || /^chapters\/(own|book|book\/\w+)\.ts$/.test(file)) return true;
+      if (target === COMPOSITION) return NOT_PROGRAM.test(file);
+      if (target === 'agent.ts') return dirname(file) >= 'chapters/15';
+      return target === 'mcp.ts' || (target.startsWith('chapters/') && dirname(target) <= dirname(file));
+    };
+    const found = read(book.root, file).matchAll(/^(?:import|export|\}).* from '([^']+)';$|\bimport\('([^']+)'\)/gm);
+    const late = [...found].map(([, name, lazy]) => name ?? lazy!).filter((name) => !isEarlier(name));
+    return late.map((name) => `${file}:1: imports ${name}, which comes later`);
+  });
+}
+
+/** Every heading of TROUBLESHOOTING.md is a message of the program; `…` stands for what differs. */
+export function unknownMessages(book: Book): string[] {
+  const page = 'chapters/TROUBLESHOOTING.md';
+  if (!isFile(book.root, page)) return [];
+  const files = [...spineOf(book), ...filesIn(join(book.root, 'chapters'), book.root).filter((name) => name.endsWith('.ts'))];
+  const source = files.map((file) => read(book.root, file)).join('\n');
+  return linesOf(read(book.root, page)).flatMap((line, n) => {
+    const message = /^#+ `(.*)`$/.exec(line)?.[1] ?? '';
+    const unknown = message.split('…').map((part) => part.trim()).filter((part) => !source.includes(part));
+    return unknown.map((part) => `${page}:${n + 1}: no message of the program says: ${part}`);
+  });
+}
+
+/** Every chapter's program must pass the type-checker. */
+export async function problemsOfTypes(book: Book): Promise<string[]> {
+  const folder = cached(book, 'types');
+  for (const { n } of book.chapters) writeProgram(book, n, join(folder, pad(n)));
+  const { compilerOptions } = JSON.parse(read(book.root, 'tsconfig.json'));
+  compilerOptions.noUnusedLocals = false; // what a chapter brings may be used by a later one
+  put(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*/*.ts', '*/chapters/**/*.ts'] }));
+  const tsc = join(book.root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const run = promisify(execFile)(process.execPath, [tsc, '-p', folder, '--pretty', 'false'], { cwd: folder });
+  const complaints = await run.then(() => '', ({ stdout }) => `${stdout}`);
+  return linesOf(complaints).filter(Boolean).map((line) => `the program of chapter ${line}`);
+}

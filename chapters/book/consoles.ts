@@ -1,0 +1,64 @@
+// consoles.ts: what a console block shows must be what a fresh run prints.
+
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { promisify, stripVTControlCharacters } from 'node:util';
+import { isFile, linesOf, read, sideBySide } from './files.ts';
+import type { Book, Fence } from './pages.ts';
+
+/** What a console block shows must be what a fresh run prints. A busy machine may be too slow for a demo, which is
+ *  stopped after five seconds: so what differs is run once more, alone. */
+export async function problemsOfConsoles(book: Book): Promise<string[]> {
+  const fences = book.chapters.flatMap(({ page, fences: all }) => all.map((fence) => ({ page, ...fence })));
+  const odd: typeof fences = [];
+  await sideBySide(fences.filter(({ language }) => language === 'console'), async (block) => {
+    if ((await problemsOfConsole(book, block)).length > 0) odd.push(block);
+  });
+  const problems: string[] = [];
+  for (const block of odd) problems.push(...(await problemsOfConsole(book, block)));
+  return problems;
+}
+
+export async function problemsOfConsole(book: Book, { page, line, body }: Fence & { page: string }): Promise<string[]> {
+  const problems: string[] = [];
+  const home = mkdtempSync(join(tmpdir(), 'book '));
+  for (const [n, text] of body.entries()) {
+    if (!text.startsWith('$ ')) continue;
+    const end = body.findIndex((other, k) => k > n && other.startsWith('$ '));
+    const printed = await runShown(book, text.slice(2), home);
+    const odd = firstDifference(body.slice(n + 1, end === -1 ? undefined : end), printed);
+    if (odd === undefined) continue;
+    const what = `a fresh run of "${text.slice(2)}" prints something else:\n${printed.join('\n')}`;
+    problems.push(`${page}:${line + n + 1 + odd}: ${what}`);
+  }
+  rmSync(home, { recursive: true, force: true });
+  return problems;
+}
+
+/** Runs a command as the reader would type it, but without npm's own lines, and in a home of its own. */
+export async function runShown(book: Book, command: string, home: string): Promise<string[]> {
+  const { scripts } = JSON.parse(isFile(book.root, 'package.json') ? read(book.root, 'package.json') : '{}');
+  const script = (_: string, name = 'start') => `${scripts[name]}`.replace(/^tsx /, 'node --import tsx ');
+  const direct = command.replace(/^npm (?:run (\w+)|start)/, script).replace(' -- ', ' '); // npm takes that one away
+  const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
+  const env = { PATH: path, HOME: home, USERPROFILE: home, WORK: join(home, 'work'), NO_COLOR: '1' };
+  const run = promisify(execFile)('sh', ['-c', `{ ${direct}\n} 2>&1`], { cwd: book.root, env, timeout: 60_000 });
+  const output = await run.then(({ stdout }) => stdout, ({ stdout }) => `${stdout}`);
+  return linesOf(stripVTControlCharacters(output).replaceAll(book.root, '').replaceAll(home, '~').trimEnd());
+}
+
+/** The first line that differs. `…` alone on a line stands for any number of lines; times may differ. */
+export function firstDifference(shown: string[], printed: string[]): number | undefined {
+  const even = (text = '') => text.replace(/\b\d+(\.\d+)? (ms|s)\b/g, 'N $2');
+  let at = 0;
+  for (const [n, text] of shown.entries()) {
+    const next = shown[n + 1];
+    if (text !== '…') {
+      if (at === printed.length || even(text) !== even(printed[at++])) return n;
+    } else if (next === undefined) return undefined;
+    else while (at < printed.length && even(printed[at]) !== even(next)) at++;
+  }
+  return at < printed.length ? shown.length : undefined;
+}

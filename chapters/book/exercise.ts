@@ -1,0 +1,50 @@
+// exercise.ts: what is handed out: the program of a chapter with a hole in it.
+
+import { join, relative } from 'node:path';
+import { pad, read } from './files.ts';
+import { owners, SPINE, type Book, type Chapter, type Quotation } from './pages.ts';
+import { withDemo, workFolder, writeProgram } from './program.ts';
+
+/** The real file with one quotation taken out. `folder` is where a learner works on it. */
+export type Exercise = { chapter: Chapter; title: string; quotation: Quotation; hints: string[]; folder: string };
+/** What a judge has at hand: the learner's program, a record of the wire, and a way to say what was expected. */
+export type Bench = {
+  load: (file: string) => Promise<any>; // a module of the program under test, such as 'mcp.ts'
+  see: (direction: string, message: unknown, serverName?: string) => void; // fits `onWire`
+  expect: (what: string, wanted: string, came: unknown, isRight: RegExp | ((came: any) => boolean)) => Promise<void>;
+};
+export type Judge = (bench: Bench) => Promise<void>;
+
+export function exerciseOf(book: Book, chapter: Chapter): Exercise | undefined {
+  const quotation = chapter.quotations.find(({ words }) => words.includes('exercise'));
+  if (!quotation) return undefined;
+  const text = read(book.root, chapter.page);
+  const title = /^## Exercise: (.*)$/m.exec(text)?.[1] ?? chapter.title;
+  const hints = [...text.matchAll(/<summary>Hint \d<\/summary>\n([^]*?)<\/details>/g)].map(([, hint]) => hint!.trim());
+  return { chapter, title, quotation, hints, folder: join(workFolder(book), pad(chapter.n)) };
+}
+
+/** The file with a hole: of the flagged quotation only the first and the last line are left. */
+export function withHole(book: Book, { chapter: { n }, quotation, title }: Exercise): string {
+  const { file, runs, source } = quotation;
+  const [first, last] = [runs[0]!.at, runs.at(-1)!.at + runs.at(-1)!.lines.length - 1];
+  const indent = /^\s*/.exec(source[first]!)![0] + '  ';
+  const hole = [`${indent}// Exercise ${n}: ${title}`, `${indent}throw new Error('exercise ${n} is not solved yet');`];
+  const owned = SPINE.includes(file) ? owners(book, file) : source.map(() => n);
+  const lines = source.flatMap((line, k) => {
+    if (k > first && k < last) return k === first + 1 ? hole : [];
+    return owned[k]! > 0 && owned[k]! <= n ? [line] : [];
+  });
+  return lines.join('\n').trimEnd() + '\n';
+}
+
+export function writeExercise(book: Book, exercise: Exercise, folder = exercise.folder): void {
+  const { chapter, quotation } = exercise;
+  const again = (script: string) => `npm --prefix ${JSON.stringify(relative(folder, book.root))} run ${script} --`;
+  const scripts = { workshop: again('workshop'), chapter: again('chapter') }; // for whoever works in that folder
+  writeProgram(book, chapter.n, folder, {
+    ...withDemo(book, chapter),
+    'package.json': JSON.stringify({ type: 'module', private: true, scripts }),
+    [quotation.file]: withHole(book, exercise),
+  });
+}

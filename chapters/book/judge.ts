@@ -1,0 +1,67 @@
+// judge.ts: what the judge of an exercise says of the program in a folder.
+
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { inspect, promisify } from 'node:util';
+import type { Bench, Exercise, Judge } from './exercise.ts';
+import type { Book, Chapter } from './pages.ts';
+
+/** Runs a judge in this process, on the program in this folder. */
+export async function judge(book: Book, chapter: Chapter, folder: string): Promise<void> {
+  const wire: { direction: string; text: string; serverName?: string }[] = [];
+  let hope = { what: 'Node can load the program', wanted: 'no error' };
+  const fail = (came: unknown) => {
+    const text = cutShort(show(came)).replaceAll('\n', '\n            ');
+    console.log(`✗ ${hope.what}\n  expected: ${hope.wanted}\n  came:     ${text}`);
+    const names = new Set(wire.map(({ serverName }) => serverName)); // one alone needs no name
+    const lines = wire.slice(-12).map(({ direction, text, serverName }) =>
+      [direction === 'out' ? '→' : '←', names.size > 1 && serverName, text].filter(Boolean).join(' '));
+    const isWire = wire.some(({ text }) => text.includes('"jsonrpc"'));
+    if (wire.length > 0) console.log(`  ${isWire ? 'on the wire' : 'what happened'}:\n    ${lines.join('\n    ')}`);
+    process.exit(1);
+  };
+  process.on('uncaughtException', fail);
+  process.chdir(folder);
+  setInterval(() => {}, 1000); // a program with a hole may leave Node with nothing to do, and that is no success
+  const bench: Bench = {
+    load: (file) => import(pathToFileURL(join(folder, file)).href),
+    see: (direction, message, serverName) => {
+      wire.push({ direction, text: cutShort(JSON.stringify(message) ?? show(message)), serverName });
+    },
+    expect: async (what, wanted, promise, isRight) => {
+      hope = { what, wanted };
+      const late = new Promise((done) => setTimeout(done, 3000, 'nothing, in three seconds').unref());
+      const came = await Promise.race([promise, late]).catch((error) => error);
+      if (isRight instanceof RegExp ? !isRight.test(show(came)) : !isRight(came)) fail(came);
+      wire.length = 0; // the next check begins with a clean page
+      console.log(`✓ ${what}`);
+    },
+  };
+  const module = await import(pathToFileURL(join(book.root, chapter.folder, 'exercise.ts')).href);
+  await (module.judge as Judge)(bench).catch(fail);
+  console.log(ALL_WELL);
+  process.exit(0);
+}
+export const ALL_WELL = '(that was all)'; // else the program has left before the judge was done, and a code of 0 says nothing
+
+export const cutShort = (text: string) => (text.length > 400 ? `${text.slice(0, 400)}…` : text);
+export const show = (value: unknown) =>
+  typeof value === 'string' || value instanceof Error ? `${value}` : inspect(value, { depth: 6, breakLength: 100 });
+
+/** The verdict on the program in a folder, by a judge in a process of its own. */
+export function judged(book: Book, { chapter }: Exercise, folder: string): Promise<{ isGreen: boolean; output: string }> {
+  const args = ['--import', 'tsx', join(book.root, 'chapters', 'book.ts'), 'judge', `${chapter.n}`, folder];
+  const run = promisify(execFile)(process.execPath, args, { cwd: book.root, timeout: 40_000, killSignal: 'SIGKILL' });
+  const odd = (what: string) => `✗ it comes to an end\n  expected: a verdict\n  came:     ${what}\n`;
+  return run.then(
+    ({ stdout }) => {
+      const isGreen = stdout.includes(ALL_WELL);
+      return { isGreen, output: isGreen ? stdout.replace(`${ALL_WELL}\n`, '') : stdout + odd('the program left before it was judged') };
+    },
+    ({ stdout, stderr, killed }) => {
+      const endless = killed ? odd('none in 40 s; is there a loop without an end, and without an await in it?') : '';
+      return { isGreen: false, output: stdout + stderr + endless };
+    },
+  );
+}
