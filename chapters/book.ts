@@ -7,6 +7,7 @@
 
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { fixCaptions } from './book/captions.ts';
 import { chapterCommand } from './book/chapter.ts';
 import { check } from './book/check.ts';
 import { deep } from './book/deep.ts';
@@ -26,7 +27,11 @@ async function main([command = '', ...args]: string[]): Promise<void> {
     else process.exitCode = 1;
   };
   if (command === 'check') tell(await check(book, args[0]), 'The book is true.');
-  else if (command === 'fix') tell(fix(book), 'Every quotation matches.');
+  else if (command === 'fix') {
+    const lost = fix(book);
+    if (lost.length === 0) fixCaptions(readBook());
+    tell(lost, 'Every quotation matches.');
+  }
   else if (command === 'deep') tell(await deep(book, args[0]), 'Every chapter adds what it says.');
   else if (command === 'chapter') await chapterCommand(book, args[0] ?? '', args[1]);
   else if (command === 'workshop') await workshop(book, ...args);

@@ -4,11 +4,14 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { problemsOfCaptions } from './captions.ts';
 import { problemsOfConsoles } from './consoles.ts';
 import { exerciseOf } from './exercise.ts';
-import { filesIn, isFile, linesOf, pad, put, read } from './files.ts';
-import { COMPOSITION, fencesIn, NOT_PROGRAM, owners, spineOf, type Book } from './pages.ts';
-import { cached, writeProgram } from './program.ts';
+import { filesIn, isFile, linesOf, put, read } from './files.ts';
+import {
+  chapterOf, COMPOSITION, fencesIn, nameOf, NOT_PROGRAM, owners, spineOf, type Book, type Quotation,
+} from './pages.ts';
+import { cached, demoOf, linesOfAllSteps, writeProgram } from './program.ts';
 
 /** All problems of the book, each as "file:line: what". With a number, of its consoles only those of one chapter. */
 export async function check(book: Book, only = ''): Promise<string[]> {
@@ -29,6 +32,8 @@ export function problemsOnPages(book: Book): string[] {
     const missing = ['demo.ts', 'exercise.ts'].filter((name) => !isFile(book.root, folder, name));
     for (const name of missing) problems.push(`${page}:1: ${name} is missing`);
   }
+  problems.push(...problemsOfStops(book), ...problemsOfStandIns(book), ...bigSteps(book));
+  if (problems.length === 0) problems.push(...problemsOfCaptions(book));
   return [...problems, ...missingInContents(book), ...deadLinks(book), ...forwardImports(book), ...unknownMessages(book)];
 }
 
@@ -63,6 +68,58 @@ export function problemsOfQuotations(book: Book): string[] {
       if (owner === 0 && source[n] !== '') problems.push(`${file}:${n + 1}: no chapter quotes this line`);
   }
   return problems;
+}
+
+const MAX_STEP = 120; // lines of the files that all chapters share: more than that nobody takes in at one go
+const MAX_STAND_INS = 100; // in the whole book
+
+/** No step is too big. */
+function bigSteps(book: Book): string[] {
+  return book.steps.flatMap((step) => {
+    const added = spineOf(book).flatMap((file) =>
+      linesOfAllSteps(book, file).filter(({ since, text }) => since === step && text !== ''));
+    if (added.length <= MAX_STEP) return [];
+    const { page } = chapterOf(book, step)!;
+    return [`${page}:1: the step ${nameOf(step)} adds ${added.length} lines, more than ${MAX_STEP}: it needs a stop`];
+  });
+}
+
+/** Lines that others replace later: in which place, and by which lines, must be clear. */
+function problemsOfStandIns(book: Book): string[] {
+  const all = book.chapters.flatMap(({ page, quotations }) =>
+    quotations.filter(({ until }) => until !== undefined).map((quotation) => ({ page, ...quotation })));
+  const problems = all.flatMap((standIn) =>
+    problemsOfStandIn(book, standIn).map((what) => `${standIn.page}:${standIn.line}: ${what}`));
+  const count = all.reduce((sum, { body }) => sum + body.length - 2, 0);
+  if (count > MAX_STAND_INS) problems.push(`chapters/README.md:1: ${count} lines are there only for a while, more than ${MAX_STAND_INS}`);
+  return problems;
+}
+
+function problemsOfStandIn(book: Book, { file, runs, until = 0, step, words }: Quotation): string[] {
+  const [first, last] = runs.map(({ at }) => at) as [number, number];
+  if (!spineOf(book).includes(file)) return [`only lines of ${spineOf(book).join(', ')} may be replaced later`];
+  if (first === -1) return [`its first line must be in ${file} exactly once`];
+  if (last === -1) return [`its last line is not in ${file} below the first`];
+  if (!book.steps.includes(until) || until <= step) return [`there is no later step ${words[2]}`];
+  const owned = owners(book, file).slice(first + 1, last);
+  const early = owned.findIndex((owner) => owner < until);
+  if (early !== -1) return [`${file}:${first + 2 + early} is quoted before ${words[2]}, and would be there twice`];
+  const holes = book.chapters.map((chapter) => exerciseOf(book, chapter)?.quotation);
+  const isInHole = holes.some((hole) => {
+    const end = hole?.runs.at(-1);
+    return hole?.file === file && first >= hole.runs[0]!.at && first < end!.at + end!.lines.length && hole.step < until;
+  });
+  return isInHole ? ['an exercise is to write these lines, so they cannot be others for a while'] : [];
+}
+
+/** Every stop has its number and its demo. */
+function problemsOfStops(book: Book): string[] {
+  return book.chapters.flatMap((chapter) => chapter.stops.flatMap((step, k) => {
+    const wanted = `${chapter.n}.${k + 1}`;
+    if (nameOf(step) !== wanted) return [`${chapter.page}:1: the stop ${nameOf(step)} should be ${wanted}`];
+    const demo = demoOf(chapter, step);
+    return isFile(book.root, demo) ? [] : [`${chapter.page}:1: ${demo} is missing`];
+  }));
 }
 
 export function deadLinks(book: Book): string[] {
@@ -124,7 +181,7 @@ export function unknownMessages(book: Book): string[] {
 /** Every chapter's program must pass the type-checker. */
 export async function problemsOfTypes(book: Book): Promise<string[]> {
   const folder = cached(book, 'types');
-  for (const { n } of book.chapters) writeProgram(book, n, join(folder, pad(n)));
+  for (const step of book.steps) writeProgram(book, step, join(folder, nameOf(step).padStart(2, '0')));
   const { compilerOptions } = JSON.parse(read(book.root, 'tsconfig.json'));
   compilerOptions.noUnusedLocals = false; // what a chapter brings may be used by a later one
   put(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*/*.ts', '*/chapters/**/*.ts'] }));

@@ -2,8 +2,8 @@
 
 import { join, relative } from 'node:path';
 import { pad, read } from './files.ts';
-import { owners, SPINE, type Book, type Chapter, type Quotation } from './pages.ts';
-import { withDemo, workFolder, writeProgram } from './program.ts';
+import { SPINE, type Book, type Chapter, type Quotation } from './pages.ts';
+import { isThere, linesOfAllSteps, withDemo, workFolder, writeProgram, type Line } from './program.ts';
 
 /** The real file with one quotation taken out. `folder` is where a learner works on it. */
 export type Exercise = { chapter: Chapter; title: string; quotation: Quotation; hints: string[]; folder: string };
@@ -30,10 +30,11 @@ export function withHole(book: Book, { chapter: { n }, quotation, title }: Exerc
   const [first, last] = [runs[0]!.at, runs.at(-1)!.at + runs.at(-1)!.lines.length - 1];
   const indent = /^\s*/.exec(source[first]!)![0] + '  ';
   const hole = [`${indent}// Exercise ${n}: ${title}`, `${indent}throw new Error('exercise ${n} is not solved yet');`];
-  const owned = SPINE.includes(file) ? owners(book, file) : source.map(() => n);
-  const lines = source.flatMap((line, k) => {
-    if (k > first && k < last) return k === first + 1 ? hole : [];
-    return owned[k]! > 0 && owned[k]! <= n ? [line] : [];
+  const whole = source.map((text, at): Line => ({ text, at, since: n, until: Infinity }));
+  const all = SPINE.includes(file) ? linesOfAllSteps(book, file) : whole;
+  const lines = all.filter((line) => isThere(line, n)).flatMap(({ text, at }) => {
+    if (at > first && at < last) return [];
+    return at === first ? [text, ...hole] : [text];
   });
   return lines.join('\n').trimEnd() + '\n';
 }

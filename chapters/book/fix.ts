@@ -11,9 +11,13 @@ export function fix(book: Book): string[] {
   for (const { page, quotations } of book.chapters) {
     const text = linesOf(read(book.root, page));
     const edits: (Run & { found: string[] })[] = [];
-    for (const { file, source, runs } of quotations)
+    for (const { file, source, runs, until } of quotations)
       for (const [k, run] of runs.entries()) {
         if (run.at !== -1) continue;
+        if (until !== undefined) {
+          lost.push(`${page}:${run.line}: this line must be in ${file} too, to say where the others go: ${run.lines[0]!.trim()}`);
+          continue;
+        }
         const before = runs.slice(0, k).findLast(({ at }) => at !== -1);
         const after = runs.slice(k + 1).find(({ at }) => at !== -1);
         const found = mostAlike(run.lines, source.slice(before ? before.at + before.lines.length : 0, after?.at));

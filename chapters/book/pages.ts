@@ -1,6 +1,7 @@
 // pages.ts: what the pages hold. A fence that begins with ```ts mcp.ts is a verbatim quotation of that file; a line `// …`
-// stands for what is left out. A line belongs to the first chapter that quotes it, and a blank line goes with the line
-// below it.
+// stands for what is left out. A line belongs to the first step that quotes it, and a blank line goes with the line
+// below it. A fence that begins with ```ts mcp.ts until 6 holds lines that are in the program only from its step until
+// another: its first and last lines are in the file, and say in which place the others are until then.
 
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,16 +11,44 @@ import { isFile, linesOf, read } from './files.ts';
 export const COMPOSITION = 'chapters/composition.ts'; // the one file that imports every chapter
 export const SPINE = ['mcp.ts', 'agent.ts', COMPOSITION]; // the files of which every line must be quoted
 export const ELLIPSIS = /^\s*\/\/ …$/;
-export const NOT_PROGRAM = /(^|\/)(demo|exercise|naive)\.m?[tj]s$/; // these show and judge the program, they are no part of it
+export const NOT_PROGRAM = /(^|\/)(demo(-\d)?|exercise|naive)\.m?[tj]s$/; // these show and judge the program, they are no part of it
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
-export type Book = { root: string; chapters: Chapter[] };
-export type Chapter = { n: number; title: string; folder: string; page: string; fences: Fence[]; quotations: Quotation[] };
+/** A step of the book is a number, so that steps can be compared: 15 is the program at the end of chapter 15. A page may
+ *  stop on the way there, with a console block `$ npm run chapter 15.1`: that is 14.01. */
+export type Step = number;
+
+export type Book = { root: string; chapters: Chapter[]; steps: Step[] };
+export type Chapter = {
+  n: Step;
+  title: string;
+  folder: string;
+  page: string;
+  stops: Step[]; // inside its page, in order
+  fences: Fence[];
+  quotations: Quotation[];
+};
 /** ```LANGUAGE WORDS, then the body. `line` is where the body begins, counted from 1. */
-export type Fence = { line: number; language: string; words: string[]; body: string[] };
-export type Quotation = Fence & { file: string; source: string[]; runs: Run[] };
-/** Lines of a quotation without a gap. `at` is where they stand in the file, counted from 0; -1 if nowhere. */
+export type Fence = { line: number; language: string; words: string[]; body: string[]; step: Step };
+export type Quotation = Fence & { file: string; source: string[]; runs: Run[]; until?: Step };
+/** Lines of a quotation without a gap. `at` is where they are in the file, counted from 0; -1 if nowhere. */
 export type Run = { line: number; lines: string[]; at: number };
+
+export function stepOf(name: string): Step {
+  const [n, stop] = name.split('.').map(Number);
+  return stop === undefined ? n! : n! - 1 + stop / 100;
+}
+
+export function nameOf(step: Step): string {
+  const stop = Math.round((step % 1) * 100);
+  return stop === 0 ? `${step}` : `${Math.floor(step) + 1}.${stop}`;
+}
+
+/** Of two steps that are neighbours: a chapter without stops is one step. */
+export const stepBefore = (book: Book, step: Step): Step => book.steps[book.steps.indexOf(step) - 1] ?? 0;
+
+export const chapterOf = (book: Book, step: Step): Chapter | undefined =>
+  book.chapters.find(({ n, stops }) => n === step || stops.includes(step));
 
 /** A small book, in a test, need not have all of them. */
 export const spineOf = (book: Book) => SPINE.filter((file) => isFile(book.root, file));
@@ -31,11 +60,25 @@ export function readBook(at = root): Book {
     const page = `${folder}/README.md`;
     const text = read(at, page);
     const title = /^# (?:\d+\. )?(.*)$/m.exec(text)?.[1] ?? slug;
-    const fences = fencesIn(text);
+    const n = Number(slug.slice(0, 2));
+    const fences = withSteps(fencesIn(text), n);
+    const stops = [...new Set(fences.map(({ step }) => step))].filter((step) => step !== n);
     const quotations = fences.flatMap((fence) => asQuotation(at, folder, fence) ?? []);
-    return { n: Number(slug.slice(0, 2)), title, folder, page, fences, quotations };
+    return { n, title, folder, page, stops, fences, quotations };
   });
-  return { root: at, chapters };
+  return { root: at, chapters, steps: chapters.flatMap(({ stops, n }) => [...stops, n]) };
+}
+
+/** A fence belongs to the next stop of its page, and after the last one to the end of the chapter. */
+function withSteps(fences: Fence[], n: Step): Fence[] {
+  const stopAt = ({ language, body }: Fence) => {
+    const command = language === 'console' && body.find((line) => /^\$ npm run chapter \d+\.\d+$/.test(line));
+    return command ? stepOf(command.split(' ').at(-1)!) : undefined;
+  };
+  return fences.map((fence, k) => {
+    const stop = fences.slice(k).map(stopAt).find((step) => step !== undefined);
+    return { ...fence, step: stop ?? n };
+  });
 }
 
 export function fencesIn(text: string): Fence[] {
@@ -45,7 +88,7 @@ export function fencesIn(text: string): Fence[] {
     const [, language = '', words = ''] = /^```(\w*) ?(.*)$/.exec(line) ?? [];
     if (open && line === '```') open = void fences.push(open);
     else if (open) open.body.push(line);
-    else if (line.startsWith('```')) open = { line: n + 2, language, words: words.split(' '), body: [] };
+    else if (line.startsWith('```')) open = { line: n + 2, language, words: words.split(' '), body: [], step: 0 };
   }
   return fences;
 }
@@ -56,6 +99,7 @@ export function asQuotation(at: string, folder: string, fence: Fence): Quotation
   if (!/\.(ts|mjs)$/.test(name)) return undefined;
   const file = isFile(at, folder, name) ? `${folder}/${name}` : name;
   const source = isFile(at, file) ? linesOf(read(at, file)) : [];
+  if (fence.words[1] === 'until') return asStandIn(fence, file, source);
   const runs: Run[] = [];
   for (const [n, text] of fence.body.entries()) {
     if (ELLIPSIS.test(text)) continue;
@@ -71,13 +115,30 @@ export function asQuotation(at: string, folder: string, fence: Fence): Quotation
   return { ...fence, file, source, runs };
 }
 
-/** For every line of a file the chapter that quotes it first; 0 where none does. */
-export function owners(book: Book, file: string): number[] {
+/** Lines that others replace later. Of those in the file they quote two: one that is there once, and the next one that is
+ *  like their last. */
+function asStandIn(fence: Fence, file: string, source: string[]): Quotation {
+  const [first = '', last = ''] = [fence.body[0], fence.body.at(-1)];
+  const isThereOnce = source.filter((line) => line === first).length === 1;
+  const start = isThereOnce ? source.indexOf(first) : -1;
+  const end = start === -1 ? -1 : source.indexOf(last, start + 1);
+  const runs = [
+    { line: fence.line, lines: [first], at: start },
+    { line: fence.line + fence.body.length - 1, lines: [last], at: end },
+  ];
+  return { ...fence, file, source, runs, until: stepOf(fence.words[2] ?? '') };
+}
+
+export const quotationsOf = (book: Book, file: string): Quotation[] =>
+  book.chapters.flatMap(({ quotations }) => quotations.filter((each) => each.file === file));
+
+/** For every line of a file the step that quotes it first; 0 where none does. */
+export function owners(book: Book, file: string): Step[] {
   const source = linesOf(read(book.root, file));
   const owned = source.map(() => 0);
-  for (const { n, quotations } of book.chapters)
-    for (const { at, lines } of quotations.filter((each) => each.file === file).flatMap(({ runs }) => runs))
-      for (let k = at; at !== -1 && k < at + lines.length; k++) owned[k] ||= source[k] === '' ? 0 : n;
+  for (const { step, runs } of quotationsOf(book, file))
+    for (const { at, lines } of runs)
+      for (let k = at; at !== -1 && k < at + lines.length; k++) owned[k] ||= source[k] === '' ? 0 : step;
   for (let k = source.length - 2; k >= 0; k--) if (source[k] === '') owned[k] = owned[k + 1]!;
   return owned;
 }

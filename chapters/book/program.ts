@@ -1,57 +1,92 @@
-// program.ts: the program as it is at the end of a chapter: all lines that belong to it and to those before it. Nothing is
-// stored, it is cut on demand.
+// program.ts: the program as it is at a step: all lines that belong to it and to those before it, and the lines that are
+// there only until a later one. Nothing is stored, it is cut on demand.
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { filesIn, linesOf, put, read, usage } from './files.ts';
-import { NOT_PROGRAM, owners, SPINE, spineOf, type Book, type Chapter } from './pages.ts';
+import {
+  NOT_PROGRAM, nameOf, owners, quotationsOf, SPINE, spineOf, type Book, type Chapter, type Step,
+} from './pages.ts';
 
-export function cut(book: Book, file: string, n: number): string {
+/** A line of a file at some step. `at` is its place in the final file, or -1; `since` and `until` are steps. */
+export type Line = { text: string; at: number; since: Step; until: Step };
+
+/** All lines that a file has at any step. */
+export function linesOfAllSteps(book: Book, file: string): Line[] {
   const owned = owners(book, file);
-  const lines = read(book.root, file).split('\n').filter((_, k) => owned[k]! > 0 && owned[k]! <= n);
-  return lines.join('\n') + '\n';
+  const standIns = quotationsOf(book, file).filter(({ until }) => until !== undefined);
+  return linesOf(read(book.root, file)).flatMap((text, at) => {
+    const line: Line = { text, at, since: owned[at]!, until: Infinity };
+    const here = standIns.filter(({ runs }) => runs[0]!.at === at && runs[1]!.at !== -1);
+    const others = here.flatMap(({ body, step, until }) =>
+      body.slice(1, -1).map((inside): Line => ({ text: inside, at: -1, since: step, until: until! })));
+    return [line, ...others];
+  });
 }
 
-/** Writes the program as of chapter n into a folder: what belongs to chapters 1 to n, and the servers to talk to.
+export const isThere = ({ since, until }: Line, step: Step) => since > 0 && since <= step && step < until;
+
+export function cut(book: Book, file: string, step: Step): string {
+  const lines = linesOfAllSteps(book, file).filter((line) => isThere(line, step));
+  return lines.map(({ text }) => text).join('\n') + '\n';
+}
+
+/** Writes the program as of a step into a folder: what belongs to it and to those before it, and the servers to talk to.
  *  `instead` holds files that take the place of the program's, or come along with it. */
-export function writeProgram(book: Book, n: number, folder: string, instead: Record<string, string> = {}): void {
+export function writeProgram(book: Book, step: Step, folder: string, instead: Record<string, string> = {}): void {
   const files = new Map([['package.json', '{ "type": "module", "private": true }\n']]);
   for (const file of spineOf(book)) {
-    const text = cut(book, file, n);
+    const text = cut(book, file, step);
     if (text.trim()) files.set(file, text);
   }
-  const folders = book.chapters.filter((chapter) => chapter.n <= n).map((chapter) => chapter.folder);
-  for (const name of [...folders, 'fixtures'].flatMap((part) => filesIn(join(book.root, part), book.root)))
-    if (/\.(ts|mjs)$/.test(name) && !NOT_PROGRAM.test(name)) files.set(name, read(book.root, name));
+  const modules = book.chapters.flatMap((chapter) => modulesOf(book, chapter, step));
+  const servers = filesIn(join(book.root, 'fixtures'), book.root).filter((name) => name.endsWith('.mjs'));
+  for (const name of [...modules, ...servers]) files.set(name, read(book.root, name));
   for (const [name, text] of Object.entries(instead)) files.set(name, text);
   for (const name of filesIn(folder)) if (!files.has(name)) rmSync(join(folder, name), { force: true });
   for (const [name, text] of files) put(join(folder, name), text);
 }
 
+/** Whole files, which come with their chapter; at a stop inside its page only those that were quoted by then. */
+function modulesOf(book: Book, { folder, n, stops }: Chapter, step: Step): string[] {
+  if (step < (stops[0] ?? n)) return [];
+  const files = filesIn(join(book.root, folder), book.root);
+  const modules = files.filter((name) => /\.(ts|mjs)$/.test(name) && !NOT_PROGRAM.test(name));
+  if (step >= n) return modules;
+  return modules.filter((name) => quotationsOf(book, name).some((quotation) => quotation.step <= step));
+}
+
 export const cached = (book: Book, name: string) => join(book.root, '.cache', 'book', name);
 export const workFolder = (book: Book) => process.env.WORK ?? join(book.root, 'work');
-/** The demo of a chapter is no part of the program, but goes along with it. */
-export const withDemo = (book: Book, { folder }: Chapter) => ({ [`${folder}/demo.ts`]: read(book.root, folder, 'demo.ts') });
+/** The demo of a chapter is no part of the program, but goes along with it. A stop has its own. */
+export function demoOf({ folder, n }: Chapter, step: Step = n): string {
+  return step === n ? `${folder}/demo.ts` : `${folder}/demo-${nameOf(step).split('.')[1]}.ts`;
+}
 
-/** The program of a chapter cannot be cut out of files that are no longer what its pages say of them. */
-export function refuseIfChanged(book: Book, n: number): void {
-  const quotations = book.chapters.filter((chapter) => chapter.n <= n).flatMap((chapter) => chapter.quotations);
+export const withDemo = (book: Book, chapter: Chapter, step?: Step) => {
+  const file = demoOf(chapter, step);
+  return { [file]: read(book.root, file) };
+};
+
+/** The program of a step cannot be cut out of files that are no longer what its pages say of them. */
+export function refuseIfChanged(book: Book, step: Step): void {
+  const quotations = book.chapters.flatMap((chapter) => chapter.quotations).filter((each) => each.step <= step);
   const lost = quotations.find(({ file, runs }) => SPINE.includes(file) && runs.some(({ at }) => at === -1));
   if (!lost) return;
   const advice = `Exercises are edited in work/, not there. To get it back: git checkout ${lost.file}`;
   throw usage(`${lost.file} is not the program of the book any more (npm run book check says where). ${advice}`);
 }
 
-/** What chapter n adds to the files that all chapters share, with two lines around it. */
-export function diff(book: Book, n: number): string[] {
+/** What a step adds to the files that all chapters share and takes from them, with two lines around it. */
+export function diff(book: Book, step: Step): string[] {
   return spineOf(book).flatMap((file) => {
-    const owned = owners(book, file);
-    const lines = linesOf(read(book.root, file)).map((text, k) => ({ text, owner: owned[k]! }));
-    const there = lines.filter(({ owner }) => owner > 0 && owner <= n);
-    const near = there.filter((_, k) => there.slice(Math.max(0, k - 2), k + 3).some(({ owner }) => owner === n));
-    const count = near.filter(({ owner }) => owner === n).length;
-    if (count === 0) return [];
-    const shown = near.map(({ text, owner }) => `${owner === n ? '+' : ' '} ${text}`.trimEnd());
-    return [`── ${file}: ${count} lines`, ...shown];
+    const all = linesOfAllSteps(book, file).filter((line) => isThere(line, step) || line.until === step);
+    const sign = ({ since, until }: Line) => (until === step ? '-' : since === step ? '+' : ' ');
+    const near = all.filter((_, k) => all.slice(Math.max(0, k - 2), k + 3).some((line) => sign(line) !== ' '));
+    const count = near.filter((line) => sign(line) === '+').length;
+    const gone = near.filter((line) => sign(line) === '-').length;
+    if (count + gone === 0) return [];
+    const shown = near.map((line) => `${sign(line)} ${line.text}`.trimEnd());
+    return [`── ${file}: ${count} lines${gone > 0 ? `, in the place of ${gone}` : ''}`, ...shown];
   });
 }
