@@ -6,11 +6,12 @@ import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { promisify } from 'node:util';
+import { captionOf, fixCaptions, problemsOfCaptions } from '../chapters/book/captions.ts';
 import { check, problemsOnPages, problemsOfTypes } from '../chapters/book/check.ts';
 import { firstDifference, problemsOfConsoles } from '../chapters/book/consoles.ts';
 import { exerciseOf, withHole } from '../chapters/book/exercise.ts';
 import { fix } from '../chapters/book/fix.ts';
-import { owners, readBook, type Book } from '../chapters/book/pages.ts';
+import { owners, nameOf, readBook, stepOf, type Book } from '../chapters/book/pages.ts';
 import { cut, diff } from '../chapters/book/program.ts';
 import { cleanUp, folder, later, root, until } from './helpers.ts';
 
@@ -103,6 +104,7 @@ function small(changed: Record<string, string> = {}): Book {
     writeFileSync(join(at, name), text);
   }
   symlinkSync(join(root, 'node_modules'), join(at, 'node_modules'), 'junction');
+  fixCaptions(readBook(at));
   return readBook(at);
 }
 
@@ -127,9 +129,9 @@ export function greet(name: string): string {
 
 test('a quotation that is not in its file, or not in this order, is named by page and line', () => {
   const page = (text: string) => problemsOnPages(small({ 'chapters/02-world/README.md': text }));
-  assert.match(page(TWO.replace('text += name;', 'text += names;')).join(), /^chapters\/02-world\/README\.md:9: this is not in mcp\.ts.*text \+= names;/);
+  assert.match(page(TWO.replace('text += name;', 'text += names;')).join(), /^chapters\/02-world\/README\.md:10: this is not in mcp\.ts.*text \+= names;/);
   assert.match(page(TWO.replace("import { homedir } from 'node:os';\n// …\n", '').replace('\n\nexport const twice', "\n// …\nimport { homedir } from 'node:os';\nexport const twice")).join(), /not in mcp\.ts/);
-  assert.match(page(TWO.replace('```ts mcp.ts\n', '```ts gone.ts\n')).join(), /02-world\/README\.md:4: there is no file gone\.ts/);
+  assert.match(page(TWO.replace('```ts mcp.ts\n', '```ts gone.ts\n')).join(), /02-world\/README\.md:5: there is no file gone\.ts/);
 });
 
 test('a line that no chapter quotes is named by file and number', () => {
@@ -147,6 +149,88 @@ test('missing hints, exercises, demos, dead links and sections, imports of what 
   const wanted = [/01-hello.*has 2 hints/, /02-world.*no quotation is marked as the exercise/, /leads nowhere: \.\.\/03/, /leads nowhere: .*#gone/, /early\.ts.*comes later/, /no message of the program says: Bye,/];
   for (const each of wanted) assert.match(problems.join('\n'), each);
   assert.equal(problems.length, wanted.length, problems.join('\n'));
+});
+
+// ─── Lines for a while, and stops ─────────────────────────────────────────────────────────────────────────────
+
+const LATER = `export function greet(name: string): string {
+  return \`Good day, \${name}\`;
+}
+
+export const twice = (n: number) => n * 2;
+`;
+const fence = (words: string, ...lines: string[]) => ['```ts ' + words, ...lines, '```'].join('\n');
+const console_ = (command: string) => ['```console', `$ ${command}`, '```'].join('\n');
+const HEAD = 'export function greet(name: string): string {';
+const EARLY = fence('mcp.ts until 2', HEAD, '  return name;', '}');
+const REST = fence('mcp.ts exercise', 'export const twice = (n: number) => n * 2;');
+const REPLACED = fence('mcp.ts', HEAD, '  return `Good day, ${name}`;', '}');
+
+/** A book whose first chapter has a simple version of a function. */
+const growing = (one = EARLY, two = REPLACED): Book => small({
+  'mcp.ts': LATER,
+  'chapters/01-hello/README.md': `# 1. Hello\n\n${one}\n\n## Exercise: x\n\n${HINTS}`,
+  'chapters/02-world/README.md': `# 2. World\n\n${two}\n\n${REST}\n\n${HINTS}`,
+  'chapters/01-hello/demo-1.ts': '',
+});
+
+test('lines that others replace later are in the program until then, and the difference shows both', () => {
+  const book = growing();
+  assert.equal(cut(book, 'mcp.ts', 1), `${HEAD}\n  return name;\n}\n`);
+  assert.equal(cut(book, 'mcp.ts', 2), LATER);
+  const changed = diff(book, 2).filter((line) => /^[-+]/.test(line));
+  assert.deepEqual(changed, [
+    '-   return name;', '+   return `Good day, ${name}`;', '+', '+ export const twice = (n: number) => n * 2;',
+  ]);
+  assert.match(diff(book, 2)[0]!, /mcp\.ts: 3 lines, in the place of 1$/);
+});
+
+test('a line for a while says where it is by its neighbours, and what is wrong with that is named', () => {
+  const problems = (one: string, two?: string) => problemsOnPages(growing(one, two)).join('\n');
+  assert.match(problems(EARLY.replace(HEAD, `${HEAD} `.replace('greet', 'meet'))), /first line must be in mcp\.ts exactly once/);
+  assert.match(problems(EARLY.replace('\n}\n', '\n};\n')), /last line is not in mcp\.ts below the first/);
+  assert.match(problems(EARLY.replace('until 2', 'until 3')), /there is no later step 3/);
+  assert.match(problems(EARLY.replace('until 2', 'until 1')), /there is no later step 1/);
+  assert.match(problems(`${EARLY}\n\n${REPLACED}`), /mcp\.ts:2 is quoted before 2, and would be there twice/);
+  const hole = fence('mcp.ts exercise', HEAD, '  // …', '}');
+  assert.match(problems(`${EARLY}\n\n${hole}`), /an exercise is to write these lines/);
+  assert.match(problems(EARLY.replace('  return name;', Array(101).fill('  name += name;').join('\n'))), /101 lines are there only for a while/);
+  const lost = fix(growing(EARLY.replace('greet', 'meet')));
+  assert.match(lost.join('\n'), /must be in mcp\.ts too, to say where the others go: export function meet/);
+});
+
+test('a page may stop on the way: what is quoted before it is a program of its own', () => {
+  const stop = console_('npm run chapter 1.1');
+  const book = growing(`${EARLY}\n\n${stop}\n\n${REST}`, REPLACED.replace('mcp.ts', 'mcp.ts exercise'));
+  assert.deepEqual(book.steps.map(nameOf), ['1.1', '1', '2']);
+  assert.deepEqual(['1.1', '1', '2'].map(stepOf), book.steps);
+  assert.doesNotMatch(cut(book, 'mcp.ts', stepOf('1.1')), /twice/);
+  assert.match(cut(book, 'mcp.ts', 1), /return name;[^]*twice/);
+  assert.deepEqual(problemsOnPages(book).filter((each) => /stop|demo/.test(each)), []);
+  const wrong = growing(`${EARLY}\n\n${stop.replace('1.1', '1.2')}\n\n${REST}`);
+  assert.match(problemsOnPages(wrong).join('\n'), /the stop 1\.2 should be 1\.1/);
+});
+
+test('no step is too big', () => {
+  const many = Array.from({ length: 121 }, (_, n) => `export const n${n} = ${n};`).join('\n');
+  const page = ONE.replace('```ts mcp.ts exercise', `${fence('mcp.ts', many)}\n\n\`\`\`ts mcp.ts exercise`);
+  const book = small({ 'mcp.ts': `${many}\n${SOURCE}`, 'chapters/01-hello/README.md': page });
+  assert.match(problemsOnPages(book).join('\n'), /01-hello\/README\.md:1: the step 1 adds 12\d lines, more than 120/);
+});
+
+test('above each block is written where it goes, and `fix` writes it', () => {
+  const [one, two] = growing().chapters as [any, any];
+  assert.equal(captionOf(growing(), one, one.quotations[0]), '*`mcp.ts`, until chapter 2*');
+  assert.equal(captionOf(growing(), two, two.quotations[0]), '*`mcp.ts`, replaces 1 line*');
+  const book = small({ 'mcp.ts': SOURCE.replace('greet(', 'meet('), 'chapters/01-hello/README.md': ONE.replace('greet(', 'meet('), 'chapters/02-world/README.md': TWO.replaceAll('greet(', 'meet(') });
+  const inside = book.chapters[0]!.quotations[1]!; // return text + …
+  assert.equal(captionOf(book, book.chapters[0]!, inside), '*`mcp.ts`, in `meet`*');
+  const page = join(book.root, 'chapters/01-hello/README.md');
+  const text = readFileSync(page, 'utf8');
+  writeFileSync(page, text.replace('in `meet`', 'in `greet`'));
+  assert.match(problemsOfCaptions(readBook(book.root)).join(), /README\.md:\d+: above this block should be: \*`mcp\.ts`, in `meet`\*/);
+  fixCaptions(readBook(book.root));
+  assert.equal(readFileSync(page, 'utf8'), text);
 });
 
 test('a cut that does not pass the type-checker is named', async () => {
