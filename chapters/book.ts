@@ -39,6 +39,9 @@ async function main([command = '', ...args]: string[]): Promise<void> {
   else throw usage('npm run book check | fix | deep; npm run chapter; npm run workshop');
 }
 
+// `| head` closes the pipe when it has seen enough.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+
 if (process.argv[1] && resolve(process.argv[1]) === fileURLToPath(import.meta.url))
   main(process.argv.slice(2)).catch((error) => {
     console.error(error.isUsage ? error.message : error);

@@ -1,16 +1,17 @@
 // check.ts: is the book true? As far as nothing has to be run to know it, and what the type-checker says.
 
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { problemsOfCaptions } from './captions.ts';
 import { problemsOfConsoles } from './consoles.ts';
-import { exerciseOf } from './exercise.ts';
+import { exerciseOf, typesFor, writeExercise } from './exercise.ts';
 import { filesIn, isFile, linesOf, put, read } from './files.ts';
 import {
   chapterOf, COMPOSITION, fencesIn, nameOf, NOT_PROGRAM, owners, spineOf, type Book, type Quotation,
 } from './pages.ts';
+import { problemsOfWrong } from './wrong.ts';
 import { cached, demoOf, linesOfAllSteps, writeProgram } from './program.ts';
 
 /** All problems of the book, each as "file:line: what". With a number, of its consoles only those of one chapter. */
@@ -26,9 +27,11 @@ export function problemsOnPages(book: Book): string[] {
   const problems = problemsOfQuotations(book);
   for (const chapter of book.chapters) {
     const { page, folder } = chapter;
-    const hints = exerciseOf(book, chapter)?.hints.length;
+    const exercise = exerciseOf(book, chapter);
+    const hints = exercise?.hints.length;
     if (hints === undefined) problems.push(`${page}:1: no quotation is marked as the exercise`);
     else if (hints !== 3) problems.push(`${page}:1: the exercise has ${hints} hints, not three`);
+    if (exercise) problems.push(...problemsOfWrong(book, exercise));
     const missing = ['demo.ts', 'exercise.ts'].filter((name) => !isFile(book.root, folder, name));
     for (const name of missing) problems.push(`${page}:1: ${name} is missing`);
   }
@@ -178,13 +181,17 @@ export function unknownMessages(book: Book): string[] {
   });
 }
 
-/** Every chapter's program must pass the type-checker. */
+/** Every step's program must pass the type-checker, and so must every exercise as it is handed out: a hole that is not
+ *  the inside of one function would be a syntax error. */
 export async function problemsOfTypes(book: Book): Promise<string[]> {
   const folder = cached(book, 'types');
   for (const step of book.steps) writeProgram(book, step, join(folder, nameOf(step).padStart(2, '0')));
-  const { compilerOptions } = JSON.parse(read(book.root, 'tsconfig.json'));
-  compilerOptions.noUnusedLocals = false; // what a chapter brings may be used by a later one
-  put(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*/*.ts', '*/chapters/**/*.ts'] }));
+  for (const exercise of book.chapters.flatMap((chapter) => exerciseOf(book, chapter) ?? [])) {
+    const at = join(folder, `exercise ${exercise.chapter.n}`);
+    writeExercise(book, exercise, at);
+    rmSync(join(at, 'tsconfig.json'));
+  }
+  put(join(folder, 'tsconfig.json'), JSON.stringify(typesFor(book, ['*/*.ts', '*/chapters/**/*.ts'])));
   const tsc = join(book.root, 'node_modules', 'typescript', 'bin', 'tsc');
   const run = promisify(execFile)(process.execPath, [tsc, '-p', folder, '--pretty', 'false'], { cwd: folder });
   const complaints = await run.then(() => '', ({ stdout }) => `${stdout}`);

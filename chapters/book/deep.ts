@@ -2,25 +2,26 @@
 
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { exerciseOf, writeExercise } from './exercise.ts';
+import { exerciseOf, notSolved, writeExercise } from './exercise.ts';
 import { filesIn, pad, read, sideBySide } from './files.ts';
 import { judged } from './judge.ts';
 import type { Book, Chapter } from './pages.ts';
 import { cached, writeProgram } from './program.ts';
+import { solvedSo, wrongSolutions } from './wrong.ts';
 
-export type Trial = { name: string; wantsGreen: boolean; isGreen: () => Promise<boolean> };
+export type Trial = { name: string; wanted: string; came: () => Promise<string> };
 
-/** Each chapter's tests: red on the program of the chapter before, green on its own. Each exercise: red as it is
- *  handed out, green on the real program. */
+/** Each chapter's tests: red on the program of the step before, green on its own. Each exercise: red because it is not
+ *  solved yet as it is handed out, green with the real code, on its own program and on the last; and each wrong solution
+ *  red, with the words that name the mistake. */
 export async function deep(book: Book, only = ''): Promise<string[]> {
   const problems: string[] = [];
   const chapters = book.chapters.filter(({ n }) => !only || n === Number(only));
   const trials = chapters.flatMap((chapter) => [...trialsOfTests(book, chapter), ...trialsOfExercise(book, chapter)]);
-  await sideBySide(trials, async ({ name, wantsGreen, isGreen }) => {
-    const colour = (await isGreen()) ? 'green' : 'red';
-    const isRight = (colour === 'green') === wantsGreen;
-    console.log(`${isRight ? '✓' : '✗'} ${name} is ${colour}`);
-    if (!isRight) problems.push(`${name} should not be ${colour}`);
+  await sideBySide(trials, async ({ name, wanted, came }) => {
+    const found = await came();
+    console.log(`${found === wanted ? '✓' : '✗'} ${name} is ${found}`);
+    if (found !== wanted) problems.push(`${name} should be ${wanted}, and is ${found}`);
   });
   console.log(`${trials.length - problems.length} passed, ${problems.length} failed`);
   return problems;
@@ -30,27 +31,52 @@ export function trialsOfTests(book: Book, { n }: Chapter): Trial[] {
   const files = filesIn(join(book.root, 'test'), book.root).filter((name) => !/^test\/(bench|real)\//.test(name));
   const own = files.filter((name) => name.startsWith(`test/${pad(n)}-`));
   const helpers = files.filter((name) => !name.endsWith('.test.ts'));
-  if (own.length === 0) return [{ name: `chapter ${n}, which has no tests,`, wantsGreen: true, isGreen: async () => false }];
-  return [n, n - 1].flatMap((on) => {
+  if (own.length === 0) return [{ name: `chapter ${n}`, wanted: 'tested', came: async () => 'without tests' }];
+  return [n, book.chapters[book.chapters.findIndex((chapter) => chapter.n === n) - 1]?.n ?? 0].flatMap((on) => {
     const folder = cached(book, `tests-${pad(n)}-on-${pad(on)}`);
     writeProgram(book, on, folder, Object.fromEntries([...helpers, ...own].map((name) => [name, read(book.root, name)])));
-    const wantsGreen = on === n;
-    const trial = (file: string) => () => testsPass(folder, file, wantsGreen);
-    return own.map((file) => ({ name: `${file} on chapter ${on}`, wantsGreen, isGreen: trial(file) }));
+    const wanted = on === n ? 'green' : 'red';
+    const trial = (file: string) => async () => ((await testsPass(folder, file, wanted === 'green')) ? 'green' : 'red');
+    return own.map((file) => ({ name: `${file} on chapter ${on}`, wanted, came: trial(file) }));
   });
 }
 
 export function trialsOfExercise(book: Book, chapter: Chapter): Trial[] {
   const exercise = exerciseOf(book, chapter);
   if (!exercise) return []; // `check` names it
-  const folder = cached(book, `exercise-${pad(chapter.n)}`);
-  writeExercise(book, exercise, folder);
-  const isGreen = (at: string) => async () => (await judged(book, exercise, at)).isGreen;
+  const { n } = chapter;
+  const verdictOn = async (name: string, write: (folder: string) => void) => {
+    const folder = cached(book, name);
+    write(folder);
+    return judged(book, exercise, folder);
+  };
+  const colour = async (verdict: ReturnType<typeof judged>) => ((await verdict).isGreen ? 'green' : 'red');
+  const handedOut = async () => {
+    const { isGreen, output } = await verdictOn(`exercise-${pad(n)}`, (folder) => writeExercise(book, exercise, folder));
+    if (isGreen) return 'green';
+    return output.includes(notSolved(n)) ? 'not solved' : `red for another reason: ${firstFault(output)}`;
+  };
+  const onItsOwn = () => verdictOn(`solved-${pad(n)}`, (folder) => writeProgram(book, n, folder));
+  const wrong = wrongSolutions(book, exercise).map((solution, k): Trial => ({
+    name: `exercise ${n}, wrong (${solution.mistake}),`,
+    wanted: `red: ${solution.words}`,
+    came: async () => {
+      const write = (folder: string) => writeExercise(book, exercise, folder, solvedSo(book, exercise, solution));
+      const { isGreen, output } = await verdictOn(`wrong-${pad(n)}-${k}`, write);
+      if (isGreen) return 'green';
+      if (/✗ Node can load/.test(output)) return `not loaded: ${firstFault(output)}`;
+      return output.includes(solution.words) ? `red: ${solution.words}` : `red: ${firstFault(output)}`;
+    },
+  }));
   return [
-    { name: `exercise ${chapter.n}, as handed out,`, wantsGreen: false, isGreen: isGreen(folder) },
-    { name: `exercise ${chapter.n}, solved,`, wantsGreen: true, isGreen: isGreen(book.root) },
+    { name: `exercise ${n}, as handed out,`, wanted: 'not solved', came: handedOut },
+    { name: `exercise ${n}, solved, on its own program,`, wanted: 'green', came: () => colour(onItsOwn()) },
+    { name: `exercise ${n}, solved, on the last program,`, wanted: 'green', came: () => colour(judged(book, exercise, book.root)) },
+    ...wrong,
   ];
 }
+
+const firstFault = (output: string) => output.slice(output.indexOf('✗')).split('\n').slice(0, 3).join(' ').slice(0, 300);
 
 /** Runs a test file. No test at all is not green. To be red, the first failure is enough. */
 export function testsPass(folder: string, file: string, wantsGreen: boolean): Promise<boolean> {

@@ -49,10 +49,12 @@ export const cutShort = (text: string) => (text.length > 400 ? `${text.slice(0, 
 export const show = (value: unknown) =>
   typeof value === 'string' || value instanceof Error ? `${value}` : inspect(value, { depth: 6, breakLength: 100 });
 
+const LIMIT_MS = 15_000; // for a loop without an end
+
 /** The verdict on the program in a folder, by a judge in a process of its own. */
 export function judged(book: Book, { chapter }: Exercise, folder: string): Promise<{ isGreen: boolean; output: string }> {
   const args = ['--import', 'tsx', join(book.root, 'chapters', 'book.ts'), 'judge', `${chapter.n}`, folder];
-  const run = promisify(execFile)(process.execPath, args, { cwd: book.root, timeout: 40_000, killSignal: 'SIGKILL' });
+  const run = promisify(execFile)(process.execPath, args, { cwd: book.root, timeout: LIMIT_MS, killSignal: 'SIGKILL' });
   const odd = (what: string) => `✗ it comes to an end\n  expected: a verdict\n  came:     ${what}\n`;
   return run.then(
     ({ stdout }) => {
@@ -60,7 +62,7 @@ export function judged(book: Book, { chapter }: Exercise, folder: string): Promi
       return { isGreen, output: isGreen ? stdout.replace(`${ALL_WELL}\n`, '') : stdout + odd('the program left before it was judged') };
     },
     ({ stdout, stderr, killed }) => {
-      const endless = killed ? odd('none in 40 s; is there a loop without an end, and without an await in it?') : '';
+      const endless = killed ? odd('none in 15 s; is there a loop without an end, and without an await in it?') : '';
       return { isGreen: false, output: stdout + stderr + endless };
     },
   );

@@ -1,7 +1,9 @@
 // workshop.ts: npm run workshop [start | check | hint | reset | watch | compare  N]
 
+import { execFile } from 'node:child_process';
 import { appendFileSync, existsSync, renameSync, watch } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
+import { promisify } from 'node:util';
 import { exerciseOf, writeExercise, type Exercise } from './exercise.ts';
 import { isFile, linesOf, pad, read, sideBySide, usage } from './files.ts';
 import { judged } from './judge.ts';
@@ -73,9 +75,19 @@ export async function tellVerdict(book: Book, exercise: Exercise): Promise<boole
   const { chapter: { n }, folder } = exercise;
   const { isGreen, output } = await judged(book, exercise, folder);
   console.log(output.trimEnd());
+  const complaints = await typeErrors(book, folder);
+  if (complaints.length > 0) console.log(`  the type-checker says:\n    ${complaints.join('\n    ')}`);
   if (isGreen) console.log(`Solved. Yours beside ours: npm run workshop compare ${n}`);
   else console.log(`  look at:  ${shownPlace(exercise)}\n  stuck?    npm run workshop hint ${n}`);
   return isGreen;
+}
+
+/** What the type-checker says of a learner's program; a verdict does not depend on it. */
+async function typeErrors(book: Book, folder: string): Promise<string[]> {
+  const tsc = join(book.root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const run = promisify(execFile)(process.execPath, [tsc, '-p', folder, '--noEmit', '--pretty', 'false'], { cwd: folder });
+  const said = await run.then(() => '', ({ stdout }) => `${stdout}`);
+  return linesOf(said).filter(Boolean).slice(0, 5);
 }
 
 export function giveHint({ folder, hints, chapter }: Exercise): void {
