@@ -1,5 +1,5 @@
-// Attack cases A20 to A24: where a server starts, and where its command is looked for; what a person
-// is shown before they approve it.
+// Attack cases A20 to A24 and F5: where a server starts, where its command is looked for, and what
+// a person is shown before they approve it.
 
 import assert from 'node:assert/strict';
 import {
@@ -52,7 +52,7 @@ async function manage({ user = {}, project = {}, answers, ...places }: Setting) 
 
 // ─── A20: where it starts ───
 
-test('A20: code of a clone does not run through npx, python -m or ./ of the user\'s own servers', async () => {
+test('A20: code of a clone does not run through npx, python -m or ./ of your servers', async () => {
   const script = (marker: string) => `#!/bin/sh\ntouch "${marker}"\n`;
   const markers = folder();
   const [npx, python, dot] = ['npx', 'python', 'dot'].map((name) => join(markers, name));
@@ -66,12 +66,14 @@ test('A20: code of a clone does not run through npx, python -m or ./ of the user
   write(join(where.cwd, 'start'), script(dot!), 0o755);
   const { out } = await run(where, ['mcp', 'list', '--json']);
   assert.deepEqual(readdirSync(markers), []);
-  assert.deepEqual(jsonLines(out)[0].map(({ state }: Json) => state), ['failed', 'failed', 'failed']);
+  const states = jsonLines(out)[0].map(({ state }: Json) => state);
+  assert.deepEqual(states, ['failed', 'failed', 'failed']);
 });
 
-test('A20: the user\'s own start in an empty folder and are told of the project; a project\'s in it', async () => {
-  const servers = { user: { mine: habit(), there: { ...habit(), cwd: '/' } }, project: { its: habit() } };
-  const { home, cwd, where } = await manage({ ...servers, answers: ['y'] });
+test('A20: your own start in an empty folder and are told of the project', async () => {
+  const user = { mine: habit(), there: { ...habit(), cwd: '/' } };
+  const project = { its: habit() };
+  const { home, cwd, where } = await manage({ user, project, answers: ['y'] });
   const [mine, there, its] = await Promise.all(['mine', 'there', 'its'].map(where));
   assert.equal(mine!.cwd, join(home, '.mcp-by-hand', 'empty'));
   assert.deepEqual(readdirSync(mine!.cwd), []);
@@ -84,8 +86,10 @@ test('A20: the empty folder is ours and empty, or it is not used', async () => {
   const ours = join(home, '.mcp-by-hand');
   write(join(ours, 'empty', 'node_modules', '.bin', 'x'), '');
   const again = await manage({ home, user: { mine: habit() } });
-  assert.deepEqual(readdirSync((await again.where('mine')).cwd), [], 'what was left there is out of the way');
-  assert.equal(readdirSync(ours).filter((name) => name.startsWith('empty-')).length, 1, 'and not lost');
+  const found = readdirSync((await again.where('mine')).cwd);
+  assert.deepEqual(found, [], 'what was left there is out of the way');
+  const kept = readdirSync(ours).filter((name) => name.startsWith('empty-'));
+  assert.equal(kept.length, 1, 'and not lost');
   const planted = [
     (path: string) => symlinkSync(folder(), path),
     (path: string) => writeFileSync(path, ''),
@@ -95,15 +99,15 @@ test('A20: the empty folder is ours and empty, or it is not used', async () => {
     const other = realpathSync(folder());
     mkdirSync(join(other, '.mcp-by-hand'), { mode: 0o700 });
     plant(join(other, '.mcp-by-hand', 'empty'));
-    const { states, manager } = await manage({ home: other, user: { mine: habit(), there: { ...good, cwd: '/' } } });
+    const user = { mine: habit(), there: { ...good, cwd: '/' } };
+    const { states, manager } = await manage({ home: other, user });
     assert.deepEqual(states, { mine: 'failed', there: 'connected' });
     assert.match(manager.status()[0]!.reason!, /"mine" in .*settings\.json: .*empty.*"cwd"/);
   }
 });
 
-test('A20: one of the user\'s own that follows the project is asked about, once in each folder', async () => {
-  const before = process.env.A20_HERE;
-  later(() => (before === undefined ? delete process.env.A20_HERE : (process.env.A20_HERE = before)));
+test('A20: one of your own that follows the project is asked about, once in each', async () => {
+  later(() => delete process.env.A20_HERE);
   const follows: Json[] = [
     { ...habit(), cwd: '.' },
     { ...habit(), cwd: '${NOT_SET:-.}/' },
@@ -133,26 +137,28 @@ test('A20: one of the user\'s own that follows the project is asked about, once 
   }
 });
 
-test('A20: a relative word in an entry of the user\'s own is warned of, and leads nowhere', async () => {
+test('A20: a relative word in an entry of your own is warned of', async () => {
   const words = ['./x', '../x', '.', 'server.js', '--root=.', 'sub/server.js'];
   const cwd = realpathSync(folder());
   write(join(cwd, 'server.js'), '');
   write(join(cwd, 'sub', 'server.js'), '');
-  const user = { mine: { ...habit(), args: [...habit().args, ...words, 'data', '-y', '/etc/hosts'] } };
+  const others = ['data', '-y', '/etc/hosts'];
+  const user = { mine: { ...habit(), args: [...habit().args, ...words, ...others] } };
   const { manager, warnings } = await manage({ cwd, user });
   const [warning = ''] = manager.status()[0]!.warnings;
   for (const word of words) assert.ok(warning.includes(JSON.stringify(word)), word);
-  for (const word of ['data', '-y', '/etc/hosts']) assert.ok(!warning.includes(JSON.stringify(word)), word);
+  for (const word of others) assert.ok(!warning.includes(JSON.stringify(word)), word);
   assert.match(warning, /"cwd": "\."/);
   assert.deepEqual(warnings, [warning]);
-  const added = await run(place(), ['mcp', 'add', '-s', 'user', 'mine', '--', 'node', './server.js']);
+  const add = ['mcp', 'add', '-s', 'user', 'mine', '--', 'node', './server.js'];
+  const added = await run(place(), add);
   assert.equal(added.code, 0);
   assert.match(added.err, /"\.\/server\.js"/);
 });
 
 // ─── A21: where its command is looked for ───
 
-test('A21: relative, empty and project-owned parts of PATH are not searched, nor passed on', async () => {
+test('A21: relative, empty and project-owned parts of PATH are not searched', async () => {
   const where = place();
   const marker = join(folder(), 'marker');
   const link = join(folder(), 'link');
@@ -178,9 +184,11 @@ test('A21: relative, empty and project-owned parts of PATH are not searched, nor
   assert.ok(!existsSync(marker));
 });
 
-test('A21: a server gets a clean PATH, also where its entry sets one, and never an empty one', async () => {
-  const cwd = realpathSync(folder());
-  const dirty = ['', '.', 'bin', join(cwd, 'node_modules', '.bin')];
+test('A21: a server gets a clean PATH, also where its entry sets one', async () => {
+  const clone = realpathSync(folder());
+  const cwd = join(clone, 'packages', 'app');
+  for (const path of [cwd, join(clone, '.git')]) mkdirSync(path, { recursive: true });
+  const dirty = ['', '.', 'bin', join(cwd, 'bin'), join(clone, 'node_modules', '.bin')];
   const entry = (...parts: string[]) => ({ ...habit(), env: { PATH: parts.join(delimiter) } });
   const user = { some: entry(...dirty, '/opt/tools'), none: entry(...dirty) };
   const { where } = await manage({ cwd, user });
@@ -224,7 +232,7 @@ test('A22: with a fingerprint, trust allow approves that entry and no other', as
   assert.equal(new Trust(where).list().servers.length, 1);
 });
 
-test('A23: where nobody can be asked, the refusal shows the entry and its fingerprint', async () => {
+test('A23: a refusal without a person shows the entry and its fingerprint', async () => {
   const config = { command: 'npx', args: ['-y', 'some\nserver'], env: { NODE_OPTIONS: '-r ./x' } };
   const { warnings, states } = await manage({ project: { s: config } });
   assert.deepEqual([states, warnings.length], [{ s: 'pending' }, 1]);
@@ -258,8 +266,9 @@ test('F5, A24: a host that is not what it looks like is shown in ASCII beside it
     assert.ok(withHosts(`first\n${text}\nlast`).includes(`${text} (that is ${host})\n`), text);
   }
   const plain = [
-    'https://example.com', 'HTTPS://EXAMPLE.com:443/ä?ö', 'pkg@1.2.3', 'http://127.0.0.1', 'Übersicht.md',
-    'http://[::1]:80', 'https://${HOST}/mcp', 'https:', 'http://', `https://аррӏе.com (that is ${cyrillic})`,
+    'https://example.com', 'HTTPS://EXAMPLE.com:443/ä?ö', 'pkg@1.2.3', 'http://127.0.0.1',
+    'Übersicht.md', 'http://[::1]:80', 'https://${HOST}/mcp', 'https:', 'http://',
+    `https://аррӏе.com (that is ${cyrillic})`,
   ];
   for (const text of plain) assert.equal(hostsIn(text), '', text);
 });
@@ -277,70 +286,81 @@ test('F5: to look for hosts takes no time, whatever the text', () => {
   ];
   const sum = (size: number) => hard(size).map(time).reduce((a, b) => a + b);
   sum(20_000); // warm
-  assert.ok(sum(400_000) < 200 * Math.max(sum(20_000), 1), 'twenty times the text: not the square of it');
+  const isLinear = sum(400_000) < 200 * Math.max(sum(20_000), 1);
+  assert.ok(isLinear, 'twenty times the text, and not 400 times the work');
 });
 
-const variables: [why: RegExp, names: string][] = [
-  [/which decides what code is loaded/, 'PATH Path NODE_OPTIONS node_path LD_PRELOAD LD_AUDIT'],
-  [/which decides what code is loaded/, 'DYLD_INSERT_LIBRARIES BASH_ENV ENV ZDOTDIR PYTHONPATH'],
-  [/which decides what code is loaded/, 'PYTHONSTARTUP PERL5OPT RUBYOPT JAVA_TOOL_OPTIONS PHPRC'],
-  [/which decides what code is loaded/, '_JAVA_OPTIONS JDK_JAVA_OPTIONS DOTNET_STARTUP_HOOKS LUA_INIT'],
-  [/which decides where packages come from/, 'npm_config_registry NPM_CONFIG_REGISTRY Npm_Config_X'],
-  [/which decides where packages come from/, 'PIP_INDEX_URL UV_INDEX_URL UV_DEFAULT_INDEX GOPROXY'],
-  [/which names commands that other programs run/, 'GIT_SSH_COMMAND GIT_SSH GIT_EXTERNAL_DIFF'],
-  [/which names commands that other programs run/, 'GIT_CONFIG_COUNT GIT_PAGER SSH_ASKPASS EDITOR'],
-  [/which decides whose certificates are believed/, 'NODE_TLS_REJECT_UNAUTHORIZED GIT_SSL_NO_VERIFY'],
-  [/which decides whose settings programs read/, 'HOME USERPROFILE XDG_CONFIG_HOME'],
-  [/which decides where its traffic goes/, 'HTTPS_PROXY all_proxy OPENAI_BASE_URL DOCKER_HOST'],
-];
+const NAMES = {
+  'which decides what code is loaded': `
+    PATH Path NODE_OPTIONS node_path LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES BASH_ENV ENV ZDOTDIR
+    PYTHONPATH PYTHONSTARTUP PERL5OPT RUBYOPT JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS
+    CLASSPATH DOTNET_STARTUP_HOOKS PHPRC LUA_INIT`,
+  'which decides where packages come from': `
+    npm_config_registry NPM_CONFIG_REGISTRY Npm_Config_X PIP_INDEX_URL UV_INDEX_URL
+    UV_DEFAULT_INDEX GOPROXY YARN_REGISTRY`,
+  'which names commands that other programs run': `
+    GIT_SSH_COMMAND GIT_SSH GIT_EXTERNAL_DIFF GIT_CONFIG_COUNT GIT_PAGER SSH_ASKPASS EDITOR`,
+  'which decides whose certificates are believed': `
+    NODE_TLS_REJECT_UNAUTHORIZED GIT_SSL_NO_VERIFY NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE`,
+  'which decides whose settings programs read': 'HOME USERPROFILE XDG_CONFIG_HOME',
+  'which decides where its traffic goes': 'HTTPS_PROXY all_proxy OPENAI_BASE_URL DOCKER_HOST',
+};
 
-const lines: [why: RegExp, ...lines: string[]][] = [
-  [
-    /runs code that is in the arguments/,
-    'node -e x', 'node --eval=x', 'node --eval x', 'node -pe x', 'node -p x', 'NODE.EXE -e x',
-    '/usr/bin/node --require ./x a.js', 'node -r ./x a.js', 'node --import=./x a.js', 'node22 -e x',
-    'node --experimental-loader ./x a.js', 'python -c x', 'python3.12 -Ic x', 'py -c x', 'perl -e x',
-    'ruby -rx a.rb', 'php -r x', 'bun --preload ./x', 'deno eval x', 'npx -c x', 'npm exec --call=x a@1.2.3',
-    'java -javaagent:x.jar A', 'osascript -e x',
-  ],
-  [/runs a package, or a script of package.json/, 'npm exec a@1.2.3', 'npm x a@1.2.3', 'npm run a', 'yarn dlx a@1.2.3'],
-  [/starts another program/, 'env X=1 a', '/usr/bin/env a', 'cross-env X=1 a', 'xargs a', 'timeout 5 a'],
-  [/which decides what code is loaded/, 'env NODE_OPTIONS=x node', 'docker run -e LD_PRELOAD=x a:1', 'x --env=PATH=y'],
-  [/starts a shell/, 'sh -c x', '/bin/bash -lc x', 'cmd.exe /c x', 'CMD /c x', 'pwsh x', 'busybox sh', 'env sh'],
-  [/rights of another user/, 'sudo a', 'env sudo a', 'doas a', 'pkexec a'],
-  [
-    /reaches out of its container/,
-    'docker run -v /:/x a:1', 'docker run --volume=/:/x a:1', 'docker run --mount type=bind a:1',
-    'podman run --privileged a:1', 'docker run --network=host a:1', 'docker run --pid host a:1', 'docker run -itv /:/x a:1',
-  ],
-  [
-    /no version is named/,
-    'npx a', 'npx -y a@latest', 'npx a@1', 'npx a@^1.2.3', 'npx --package=a@1.2.3 -p b c', 'npx a --port=8080',
-    'npx a b@1.2.3', 'bunx a', 'pnpm dlx a', 'yarn dlx a', 'npm exec a', 'npm x -- a', 'uvx a', 'uvx --from a b',
-    'pipx run a', 'uv tool run a', 'cmd /c npx a', 'docker run a', 'docker run --rm -it --name x:1 a',
-    'docker run -e A=1 a:latest', 'npx cross-env@7.0.3 npx a', 'NPX.CMD a', 'go run a@latest',
-  ],
-];
+const LINES = {
+  'runs code that is in the arguments': `
+    node -e x; node --eval=x; node --eval x; node -pe x; node -p x; NODE.EXE -e x;
+    /usr/bin/node --require ./x a.js; node -r ./x a.js; node --import=./x a.js; node22 -e x;
+    node --experimental-loader ./x a.js; python -c x; python3.12 -Ic x; py -c x; perl -e x;
+    ruby -rx a.rb; php -r x; bun --preload ./x; deno eval x; npx -c x; npm exec --call=x a@1.2.3;
+    java -javaagent:x.jar A; osascript -e x; node --inspect=0.0.0.0 a.js; git -c core.pager=x log`,
+  'it says where packages come from': `
+    npx --registry=http://x a@1.2.3; npm exec --@a:registry x; uvx --index-url x a==1.0;
+    pipx run --pip-args=-i a==1.0 -i x; npx --userconfig x a@1.2.3`,
+  'runs a package, or a script of package.json': `
+    npm exec a@1.2.3; npm x a@1.2.3; npm run a; yarn dlx a@1.2.3`,
+  'starts another program': `
+    env X=1 a; /usr/bin/env a; cross-env X=1 a; xargs a; timeout 5 a`,
+  'which decides what code is loaded': `
+    env NODE_OPTIONS=x node; docker run -e LD_PRELOAD=x a:1; x --env=PATH=y`,
+  'starts a shell': `
+    sh -c x; /bin/bash -lc x; cmd.exe /c x; CMD /c x; pwsh x; busybox sh; env sh`,
+  'rights of another user': `
+    sudo a; env sudo a; doas a; pkexec a`,
+  'reaches out of its container': `
+    docker run -v /:/x a:1; docker run --volume=/:/x a:1; docker run --mount type=bind a:1;
+    podman run --privileged a:1; docker run --network=host a:1; docker run --pid host a:1;
+    docker run -itv /:/x a:1`,
+  'no version is named': `
+    npx a; npx -y a@latest; npx a@1; npx a@^1.2.3; npx --package=a@1.2.3 -p b c;
+    npx a --port=8080; npx a b@1.2.3; bunx a; pnpm dlx a; yarn dlx a; npm exec a; npm x -- a;
+    uvx a; uvx --from a b; pipx run a; uv tool run a; cmd /c npx a; docker run a;
+    docker run --rm -it --name x:1 a; docker run -e A=1 a:latest; npx cross-env@7.0.3 npx a;
+    NPX.CMD a; go run a@latest`,
+};
+
+const listed = (text: string) => text.split(';').map((line) => line.trim());
 
 test('A24: what changes the meaning of a program is pointed out, however it is written', () => {
   const configOf = (line: string) => {
     const [command, ...args] = line.split(' ');
     return { command, args };
   };
-  for (const [why, names] of variables)
-    for (const name of names.split(' ')) {
+  for (const [why, names] of Object.entries(NAMES))
+    for (const name of names.trim().split(/\s+/)) {
       const found = cautions({ command: 'x', env: { [name]: '1' } });
-      assert.ok(found.length === 1 && why.test(found[0]!) && found[0]!.includes(`"${name}"`), `${name}: ${found}`);
+      assert.deepEqual(found, [`it sets "${name}", ${why}`]);
     }
-  for (const [why, ...each] of lines)
-    for (const line of each) {
+  for (const [why, each] of Object.entries(LINES))
+    for (const line of listed(each)) {
       const found = cautions(configOf(line));
-      assert.ok(found.some((text) => why.test(text)), `${line}: ${found}`);
+      assert.ok(found.some((text) => text.includes(why)), `${line}: ${found}`);
     }
-  const harmless = [
-    'node a.js', 'node a.js --port 80', 'python3 -m a', 'npx -y a@1.2.3', 'npx -p a@1.2.3 b', 'uvx a==1.0', 'uvx --from=a==1.0 b',
-    'docker run --rm -i a:1.2', `docker run a@sha256:${'0'.repeat(64)}`, 'bunx @a/b@1.2.3', 'pipx run a==1.0', 'deno run a.ts',
-  ];
-  for (const line of harmless) assert.deepEqual(cautions(configOf(line)), [], line);
-  assert.deepEqual(cautions({ command: 'x', env: { GIT_AUTHOR_NAME: 'a', PORT: '1', TOKEN: 'x' } }), []);
+  const harmless = `
+    node a.js; node a.js --port 80; python3 -m a; npx -y a@1.2.3; npx -p a@1.2.3 b; uvx a==1.0;
+    uvx --from=a==1.0 b; docker run --rm -i a:1.2; bunx @a/b@1.2.3; pipx run a==1.0;
+    deno run a.ts;
+    docker run a@sha256:${'0'.repeat(64)}`;
+  for (const line of listed(harmless)) assert.deepEqual(cautions(configOf(line)), [], line);
+  const env = { GIT_AUTHOR_NAME: 'a', PORT: '1', TOKEN: 'x' };
+  assert.deepEqual(cautions({ command: 'x', env }), []);
 });

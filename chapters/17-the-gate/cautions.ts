@@ -57,7 +57,7 @@ const VARIABLES: [name: RegExp, why: string][] = [
   [/^GIT_(?!(AUTHOR|COMMITTER)_)/, COMMANDS], // GIT_SSH_COMMAND, GIT_PAGER, GIT_CONFIG_KEY_0 …
   [/_(ASKPASS|RSH)$|PAGER$|^(SVN_SSH|HGRCPATH|EDITOR|VISUAL|LESSOPEN|BROWSER)$/, COMMANDS],
   [/^(HOME|HOMEDRIVE|HOMEPATH|USERPROFILE|(LOCAL)?APPDATA|XDG_\w+)$/, SETTINGS],
-  [/_PROXY$|_(BASE_URL|API_URL|API_BASE|ENDPOINT)$|^(DOCKER|KUBE)(_HOST|_CONTEXT|CONFIG)$/, TRAFFIC],
+  [/_(PROXY|BASE_URL|API_URL|API_BASE|ENDPOINT)$|^DOCKER_(HOST|CONTEXT)$|^KUBECONFIG$/, TRAFFIC],
 ];
 
 /** In `env`, and in arguments: `env NODE_OPTIONS=… node`, `docker run --env=LD_PRELOAD=…`. */
@@ -99,7 +99,7 @@ const PROGRAMS: Row[] = [
   },
   {
     program: /^(node(js)?[\d.]*|bun|tsx|ts-node|electron)$/,
-    word: /^-\w*[epr]|^--(eval|print|require|import|preload|\w*-?loader|env-file)/i,
+    word: /^-\w*[epr]|^--(eval|print|require|import|preload|\w*-?loader|env-file|inspect)/i,
     why: IN_ARGUMENTS,
   },
   { program: /^deno$/, word: /^(eval|repl)$|^--(preload|import-map)/, why: IN_ARGUMENTS },
@@ -112,6 +112,12 @@ const PROGRAMS: Row[] = [
   { program: /^(g|m|n)?awk$|^(tclsh|wscript|cscript|mshta|rundll32)$/, why: IN_ARGUMENTS },
   { program: /^javaw?$/, word: /^-(javaagent|agent|Xbootclasspath)/i, why: IN_ARGUMENTS },
   { program: /^p?np[mx]$/, word: /^-c|^--(call|shell-mode|node-options)/, why: IN_ARGUMENTS },
+  { program: /^git$/, word: /^-c|^--(exec-path|upload-pack|config-env)/, why: IN_ARGUMENTS },
+  {
+    program: /^(p?np[mx]|bunx?|yarn|uvx?|pipx?)$/,
+    word: /^--(\S+:)?registry|^--[\w-]*index|^--(prefix|find-links|(user|global)config)|^-i$/,
+    why: 'it says where packages come from, or whose settings count',
+  },
   {
     program: /^(npm|pnpm|yarn|bun)$/,
     word: /^(run|run-script|start|test|exec|x|dlx|create|init)$/,

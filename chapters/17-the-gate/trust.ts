@@ -139,11 +139,11 @@ export class Trust {
     const known = this.list().servers.find((each) => each.name === name);
     const isChanged = known !== undefined && known.fingerprint !== fingerprint(entry);
     const before = isChanged ? changes(pretty(known.config), pretty(config)) : [];
-    const shadow = `It takes the place of your own server of that name, in ${quoted(shadows ?? '')}.`;
-    const follower = `It is your own, and works with the project: what is in ${quoted(this.project)} may run.`;
+    const place = 'It takes the place of your own server of that name';
+    const follows = 'It is your own, and follows the project: it may run what is';
     return [
-      ...(authority === 'user' ? [follower] : []),
-      ...(shadows ? [shadow] : []),
+      ...(authority === 'user' ? [`${follows} in ${quoted(this.project)}.`] : []),
+      ...(shadows ? [`${place}, in ${quoted(shadows)}.`] : []),
       ...launchLines(config),
       ...cautions(config).map((caution) => `  ! ${caution}`),
       ...(isChanged ? ['It has changed since you last decided on it:'] : []),

@@ -77,10 +77,10 @@ export class Screen {
 
   /** A line about what happens, on stderr. */
   say(text: string, style?: Style): void {
-    this.line(withHosts(text), style);
+    this.writeLine(withHosts(text), style);
   }
 
-  private line(text: string, style?: Style): void {
+  private writeLine(text: string, style?: Style): void {
     this.freshLine();
     const clean = printable(text);
     this.write(process.stderr, `${style ? this.style(style, clean) : clean}\n`);
@@ -90,8 +90,8 @@ export class Screen {
 
   /** A message on an MCP wire. */
   wire(direction: 'out' | 'in', text: string): void {
-    if (direction === 'out') this.line(`→ ${text}`, 'cyan');
-    else this.line(`← ${text}`, 'green');
+    if (direction === 'out') this.writeLine(`→ ${text}`, 'cyan');
+    else this.writeLine(`← ${text}`, 'green');
   }
 
   /** Ends the line of an answer that is unfinished. */
