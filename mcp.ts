@@ -358,7 +358,7 @@ const pathOf = (env: NodeJS.ProcessEnv) => (env[pathName(env)] ?? '').split(deli
 
 /** The file that a command means, on the PATH of `env`. We look for it ourselves, because Windows
  *  begins in the folder we are in. If there is none, what `spawn` will not find either. */
-export function findCommand(command: string, env = withSafePath(process.env)): string {
+export function findCommand(command: string, env = withSafePath(safeEnv())): string {
   const isPath = command.includes('/') || (isWindows && command.includes('\\'));
   if (isPath) return command;
   const endings = isWindows ? ['', '.com', '.exe'] : [''];

@@ -93,7 +93,10 @@ test('A20: the empty folder is ours and empty, or it is not used', async () => {
   const planted = [
     (path: string) => symlinkSync(folder(), path),
     (path: string) => writeFileSync(path, ''),
-    (path: string) => (mkdirSync(path), chmodSync(path, 0o777)),
+    (path: string) => {
+      mkdirSync(path);
+      chmodSync(path, 0o777);
+    },
   ];
   for (const plant of planted) {
     const other = realpathSync(folder());

@@ -139,10 +139,11 @@ export class Trust {
     const known = this.list().servers.find((each) => each.name === name);
     const isChanged = known !== undefined && known.fingerprint !== fingerprint(entry);
     const before = isChanged ? changes(pretty(known.config), pretty(config)) : [];
+    const isFollower = authority === 'user' && needsApproval(entry, this.project);
     const place = 'It takes the place of your own server of that name';
     const follows = 'It is your own, and follows the project: it may run what is';
     return [
-      ...(authority === 'user' ? [`${follows} in ${quoted(this.project)}.`] : []),
+      ...(isFollower ? [`${follows} in ${quoted(this.project)}.`] : []),
       ...(shadows ? [`${place}, in ${quoted(shadows)}.`] : []),
       ...launchLines(config),
       ...cautions(config).map((caution) => `  ! ${caution}`),
