@@ -10,9 +10,12 @@
 import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess, ChildProcessWithoutNullStreams as Child } from 'node:child_process';
 import { once, setMaxListeners } from 'node:events';
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import {
+  accessSync, constants, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync,
+  renameSync, statSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
+import { basename, delimiter, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 
 // ─── Messages ───────────────────────────────────────────────────────────────────────────────────
 
@@ -157,11 +160,13 @@ export class StdioTransport implements Transport {
 
   async start(events: TransportEvents): Promise<void> {
     this.events = events;
-    const { command, args = [], cwd } = this.config;
+    const { args = [], cwd } = this.config;
+    const env = this.childEnv();
+    const command = findCommand(this.config.command, env);
     // Never through a shell: a configuration is data, not a script.
     const child = spawn(command, args, {
       cwd,
-      env: this.childEnv(),
+      env,
       stdio: 'pipe',
       windowsHide: true,
       // A process group of its own lets us end the server together with everything it starts.
@@ -273,10 +278,12 @@ export class StdioTransport implements Transport {
   }
 
   private whyNoStart({ code = '', message }: NodeJS.ErrnoException): string {
-    const { command, cwd } = this.config;
+    const { command, cwd = '' } = this.config;
+    const file = findCommand(command, this.childEnv());
+    const isThere = file !== basename(file) && existsSync(resolve(cwd, file));
     if (cwd && !existsSync(cwd)) return `its "cwd" ${cwd} does not exist`;
     if (code === 'EACCES') return 'the file is not executable, or not open to us';
-    if (code === 'ENOENT' && existsSync(command)) {
+    if (code === 'ENOENT' && isThere) {
       return 'the interpreter that its first line names is missing';
     }
     // On Windows npx and its like are .cmd scripts, and only cmd can start those.
@@ -310,7 +317,7 @@ export class StdioTransport implements Transport {
   }
 
   private childEnv(): NodeJS.ProcessEnv {
-    return { ...ourEnv(NETWORK_ENV), ...safeEnv(), ...this.config.env };
+    return withSafePath({ ...ourEnv(NETWORK_ENV), ...safeEnv(), ...this.config.env });
   }
 }
 
@@ -325,6 +332,77 @@ function ourEnv(names: RegExp): NodeJS.ProcessEnv {
     return names.test(name) && !value?.startsWith('()');
   });
   return Object.fromEntries(found);
+}
+
+/** The same without the parts of the PATH in which a project could put a `node` of its own: those
+ *  that lead into its folder, and the relative and empty ones, which mean any folder we are in. */
+export function withSafePath(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { CLAUDE_PROJECT_DIR: project = process.cwd() } = env;
+  const isSafe = (part: string) => isAbsolute(part) && !isOfProject(part, project);
+  const parts = pathOf(env).filter(isSafe);
+  // An empty PATH would mean the folder we are in, too.
+  const path = parts.join(delimiter) || DEFAULT_PATH;
+  return { ...env, [pathName(env)]: path, ...(isWindows && { [NOT_FROM_HERE]: '1' }) };
+}
+
+const DEFAULT_PATH = isWindows ? 'C:\\Windows\\System32' : '/usr/bin:/bin';
+const NOT_FROM_HERE = 'NoDefaultCurrentDirectoryInExePath'; // cmd.exe looks there first without it
+
+/** Windows writes "Path", and of two spellings the first in the alphabet counts. */
+function pathName(env: NodeJS.ProcessEnv): string {
+  const names = Object.keys(env).sort();
+  return (isWindows && names.find((name) => name.toUpperCase() === 'PATH')) || 'PATH';
+}
+
+const pathOf = (env: NodeJS.ProcessEnv) => (env[pathName(env)] ?? '').split(delimiter);
+
+/** The file that a command means, on the PATH of `env`. We look for it ourselves, because Windows
+ *  begins in the folder we are in. If there is none, what `spawn` will not find either. */
+export function findCommand(command: string, env = withSafePath(safeEnv())): string {
+  const isPath = command.includes('/') || (isWindows && command.includes('\\'));
+  if (isPath) return command;
+  const endings = isWindows ? ['', '.com', '.exe'] : [''];
+  const files = pathOf(env).flatMap((folder) =>
+    endings.map((ending) => join(folder, command + ending)),
+  );
+  return files.find(isProgram) ?? (isWindows ? files[0]! : command);
+}
+
+function isProgram(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** Does it lead into the project, or elsewhere into its repository? A folder that holds the home
+ *  folder is the user's own, whatever else it is. */
+function isOfProject(path: string, project: string): boolean {
+  const folders = [project, repositoryOf(project)];
+  return folders.some((each) => isWithin(each, path) && !isWithin(each, homedir()));
+}
+
+function repositoryOf(folder: string): string {
+  const isTop = folder === dirname(folder) || existsSync(join(folder, '.git'));
+  return isTop ? folder : repositoryOf(dirname(folder));
+}
+
+function isWithin(folder: string, path: string): boolean {
+  const inner = relative(realPath(folder), realPath(path));
+  return inner !== '..' && !inner.startsWith(`..${sep}`) && !isAbsolute(inner);
+}
+
+/** Where a path leads through all links, also if its end does not exist. */
+function realPath(path: string): string {
+  const whole = resolve(path);
+  const parent = dirname(whole);
+  try {
+    return realpathSync.native(whole);
+  } catch {
+    return parent === whole ? whole : join(realPath(parent), basename(whole));
+  }
 }
 
 /** Takes lines for one write: at least one, and no more when it has grown big enough. */
@@ -457,7 +535,8 @@ function closesWithin(ms: number, child: Child): Promise<boolean> {
 export function signalGroup(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): boolean {
   try {
     if (!isWindows) return process.kill(-child.pid!, signal);
-    if (child.exitCode === null) spawnSync('taskkill', ['/pid', `${child.pid}`, '/t', '/f']);
+    const taskkill = findCommand('taskkill');
+    if (child.exitCode === null) spawnSync(taskkill, ['/pid', `${child.pid}`, '/t', '/f']);
   } catch {} // the group is empty
   return false;
 }
@@ -1468,6 +1547,89 @@ export function fillIn(entry: ServerEntry, env = process.env, hidden: string[] =
   );
 }
 
+// ── Where it starts ──
+
+export type LaunchOptions = { home?: string; cwd?: string; hidden?: string[] };
+
+/** What a server is started with: its entry filled in, told where the project is, and in its
+ *  folder. A project's server starts in the project. There `npx` and `python -m` run what a clone
+ *  has brought along, so the user's own start in a folder that is empty. */
+export function launchConfig(entry: ServerEntry, options: LaunchOptions = {}): Json {
+  const { home = homedir(), cwd: project = process.cwd(), hidden } = options;
+  const config = fillIn(entry, withProject(project), hidden);
+  if (transportType(config) !== 'stdio') return config;
+  const isNowhere = entry.authority === 'user' && !config.cwd;
+  const cwd = isNowhere ? emptyFolder(entry, home) : resolve(project, `${config.cwd ?? ''}`);
+  return { ...config, cwd, env: { ...asObject(config.env), CLAUDE_PROJECT_DIR: project } };
+}
+
+const withProject = (project: string) => ({ ...process.env, CLAUDE_PROJECT_DIR: project });
+
+/** A project's entry, and one of the user's own that follows the project: with a relative "cwd", or
+ *  a variable such as ${PWD}, it may run what a clone has brought along. */
+export function needsApproval(entry: ServerEntry, project = process.cwd()): boolean {
+  if (entry.authority !== 'user') return true;
+  if (transportType(entry.config) !== 'stdio') return false;
+  const env: NodeJS.ProcessEnv = withProject(project);
+  const names = JSON.stringify(entry.config).matchAll(/\$\{(\w+)/g);
+  const values = [...names].flatMap(([, name = '']) => env[name] || []);
+  if (values.some((value) => isOfProject(value, project))) return true;
+  const folder = folderOf(entry, env);
+  return folder !== '' && !isAbsolute(folder);
+}
+
+/** Its "cwd" filled in. An entry of which that is impossible does not start. */
+function folderOf(entry: ServerEntry, env: NodeJS.ProcessEnv): string {
+  try {
+    return `${fillIn(entry, env).cwd ?? ''}`;
+  } catch {
+    return '';
+  }
+}
+
+function emptyFolder(entry: ServerEntry, home: string): string {
+  const folder = join(home, '.mcp-by-hand', 'empty');
+  try {
+    if (!isAbsolute(home)) throw new Error('the home folder is not an absolute path');
+    for (const path of [dirname(folder), folder]) makeOurs(path);
+    // Moved, not deleted: it may be the notes of a server.
+    if (readdirSync(folder).length > 0) renameSync(folder, `${folder}-${Date.now()}`);
+    makeOurs(folder);
+    return folder;
+  } catch (error) {
+    const why = `it should start in ${folder}, an empty folder, but ${textOf(error)}`;
+    throw configError(entry, `${why}. Mend that, or give it a "cwd" of its own`);
+  }
+}
+
+/** Makes a folder for us alone. What others may have planted in its place is not used. */
+function makeOurs(folder: string): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const stat = lstatSync(folder);
+  if (!stat.isDirectory()) throw new Error(`${folder} is a link`);
+  if (isWindows) return; // owners and modes mean nothing there
+  const isOurs = stat.uid === process.getuid!() && (stat.mode & 0o022) === 0;
+  if (!isOurs) throw new Error(`others may write to ${folder}`);
+}
+
+/** What to say of words that mean something in the project's folder, where the server does not
+ *  start. */
+export function lostWords(entry: ServerEntry, project = process.cwd()): string | undefined {
+  const { cwd, command, args = [] } = entry.config as StdioConfig;
+  if (entry.authority !== 'user' || cwd || transportType(entry.config) !== 'stdio') return;
+  const isLost = (word: string) => {
+    const path = word.replace(/^-[^=]*=/, ''); // --root=.
+    const isThere = path !== '' && !isAbsolute(path) && existsSync(join(project, path));
+    return isThere || /^\.\.?([/\\]|$)/.test(path);
+  };
+  const isPath = /[/\\]/.test(command); // else it is looked for on the PATH
+  const lost = [...(isPath ? [command] : []), ...args].filter(isLost);
+  if (lost.length === 0) return;
+  const words = lost.map(excerpt).join(', ');
+  const help = 'Write whole paths; or "cwd": ".", and you are asked once in each project';
+  return `is your own, and starts in an empty folder, where ${words} leads nowhere. ${help}`;
+}
+
 // ─── Names ──────────────────────────────────────────────────────────────────────────────────────
 
 /** The name under which a model sees a tool: at most 64 of A–Z a–z 0–9 _ -. It is a label: nothing
@@ -1590,7 +1752,7 @@ export class McpManager {
 
   private async mayStart(server: Server): Promise<boolean> {
     const { entry } = server;
-    const { approve = ({ authority }) => authority === 'user' } = this.options;
+    const { approve = (each) => !needsApproval(each, this.options.cwd) } = this.options;
     if (server.decided) return false; // closed while it was in the queue
     const problem = this.problemWith(entry);
     if (problem) throw configError(entry, problem);
@@ -1610,14 +1772,16 @@ export class McpManager {
 
   private async start(server: Server): Promise<void> {
     const { entry } = server;
-    const { extensions = [], hidden } = this.options;
+    const { extensions = [], cwd } = this.options;
     if (server.decided) return; // closed a moment ago
     const startedAt = now();
-    const connection = new McpConnection(entry.name, fillIn(entry, process.env, hidden), {
+    const connection = new McpConnection(entry.name, launchConfig(entry, this.options), {
       ...this.options,
       extensions: [...extensions, this.watch(server)],
     });
     server.connection = connection;
+    const lost = lostWords(entry, cwd);
+    if (lost) connection.warn('folder', lost);
     await connection.connect();
     await connection.initialize();
     const listing = this.list(server);

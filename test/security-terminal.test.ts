@@ -98,7 +98,10 @@ test('F2: what a server causes to be written while a question stands open is hel
   const model = await startModelServer([
     calls([{ name: 'mcp__s__later', args: {} }, tell]), say('over'),
   ]);
-  const where = place({}, userServers({ s: habit('tells-later') }));
+  const where = place();
+  const mcpServers = { s: { ...habit('tells-later'), cwd: where.cwd } };
+  mkdirSync(join(where.home, '.claude'));
+  writeFileSync(join(where.home, '.claude', 'settings.json'), JSON.stringify({ mcpServers }));
   const terminal = new Terminal(where, ['--wire', '--allow', 'mcp__s__later', 'go'], anthropic(model));
   await terminal.see(/^Allow it\?.*: *$/);
   terminal.type('ye');

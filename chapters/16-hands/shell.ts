@@ -2,9 +2,9 @@
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, existsSync, writeSync } from 'node:fs';
-import { delimiter, isAbsolute, join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import type { ToolOutput } from '../../agent.ts';
-import { leaveNoOrphan, living, safeEnv, signalGroup, textOf } from '../../mcp.ts';
+import { leaveNoOrphan, living, safeEnv, signalGroup, textOf, withSafePath } from '../../mcp.ts';
 import { newFile } from './results.ts';
 
 const MAX_TAIL_BYTES = 30 * 1024;
@@ -75,7 +75,8 @@ function start(command: string, { cwd, env = [] }: ShellOptions): ChildProcess {
 }
 
 function findShell(): string {
-  const folders = (process.env.PATH ?? '').split(delimiter).filter(isAbsolute); // "." could be a project's own bash
+  const { PATH = '' } = withSafePath({ PATH: process.env.PATH }); // a project may have a bash of its own
+  const folders = PATH.split(delimiter);
   // The bash in Windows' own folder belongs to WSL: another system, with other paths.
   const gitBash = ['C:\\Program Files\\Git\\bin', ...folders.filter((folder) => /git/i.test(folder))];
   const [places, names] = IS_WINDOWS ? [gitBash, ['bash.exe']] : [[...folders, '/bin'], ['bash', 'sh']];

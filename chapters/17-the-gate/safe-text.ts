@@ -45,7 +45,38 @@ export function printable(text: string): string {
 /** For a question that somebody must be able to judge: one line, in quotes, nothing left out, nothing disguised. */
 export function quoted(text: string): string {
   const escaped = text.replace(/[\\"]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t');
-  return `"${undisguised(escaped)}"`;
+  return `"${undisguised(escaped)}"${hostsIn(text)}`;
+}
+
+// An address, also without its slashes, which the parser does not need; or after an @ what is not ASCII.
+const ADDRESS =
+  /\b(?:(?:https?|wss?):|[a-z][a-z\d+.-]{0,20}:\/\/)[^\s"'`<>]+|(?<=@)[^\s@/:"'`<>]*[^ -~\s][^\s@/:"'`<>]*/gi;
+const MAX_HOST = 1000; // characters; no name is longer than 253, and the parser is slow with those that are
+
+/** Beside a text: each host in it that is not what it looks like, as the network knows it. "аррӏе.com" is
+ *  Cyrillic, and 2130706433 is this machine. */
+export function hostsIn(text: string): string {
+  const hosts = [...text.matchAll(ADDRESS)].flatMap(([address]) => disguisedHost(address) ?? []);
+  if (hosts.length === 0) return '';
+  const shown = new Set(text.match(/[\w.:[\]-]+/g));
+  const missing = [...new Set(hosts)].filter((host) => !shown.has(host));
+  return missing.map((host) => ` (that is ${host})`).join('');
+}
+
+function disguisedHost(address: string): string | undefined {
+  const rest = address.replace(/^[a-z][a-z\d+.-]{0,20}:[\\/]*/i, '');
+  const [authority = ''] = rest.split(/[\\/?#]/, 1);
+  const written = authority.slice(authority.lastIndexOf('@') + 1).replace(/[),.;!?]{1,3}$/, '');
+  const url = `http://${written}`;
+  if (written.length > MAX_HOST || !URL.canParse(url)) return undefined;
+  const { hostname } = new URL(url);
+  return written.toLowerCase().startsWith(hostname) ? undefined : hostname;
+}
+
+/** The same beside every line, for what we say to a person. */
+export function withHosts(text: string): string {
+  const lines = text.split('\n');
+  return lines.map((line) => line + hostsIn(line)).join('\n');
 }
 
 /** In a word that mixes alphabets, as in "pаypal" with a Cyrillic а, what is not Latin is escaped. */
@@ -59,13 +90,16 @@ export function withoutDisguise(text: string): string {
 const undisguised = (text: string) =>
   withoutDisguise(text.replace(NOT_AS_IT_LOOKS, (char) => (char === '\t' ? char : escapeOf(char))));
 
+/** A line of a question that is not in quotes. */
+const line = (text: string) => undisguised(text) + hostsIn(text);
+
 /** Every value of an object on lines of its own, in full. Text of many lines is shown as such. */
 export function spelledOut(value: Json, indent = '  '): string[] {
   return Object.entries(value).flatMap(([key, inner]) => {
     const name = `${indent}${/^[\w-]+$/.test(key) ? key : quoted(key)}:`;
-    if (typeof inner !== 'string') return [`${name} ${undisguised(JSON.stringify(inner) ?? 'nothing')}`];
+    if (typeof inner !== 'string') return [`${name} ${line(JSON.stringify(inner) ?? 'nothing')}`];
     if (!inner.includes('\n')) return [`${name} ${quoted(inner)}`];
-    return [name, ...inner.split('\n').map((line) => `${indent}  │ ${undisguised(line)}`)];
+    return [name, ...inner.split('\n').map((each) => `${indent}  │ ${line(each)}`)];
   });
 }
 
@@ -77,7 +111,7 @@ export function changes(before: string, after: string): string[] {
   while (start < most && old[start] === fresh[start]) start++;
   while (end < most - start && old.at(-1 - end) === fresh.at(-1 - end)) end++;
   const differing = (sign: string, lines: string[]) =>
-    lines.slice(start, lines.length - end).map((line) => `${sign} ${undisguised(line)}`);
+    lines.slice(start, lines.length - end).map((each) => `${sign} ${line(each)}`);
   return [...differing('-', old), ...differing('+', fresh)];
 }
 

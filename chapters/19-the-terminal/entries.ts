@@ -1,7 +1,9 @@
 // An entry of the configuration by its name, for the commands about one server.
 
 import { homedir } from 'node:os';
-import { fillIn, loadEntries, problemWithConfig, type Json, type ServerEntry } from '../../mcp.ts';
+import {
+  launchConfig, loadEntries, lostWords, problemWithConfig, type Json, type ServerEntry,
+} from '../../mcp.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
@@ -41,8 +43,10 @@ export async function approved(
   if (approval === 'disabled')
     throw refused(`${name} is disabled; to change that: ${PROGRAM} mcp enable ${name}`);
   if (!approval) throw refused(`${name} is not approved`, 'untrusted');
+  const lost = lostWords(entry);
+  if (lost) warn(`MCP server ${quoted(name)} ${lost}`);
   try {
-    return fillIn(entry, process.env, forConnections(composition).hidden);
+    return launchConfig(entry, { hidden: forConnections(composition).hidden });
   } catch (error) {
     throw refused((error as Error).message);
   }

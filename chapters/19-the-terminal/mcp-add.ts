@@ -1,7 +1,7 @@
 // `mcp add`, `mcp add-json` and `mcp remove`.
 
 import {
-  fillIn, isObject, problemWithConfig, transportType, type Json, type TransportFactory,
+  fillIn, isObject, lostWords, problemWithConfig, transportType, type Json, type TransportFactory,
 } from '../../mcp.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM, type Trust } from '../17-the-gate/trust.ts';
@@ -94,9 +94,12 @@ export function add(
     servers[name] = config;
   });
   trust.setDisabled(false, name);
+  const entry = { name, config, file, scope, authority: scope };
   const isProject = scope === 'project';
-  if (isProject) trust.allow({ name, config, file, scope, authority: scope }); // who typed this knows what it starts
+  if (isProject) trust.allow(entry); // who typed this knows what it starts
   screen.print(`added ${name} to ${file}${isProject ? ', and approved it here' : ''}`);
+  const lost = lostWords(entry);
+  if (lost) screen.warn(`${name} ${lost}`);
   return EXIT.done;
 }
 

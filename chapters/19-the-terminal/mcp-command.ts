@@ -1,6 +1,6 @@
 // The command `mcp`: which servers there are, where they come from, and whether they work.
 
-import { isObject, McpManager, type Json } from '../../mcp.ts';
+import { isObject, McpManager, needsApproval, type Json } from '../../mcp.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
 import { fingerprint, launchLines, Trust } from '../17-the-gate/trust.ts';
@@ -91,12 +91,12 @@ async function list(
 /** An entry without the values of its variables and headers: they are often secrets. */
 function get({ screen, trust }: Desk, name: string, isJson: boolean): number {
   const entry = findEntry(name, screen);
-  const { scope, authority, file, shadows } = entry;
+  const { scope, file, shadows } = entry;
   const print = fingerprint(entry);
   const isThis = (each: { name: string; fingerprint: string }) =>
     each.name === name && each.fingerprint === print;
   const known = trust.list().servers.find(isThis);
-  const approved = authority === 'user' || known?.verdict === 'allow';
+  const approved = !needsApproval(entry) || known?.verdict === 'allow';
   const disabled = trust.isDisabled(name) || entry.config.disabled === true;
   const config = withoutValues(entry.config);
   if (isJson) {

@@ -11,7 +11,7 @@ import { styleText } from 'node:util';
 import type { Page } from '../17-the-gate/dialogue.ts';
 import { Turns } from '../17-the-gate/person.ts';
 import { now } from '../../mcp.ts';
-import { printable } from '../17-the-gate/safe-text.ts';
+import { printable, withHosts } from '../17-the-gate/safe-text.ts';
 
 type Style = Parameters<typeof styleText>[0] & string;
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
@@ -77,6 +77,10 @@ export class Screen {
 
   /** A line about what happens, on stderr. */
   say(text: string, style?: Style): void {
+    this.writeLine(withHosts(text), style);
+  }
+
+  private writeLine(text: string, style?: Style): void {
     this.freshLine();
     const clean = printable(text);
     this.write(process.stderr, `${style ? this.style(style, clean) : clean}\n`);
@@ -86,8 +90,8 @@ export class Screen {
 
   /** A message on an MCP wire. */
   wire(direction: 'out' | 'in', text: string): void {
-    if (direction === 'out') this.say(`→ ${text}`, 'cyan');
-    else this.say(`← ${text}`, 'green');
+    if (direction === 'out') this.writeLine(`→ ${text}`, 'cyan');
+    else this.writeLine(`← ${text}`, 'green');
   }
 
   /** Ends the line of an answer that is unfinished. */

@@ -1,15 +1,20 @@
 // The command `trust`: what was agreed to in this folder, and taking it back.
 
 import { quoted } from '../17-the-gate/safe-text.ts';
-import { fingerprint, launchLines, Trust, type Grant } from '../17-the-gate/trust.ts';
+import { fingerprint, Trust, type Grant } from '../17-the-gate/trust.ts';
 import { findEntry } from './entries.ts';
 import type { Composition } from './host.ts';
 import { oneOf } from './mcp-command.ts';
 import { EXIT, parse, refused, usage } from './options.ts';
+import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
 import { shown } from './status.ts';
 
 const ACTIONS = ['list', 'allow', 'revoke', 'reset'];
+const YES_OR_NO = [
+  { key: 'y', word: 'yes', label: '[y]es, this exact entry' },
+  { key: 'n', word: 'no', label: '[n]o' },
+];
 
 export async function trustCommand(
   args: string[],
@@ -28,11 +33,20 @@ export async function trustCommand(
   return action === 'allow' ? allow(screen, trust, name) : revoke(screen, trust, name, logOut);
 }
 
-function allow(screen: Screen, trust: Trust, name: string): number {
+/** Shows an entry, and approves what was shown: the file may be another by then. With the
+ *  fingerprint, `NAME=sha256:…`, it is one that was shown before, here or elsewhere. */
+async function allow(screen: Screen, trust: Trust, given: string): Promise<number> {
+  const [, name = given, wanted] = /^(.*)=(sha256:[0-9a-f]{64})$/.exec(given) ?? [];
   const entry = findEntry(name, screen);
   const print = fingerprint(entry);
+  for (const line of trust.describe(entry)) screen.print(line);
+  if (wanted && wanted !== print) throw refused(`${name} is not ${wanted} any more`, 'untrusted');
+  const person = new PersonAtTerminal(screen);
+  const question = { lines: [], prompt: 'Approve it?', choices: YES_OR_NO, ifEmpty: 'n' };
+  const isAsked = person.isThere && !wanted;
+  if (isAsked && (await person.choose(question))?.key !== 'y')
+    throw refused(`${name} is not approved`, 'untrusted');
   trust.allow(entry);
-  for (const line of launchLines(entry.config)) screen.print(line);
   screen.print(`${name} may start in ${trust.project}, as long as it is exactly this: ${print}`);
   return EXIT.done;
 }

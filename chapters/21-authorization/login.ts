@@ -4,7 +4,7 @@
 import { McpError, type Json, type TransportFactory } from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
 import type { Person } from '../17-the-gate/person.ts';
-import { keepSecrets } from '../17-the-gate/safe-text.ts';
+import { hostsIn, keepSecrets } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
 import { checked, httpTransportsBy, isExposed } from '../20-streamable-http/http.ts';
 import { fetchHttp, type Fetch, type Headers } from '../20-streamable-http/request.ts';
@@ -193,7 +193,7 @@ export class Login {
   get where(): string | undefined {
     const { tokens, issuer } = this.row ?? {};
     const scope = tokens?.scope.length ? ` (${tokens.scope.join(' ')})` : '';
-    return tokens && `logged in at ${issuer}${scope}`;
+    return tokens && `logged in at ${issuer}${hostsIn(`${issuer}`)}${scope}`;
   }
 
   /** What the server wants of a person. That it wants more rights is known from one program to the next. */
