@@ -132,6 +132,72 @@ test('D4, D5: the end of input at a question is a no; what was typed before it i
   assert.deepEqual(readdirSync(where.cwd), []);
 });
 
+/** What pushes a command out of sight. */
+const LONG_COMMANDS = {
+  'forty empty lines': `echo hi${'\n'.repeat(41)}touch marker`,
+  'three thousand blanks': `echo hi${' '.repeat(3000)}; touch marker`,
+  'other blanks': `echo hi${'\u3000\u2800\t'.repeat(500)}; touch marker`,
+  'wide letters': `echo ${'漢'.repeat(1500)}; touch marker`,
+  'the middle of a list': `${'echo hi\n'.repeat(400)}touch marker\n${'echo ho\n'.repeat(400)}true`,
+  'one long word, and our own words in it':
+    `echo ${'x'.repeat(700)}${'⋮ 0 rows / Allow it? [y]es: y '.repeat(60)}; touch marker`,
+};
+
+for (const [half, columns, rows] of [[0, 80, 24], [1, 40, 12]] as const)
+  test(`D10: at ${columns}x${rows} what is out of sight is counted, and no letter agrees to it`, async () => {
+    const commands = Object.entries(LONG_COMMANDS).filter((_, n) => n % 2 === half);
+    const script = commands.map(([, command]) => call('bash', { command }));
+    const model = await startModelServer([...script, say('over')]);
+    const where = place();
+    const terminal = new Terminal(where, ['go'], anthropic(model), columns, rows);
+    let questions = 0;
+    const answer = async (line: string) => {
+      await terminal.see('why not:', ++questions);
+      const window = terminal.window.join('\n');
+      terminal.enter(line);
+      return window;
+    };
+    for (const [name] of commands) {
+      const first = await answer(questions % 4 === 0 ? 'y' : 'A');
+      assert.match(first, /^The model wants to call bash:$/m, name); // the head
+      assert.match(first, /touch\W+marker|ho\n.*│ true/, name); // the end
+      assert.match(first, /^⋮ [\d,]+ (empty lines|characters|rows)$/m, name);
+      const second = await answer('');
+      assert.match(second, /^The model wants to call bash:$/m, name);
+      assert.match(second, /type the\W+whole\W+word/, name);
+    }
+    await terminal.see(/^over$/);
+    assert.ok(!existsSync(join(where.cwd, 'marker')));
+  });
+
+test('D10: m shows the rest, page by page, and then a letter counts; a whole word counts at once', async () => {
+  const lines = Array.from({ length: 50 }, (_, n) => `echo line ${n}`);
+  const command = [...lines, 'touch marker', ...lines].join('\n');
+  const script = [call('bash', { command }), call('bash', { command: `${command}\nrm marker` })];
+  const model = await startModelServer([...script, say('over')]);
+  const where = place();
+  const terminal = new Terminal(where, ['go'], anthropic(model), 80, 24);
+  const seen: string[] = [];
+  for (let n = 1; !seen.at(-1)?.includes('to 103 of 103 rows'); n++) {
+    await terminal.see('why not:', n);
+    seen.push(terminal.window.join('\n'));
+    if (n === 3) terminal.enter('y');
+    else if (!seen.at(-1)!.includes('to 103')) terminal.enter('m');
+  }
+  const pages = seen.filter((window) => window.includes('── '));
+  const shown = pages.flatMap((window) => window.split(/^── .*$/m).at(-1)!.split('\n'));
+  const told = shown.filter((row) => row.includes(' │ ')).map((row) => row.trim().slice(2));
+  assert.deepEqual(told, command.split('\n'), 'all of it, once');
+  assert.match(seen[3]!, /type the whole word/);
+  assert.ok(!existsSync(join(where.cwd, 'marker')));
+  terminal.enter('y');
+  await terminal.see('why not:', seen.length + 1);
+  assert.ok(existsSync(join(where.cwd, 'marker')));
+  terminal.enter('yes');
+  await terminal.see(/^over$/);
+  assert.ok(!existsSync(join(where.cwd, 'marker')));
+});
+
 // ─── F: the terminal itself ───────────────────────────────────────────────────────────────────────────────────
 
 const NASTY = [

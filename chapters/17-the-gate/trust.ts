@@ -60,8 +60,8 @@ export function fingerprint({ config }: Pick<ServerEntry, 'config'>): string {
 
 const ANSWERS: Choice[] = [
   { key: 'y', word: 'yes', label: '[y]es, this exact entry' },
-  { key: 'n', word: 'no', label: '[n]ot now' },
-  { key: 'v', word: 'never', label: 'ne[v]er' },
+  { key: 'n', word: 'no', label: '[n]ot now', isNo: true },
+  { key: 'v', word: 'never', label: 'ne[v]er', isNo: true },
 ];
 
 export type TrustOptions = {
