@@ -113,7 +113,7 @@ test('what a server says of itself is in the system prompt, under its name, and 
   const { agent, model } = prepareAgent({ servers: { s: habit(), long: habit('instructs-at-length', '100000') }, script: ['hi'] });
   await agent.chat('go');
   const { system } = model.requests[0]!;
-  assert.match(system, /The MCP server s says of itself:\nBe careful\./);
+  assert.match(system, /The MCP server "s" says of itself:\n> Be careful\./);
   assert.match(system, /x{2048}… \[97952 characters more\]/);
   assert.ok(system.length < 4500);
 });

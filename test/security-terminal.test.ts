@@ -243,7 +243,7 @@ test('F1: no escape code of a server, a model, a file or a command reaches a ter
   terminal.enter('/mcp');
   await terminal.see(/^dead: failed/);
   terminal.enter('/tools');
-  await terminal.see('mcp__nasty__exit: <');
+  await terminal.see('mcp__nasty__exit: > <');
   terminal.enter('/exit');
   assert.equal(await terminal.ended(), 0);
   assertClean(terminal.bytes.replaceAll(OWN, ''));

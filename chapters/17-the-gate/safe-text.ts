@@ -26,7 +26,10 @@ export function shorten(text: string): string {
   return text.length > MAX_WORDS ? `${shown}… [${text.length - MAX_WORDS} characters more]` : shown;
 }
 
-/** The same for every text in a schema, names included. */
+/** The same, as a quotation: whatever it says, no line of it can pass for one of ours. */
+export function cited(text: string): string { return shorten(text).replace(/^/gm, '> '); }
+
+/** Every text in a schema, names included. It needs no mark: JSON has its own, the quotes. */
 export function plainJson(value: unknown): unknown {
   if (typeof value === 'string') return shorten(value);
   if (Array.isArray(value)) return value.map(plainJson);
