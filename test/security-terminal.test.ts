@@ -1,9 +1,17 @@
 // The attack cases that end at the terminal, by their ids, on the whole program.
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync, linkSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
+import { hands, Roots, Trust } from '../agent.ts';
+import { fit, newFile } from '../chapters/16-hands/results.ts';
+import { Masker } from '../chapters/17-the-gate/safe-text.ts';
+import { appendPrivately, Session } from '../chapters/19-the-terminal/session.ts';
 import { assertClean } from './agents.ts';
 import { cleanUp, folder, habit, until } from './helpers.ts';
 import { call, calls, say, startModelServer, type ModelServer } from './model-server.ts';
@@ -295,4 +303,89 @@ test('I6: transcripts and traces are 0600, and no secret is in them, on the wire
     assert.doesNotMatch(text, new RegExp(`${key}|very-secret-1`));
   }
   assert.equal(readLines(files[0]!)[0].type, 'trace');
+});
+
+// ─── What a project has put in the way ────────────────────────────────────────────────────────────────────────
+
+/** Each is something that a clone or an archive can bring along, at the place of a file that we write. */
+const PLANTED: Record<string, (path: string, outside: string) => string> = {
+  'a link': (path, outside) => (symlinkSync(join(outside, 'victim'), path), path),
+  'a link to nothing': (path, outside) => (symlinkSync(join(outside, 'fresh'), path), path),
+  'a folder that is a link': (path, outside) => (symlinkSync(outside, path), join(path, 'fresh')),
+  'a hard link': (path, outside) => (linkSync(join(outside, 'victim'), path), path),
+  'a FIFO': (path) => (execFileSync('mkfifo', [path]), path),
+  'a folder': (path) => (mkdirSync(path), path),
+};
+
+for (const [what, plant] of Object.entries(PLANTED))
+  test(`I8: ${what} in the place of a file of ours is not written through`, () => {
+    const [cwd, outside] = [folder(), folder()];
+    writeFileSync(join(outside, 'victim'), 'mine', { mode: 0o644 });
+    const file = plant(join(cwd, 'planted'), outside);
+    const why = /planted.* (is a link|is not a regular file|has a second name)/;
+    assert.throws(() => appendPrivately(file, 'a line'), why);
+    const isFolder = what.startsWith('a folder that');
+    if (isFolder) assert.throws(() => newFile(join(cwd, 'planted', 'results'), 'x', 'txt'), /planted is a link/);
+    assert.deepEqual(readdirSync(outside), ['victim']);
+    assert.equal(readFileSync(join(outside, 'victim'), 'utf8'), 'mine');
+    assert.equal(statSync(join(outside, 'victim')).mode & 0o777, 0o644);
+  });
+
+test('I8: neither --trace nor mcp add and remove write through a link of the project', async () => {
+  const where = place({}, { 'mine.json': { mcpServers: { mine: { command: 'x', env: { KEY: 'private' } } } } });
+  const mine = join(where.home, 'mine.json');
+  const before = readFileSync(mine, 'utf8');
+  mkdirSync(join(where.home, 'folder'));
+  writeFileSync(join(where.home, 'folder', 'settings.json'), before);
+  symlinkSync(mine, join(where.cwd, 'trace'));
+  symlinkSync(mine, join(where.cwd, '.mcp.json'));
+  symlinkSync(join(where.home, 'folder'), join(where.cwd, '.claude'));
+  const [traced, added, removed] = await Promise.all([
+    run(where, ['-p', 'hello', '--trace', 'trace']),
+    run(where, ['mcp', 'add', 'other', 'some-command']),
+    run(where, ['mcp', 'remove', 'mine']),
+  ]);
+  assert.deepEqual([traced.code, added.code, removed.code], [3, 3, 3]);
+  assert.match(traced.err, /cannot write the trace: .*trace is a link/);
+  for (const { err } of [added, removed]) assert.match(err, /(\.mcp\.json|\.claude) is a link/);
+  assert.equal(readFileSync(mine, 'utf8'), before);
+  assert.equal(readFileSync(join(where.home, 'folder', 'settings.json'), 'utf8'), before);
+  assert.ok(lstatSync(join(where.cwd, '.mcp.json')).isSymbolicLink(), 'nor is it copied into the project');
+});
+
+test('I8: a conversation is not kept behind a link, and one that is a FIFO is not waited for', async () => {
+  const where = place();
+  const elsewhere = folder();
+  mkdirSync(join(where.home, '.mcp-by-hand'), { mode: 0o700 });
+  symlinkSync(elsewhere, join(where.home, '.mcp-by-hand', 'sessions'));
+  const { code, err } = await run(where, ['-p', 'hello']);
+  assert.match(err, /this conversation is not kept: .*sessions is a link/);
+  assert.deepEqual([code, readdirSync(elsewhere)], [0, []]);
+  unlinkSync(join(where.home, '.mcp-by-hand', 'sessions'));
+  const session = new Session(new Trust(where), new Masker({}));
+  session.record({ role: 'user', text: 'kept' });
+  execFileSync('mkfifo', [join(session.folder, 'zzz.jsonl')]);
+  assert.deepEqual(new Session(new Trust(where), new Masker({})).resume(), [{ role: 'user', text: 'kept' }]);
+});
+
+test('F6: no file of ours holds a character that does something to a terminal, and nothing is lost by that', async () => {
+  const where = place();
+  const trust = new Trust(where);
+  const command = `cat ${NASTY} 👩‍👩‍👧`;
+  trust.grant({ kind: 'shell', command });
+  const session = new Session(trust, new Masker({}));
+  session.record({ role: 'user', text: command });
+  const whole = `${NASTY}\r\n`.repeat(3000);
+  fit({ blocks: [{ type: 'text', text: whole }], isError: false }, session.resultsFolder, 'x');
+  const { signal } = new AbortController();
+  writeFileSync(join(where.cwd, 'nasty'), whole);
+  const [bash] = hands({ roots: new Roots(where.cwd), resultsFolder: session.resultsFolder })
+    .filter(({ definition }) => definition.name === 'bash');
+  await bash!.run({ command: 'cat nasty' }, { signal, onProgress: () => {} });
+  const all = readdirSync(join(where.home, '.mcp-by-hand'), { recursive: true, withFileTypes: true });
+  const files = all.filter((each) => each.isFile()).map((each) => join(each.parentPath ?? each.path, each.name));
+  assert.equal(files.length, 4, files.join());
+  for (const file of files) assertClean(readFileSync(file, 'utf8'));
+  assert.ok(new Trust(where).isGranted({ kind: 'shell', command }));
+  assert.deepEqual(new Session(trust, new Masker({})).resume(), [{ role: 'user', text: command }]);
 });

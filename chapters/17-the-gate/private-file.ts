@@ -5,6 +5,7 @@ import {
 } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { isObject, type Json } from '../../mcp.ts';
+import { inertJson } from './safe-text.ts';
 
 const LOCK_TRIES = 150;
 const LOCK_WAIT_MS = 20;
@@ -72,7 +73,7 @@ export class PrivateFile<T extends { version: number }> {
       edit(content);
       const fresh = `${this.file}.${process.pid}`;
       rmSync(fresh, { force: true }); // of a program that died: in a container they all have the same pid
-      writeFileSync(fresh, JSON.stringify(content, null, 2), { mode: 0o600, flag: 'wx' });
+      writeFileSync(fresh, inertJson(JSON.stringify(content, null, 2)), { mode: 0o600, flag: 'wx' });
       renameSync(fresh, this.file); // at once: never half a file
     } finally {
       unlock();

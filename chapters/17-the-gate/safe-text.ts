@@ -101,6 +101,12 @@ export function keepSecrets(...found: (string | undefined)[]): void {
   for (const secret of found) if (secret && secret.length >= 8 && !isWord(secret)) secrets.add(secret);
 }
 
+/** The same JSON, without a character that does something to a terminal: inside of JSON they can be spelled. */
+export function inertJson(json: string): string {
+  const spell = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return json.replace(HIDDEN, (char) => (char === '\n' ? char : char.split('').map(spell).join('')));
+}
+
 /** Takes secrets out of what is written to a terminal, a trace or a transcript. */
 export class Masker {
   private values = new Set<string>();
@@ -121,9 +127,10 @@ export class Masker {
 
   /** One line of JSON: a line feed in a text cannot begin a second record. */
   json(value: unknown): string {
-    return JSON.stringify(value, (key, inner) => {
+    const masked = JSON.stringify(value, (key, inner) => {
       if (SECRET_FIELD.test(key) && (typeof inner === 'string' || Array.isArray(inner))) return MASK;
       return typeof inner === 'string' ? this.text(inner) : inner;
     });
+    return inertJson(masked);
   }
 }

@@ -7,6 +7,7 @@ import {
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { isObject, readJsonFile, serversIn as mappingIn, type Json } from '../../mcp.ts';
+import { refuseLinks } from '../16-hands/results.ts';
 import { refused } from './options.ts';
 
 /** Those that `mcp add` can write to. */
@@ -50,12 +51,22 @@ function editable(file: string, root: Json): unknown {
 
 /** Changes the servers in a file and leaves the rest of it as it is. */
 export function edit(file: string, change: (servers: Json) => void): void {
+  if (file !== fileOf('user')) mustBeNoLink(file);
   const root = isThere(file) ? readStrictly(file) : {};
   const servers = editable(file, root);
   if (!isObject(servers))
     throw refused(`${file}: its "mcpServers" is not an object; correct that first`);
   change(servers);
   replace(file, `${JSON.stringify(root, null, 2)}\n`);
+}
+
+/** A project's link may lead anywhere: to a file of yours, whose content would be copied into the project. */
+function mustBeNoLink(file: string): void {
+  try {
+    refuseLinks(file);
+  } catch (error) {
+    throw refused((error as Error).message);
+  }
 }
 
 /** Also if it is a link that leads nowhere. */
@@ -67,7 +78,7 @@ function replace(file: string, text: string): void {
   const old = lstatSync(file, { throwIfNoEntry: false });
   const usual = isUsers ? 0o600 : 0o644;
   const mode = old?.isFile() ? old.mode & 0o777 : usual;
-  // People link their own settings to a folder that they share; a project's link may lead anywhere.
+  // People link their own settings to a folder that they share.
   const target = isUsers && existsSync(file) ? realpathSync(file) : file;
   const unfinished = `${target}.${process.pid}`;
   mkdirSync(dirname(file), { recursive: true });

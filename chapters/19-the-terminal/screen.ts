@@ -11,7 +11,7 @@ import { styleText } from 'node:util';
 import type { Page } from '../17-the-gate/dialogue.ts';
 import { Turns } from '../17-the-gate/person.ts';
 import { now } from '../../mcp.ts';
-import { printable } from '../17-the-gate/safe-text.ts';
+import { inertJson, printable } from '../17-the-gate/safe-text.ts';
 import { widthOf, type Size } from './fold.ts';
 
 type Style = Parameters<typeof styleText>[0] & string;
@@ -70,10 +70,7 @@ export class Screen {
 
   /** A line of JSON, which stays JSON: what must not reach a terminal is escaped as in JSON. */
   printJson(json: string, stream: NodeJS.WriteStream = process.stdout): void {
-    const escape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
-    const safe = (char: string) =>
-      printable(char) === char ? char : char.split('').map(escape).join('');
-    this.write(stream, `${json.replace(/[^ -~]/gu, safe)}\n`);
+    this.write(stream, `${inertJson(json)}\n`);
   }
 
   /** A line about what happens, on stderr. */
