@@ -189,10 +189,6 @@ test('D10: whatever is asked, and whatever the size: it fits, with its head and 
       lines: ['head', `  │ ${'漢字\t\n🎉'.repeat(2000)}`, 'end'],
       prompt: 'Allow it?',
     },
-    'a field of a form whose name is a page': {
-      lines: ['  1 = "a"'],
-      prompt: `"${'title '.repeat(900)}" (text), empty to leave it out`,
-    },
   };
   for (const [columns, rows] of [[120, 40], [80, 24], [40, 12], [30, 10]] as const)
     for (const [name, page] of Object.entries(pages)) {
@@ -209,6 +205,17 @@ test('D10: whatever is asked, and whatever the size: it fits, with its head and 
       const foreign = first.lines.filter((line) => /^[^ ⋮┆"NTehm]/.test(line)); // begins a row
       assert.deepEqual(foreign, [], where);
     }
+});
+
+test('D10: an address is in one piece where it fits, so that it can be copied', async () => {
+  const { person, shows, type, text, resize } = terminal();
+  resize(80, 24);
+  const url = new URL(`https://example.com/${'a'.repeat(300)}`);
+  const opened = person.open({ lines: ['"Pay here"'], url });
+  await shows('[n]o: ');
+  assert.ok(text().includes(`\n  ${url.href}\n`));
+  type('n');
+  assert.deepEqual(await opened, { action: 'decline' });
 });
 
 test('without a terminal nobody is there, and nothing is read', async () => {

@@ -3,13 +3,14 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import {
-  existsSync, linkSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, unlinkSync,
-  writeFileSync,
+  chmodSync, existsSync, linkSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync,
+  symlinkSync, unlinkSync, writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { hands, Roots, Trust } from '../agent.ts';
 import { fit, newFile } from '../chapters/16-hands/results.ts';
+import { PrivateFile } from '../chapters/17-the-gate/private-file.ts';
 import { Masker } from '../chapters/17-the-gate/safe-text.ts';
 import { appendPrivately, Session } from '../chapters/19-the-terminal/session.ts';
 import { assertClean } from './agents.ts';
@@ -251,7 +252,7 @@ test('F1: no escape code of a server, a model, a file or a command reaches a ter
   terminal.enter('/mcp');
   await terminal.see(/^dead: failed/);
   terminal.enter('/tools');
-  await terminal.see('mcp__nasty__exit: > <');
+  await terminal.see('mcp__nasty__exit: <');
   terminal.enter('/exit');
   assert.equal(await terminal.ended(), 0);
   assertClean(terminal.bytes.replaceAll(OWN, ''));
@@ -388,4 +389,44 @@ test('F6: no file of ours holds a character that does something to a terminal, a
   for (const file of files) assertClean(readFileSync(file, 'utf8'));
   assert.ok(new Trust(where).isGranted({ kind: 'shell', command }));
   assert.deepEqual(new Session(trust, new Masker({})).resume(), [{ role: 'user', text: command }]);
+});
+
+// ─── What could not be kept ───────────────────────────────────────────────────────────────────────────────────
+
+test('I9: a command that could not keep what it decided says so, how to mend it, and exits with 3', async () => {
+  const server = { command: 'x' };
+  const damaged = place({ '.mcp.json': { mcpServers: { s: server } } }, { '.mcp-by-hand/trust.json': '{"version": 1,' });
+  const trust = join(damaged.home, '.mcp-by-hand', 'trust.json');
+  chmodSync(dirname(trust), 0o700);
+  chmodSync(trust, 0o600);
+  const blocked = place({ '.mcp.json': { mcpServers: { s: server } } }, { '.mcp-by-hand': 'a file', '.claude': 'a file' });
+  const rest = [['trust', 'revoke', 's'], ['trust', 'reset'], ['mcp', 'disable', 's'], ['mcp', 'add', 'other', 'x']];
+  const commands = [['trust', 'allow', 's'], ...rest];
+  const ended = await Promise.all(commands.map((command) => run(damaged, command)));
+  ended.push(await run(damaged, ['mcp', 'remove', 's'])); // not while another changes the same file
+  const [allowed, added] = await Promise.all([
+    run(blocked, ['trust', 'allow', 's']),
+    run(blocked, ['mcp', 'add', '-s', 'user', 'other', 'x']),
+  ]);
+  for (const [n, { code, out, err }] of [...ended, allowed, added].entries()) {
+    assert.equal(code, 3, `${commands[n]}: ${out}${err}`);
+    assert.doesNotMatch(out, /may start|revoked|is disabled|approved it|^added/m);
+    assert.doesNotMatch(err, / at .*\.js:/, 'no stack');
+  }
+  for (const { err } of ended) {
+    assert.match(err, /trust\.json: it is not JSON/);
+    assert.match(err, /restore it, or move it away.*\n?.*then.* trust allow NAME/);
+  }
+  assert.match(ended[4]!.err, /other is in .*\.mcp\.json now, but/);
+  assert.match(allowed.err, /\.mcp-by-hand/);
+  assert.match(added.err, /nothing was changed: .*settings\.json/);
+  assert.equal(readFileSync(trust, 'utf8'), '{"version": 1,', 'it is left as it is');
+});
+
+test('I9: what could not be written leaves nothing behind', () => {
+  const home = folder();
+  const store = new PrivateFile(home, 'x.json', { version: 1 }, () => true);
+  const blocking = () => void mkdirSync(store.file); // so that the last step fails
+  assert.throws(() => store.change(blocking), /x\.json could not be written .*; make that possible/);
+  assert.deepEqual(readdirSync(join(home, '.mcp-by-hand')), ['x.json']);
 });

@@ -40,6 +40,8 @@ const EMPTY: Store = { version: 1, servers: [], grants: [], disabled: [] };
 const IS_CLONE = process.env.npm_lifecycle_event === 'start';
 export const PROGRAM = IS_CLONE ? 'npm start --' : 'mcp-by-hand';
 
+const AGAIN = `and then decide again, as with: ${PROGRAM} trust allow NAME`;
+
 /** The same text for the same content, whatever the order of its keys. */
 export function canonical(value: unknown, space?: number): string {
   const byKey = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1);
@@ -70,6 +72,7 @@ export type TrustOptions = {
   warn?: (text: string) => void;
   person?: Person;
   allowServers?: string[]; // "name=sha256:…", for this run
+  unkept?: (why: string) => void; // a decision could not be written down; without it, a warning
 };
 
 export class Trust {
@@ -83,6 +86,7 @@ export class Trust {
   private allowed: Set<string>;
   private session: Grant[] = []; // what could not be written down counts for this run
   private hasWarned = false;
+  private unkept: (why: string) => void;
 
   constructor(options: TrustOptions = {}) {
     const { home = homedir(), cwd = process.cwd(), allowServers = [] } = options;
@@ -93,6 +97,8 @@ export class Trust {
     this.warn = warn;
     this.person = person;
     this.allowed = new Set(allowServers);
+    const forThisRun = 'not written down, so it counts for this run only';
+    this.unkept = options.unkept ?? ((why) => warn(`${forThisRun}: ${why}`));
   }
 
   // ── Servers ──
@@ -230,7 +236,7 @@ export class Trust {
     } catch (error) {
       const why = (error as Error).message;
       if (!this.hasWarned)
-        this.warn(`${this.store.file} is not used, so nothing is approved: ${why}`);
+        this.warn(`${this.store.file} is not used, so nothing is approved: ${why}, ${AGAIN}`);
       this.hasWarned = true;
       return structuredClone(EMPTY);
     }
@@ -242,8 +248,7 @@ export class Trust {
       this.store.change(edit);
       return true;
     } catch (error) {
-      const why = `${(error as Error).message} (${this.store.file})`;
-      this.warn(`not written down, so it counts for this run only: ${why}`);
+      this.unkept(`${this.store.file}: ${(error as Error).message}, ${AGAIN}`);
       return false;
     }
   }

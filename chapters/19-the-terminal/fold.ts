@@ -9,7 +9,6 @@ export type Size = { columns: number; rows: number };
 type Piece = { row: string; count: number };
 
 const MIN_COLUMNS = 20;
-const MAX_PROMPT_ROWS = 3;
 const MAX_INDENT = 8;
 const ANSWER = ': '.padEnd(10); // the room that an answer takes, behind the prompt
 const TAB_COLUMNS = 8;
@@ -102,10 +101,13 @@ const NOT_SEEN =
   'To answer without, type the whole word.';
 const RESIZED = 'The window has another size now, so please look again.';
 
+// Of a page to open in a browser. It is not broken, so that it can be copied; and having no blanks,
+// it cannot look like a sentence of ours.
+const isAddress = (line: string) => /^ *https?:\/\/[!-~]+$/.test(line);
+
 export class Sheets {
   private page: Page;
   private size: Size;
-  private isLong: boolean; // the prompt has no place behind the text, and becomes its last line
   private rows: string[]; // all of them
   private next = 0; // the first row that is not leafed through yet
   isSeen: boolean;
@@ -113,38 +115,38 @@ export class Sheets {
   constructor(page: Page, { columns, rows }: Size) {
     this.page = page;
     this.size = { columns: Math.max(columns - 1, MIN_COLUMNS), rows };
-    this.isLong = this.height(page.prompt + ANSWER) > MAX_PROMPT_ROWS;
-    this.rows = this.lines.flatMap((line) => rowsOf(line, this.size.columns));
+    this.rows = page.lines.flatMap((line) => this.broken(line));
     this.isSeen = this.rows.length <= this.room();
   }
 
-  private get lines(): string[] {
-    return this.isLong ? [...this.page.lines, this.page.prompt] : this.page.lines;
-  }
-
-  private height(text: string): number { return rowsOf(text, this.size.columns).length; }
+  private broken(text: string): string[] { return rowsOf(text, this.size.columns); }
 
   /** The rows that are left beside an empty one, the prompt, and a note. */
   private room(note?: string): number {
-    const prompt = this.isLong ? 1 : this.height(this.page.prompt + ANSWER);
-    const noted = note === undefined ? 0 : this.height(note);
+    const prompt = this.broken(this.page.prompt + ANSWER).length;
+    const noted = note === undefined ? 0 : this.broken(note).length;
     return this.size.rows - 1 - prompt - noted;
   }
 
   private sheet(rows: string[], note?: string): Page {
-    const noted = note === undefined ? [] : rowsOf(note, this.size.columns);
-    const prompt = this.isLong ? 'Your answer' : this.page.prompt;
-    return { ...this.page, lines: [...rows, ...noted], prompt };
+    const noted = note === undefined ? [] : this.broken(note);
+    return { ...this.page, lines: [...rows, ...noted] };
+  }
+
+  private whole(note?: string): Page {
+    const { lines } = this.page;
+    const rows = lines.flatMap((line) => (isAddress(line) ? [line] : this.broken(line)));
+    return this.sheet(rows, note);
   }
 
   /** All of it, or what fits of it. */
   first(note?: 'not seen' | 'resized'): Page {
     const said = note === 'resized' ? [RESIZED] : [];
-    if (this.isSeen) return this.sheet([...this.rows], said[0]);
+    if (this.isSeen) return this.whole(said[0]);
     said.push(note === 'not seen' ? NOT_SEEN : MORE);
     const text = said.join(' ');
     const rows = Math.max(3, this.room(text));
-    return this.sheet(fold(this.lines, { columns: this.size.columns, rows }), text);
+    return this.sheet(fold(this.page.lines, { columns: this.size.columns, rows }), text);
   }
 
   /** The next of the sheets that hold all of it, one after the other. */

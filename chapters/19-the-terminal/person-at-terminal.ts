@@ -24,7 +24,8 @@ export class PersonAtTerminal extends LineByLine {
   }
 
   protected async readLine(page: Page, signal: AbortSignal): Promise<string | undefined> {
-    const line = await this.answer(page, signal);
+    const isConsent = page.onlyIfSeen !== undefined;
+    const line = await (isConsent ? this.answer(page, signal) : this.screen.ask(page, signal));
     if (page.isSecret) keepSecrets(line); // it must not come up in a trace
     return line;
   }

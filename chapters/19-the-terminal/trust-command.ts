@@ -1,9 +1,10 @@
 // The command `trust`: what was agreed to in this folder, and taking it back.
 
 import { quoted } from '../17-the-gate/safe-text.ts';
-import { fingerprint, launchLines, Trust, type Grant } from '../17-the-gate/trust.ts';
-import { findEntry } from './entries.ts';
+import { fingerprint, launchLines, type Grant, type Trust } from '../17-the-gate/trust.ts';
+import { findEntry, keeping } from './entries.ts';
 import type { Composition } from './host.ts';
+import { logOut as logOutOf } from './login-command.ts';
 import { oneOf } from './mcp-command.ts';
 import { EXIT, parse, refused, usage } from './options.ts';
 import type { Screen } from './screen.ts';
@@ -20,8 +21,8 @@ export async function trustCommand(
   const [action = 'list', name] = positionals;
   if (!ACTIONS.includes(action))
     throw usage(`there is no "trust ${action}"; write trust ${oneOf(action, ACTIONS)}`);
-  const trust = new Trust({ warn: (text) => screen.warn(text) });
-  const logOut = async (server: string) => composition.logins?.logOut(server);
+  const trust = keeping(screen);
+  const logOut = (server: string) => logOutOf(server, composition.logins);
   if (action === 'list') return list(screen, trust);
   if (action === 'reset') return reset(screen, trust, logOut);
   if (!name) throw usage(`"trust ${action}" needs a name, as "trust list" shows them`);
@@ -38,7 +39,7 @@ function allow(screen: Screen, trust: Trust, name: string): number {
 }
 
 /** Was there a login? */
-type LogOut = (server: string) => Promise<boolean | undefined>;
+type LogOut = (server: string) => Promise<boolean>;
 
 async function revoke(screen: Screen, trust: Trust, name: string, logOut: LogOut): Promise<number> {
   const count = trust.revoke(name);
