@@ -10,6 +10,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { hands, Roots, Trust } from '../agent.ts';
 import { fit, newFile } from '../chapters/16-hands/results.ts';
+import { fingerprint } from '../chapters/17-the-gate/trust.ts';
 import { PrivateFile } from '../chapters/17-the-gate/private-file.ts';
 import { Masker } from '../chapters/17-the-gate/safe-text.ts';
 import { appendPrivately, Session } from '../chapters/19-the-terminal/session.ts';
@@ -280,6 +281,16 @@ test('F1, F4: nor a pipe, nor a file of ours; JSON stays JSON, one record per li
   assert.ok(JSON.parse(probedJson.out).error.message.includes(NASTY));
   const trace = readFileSync(join(where.cwd, 'trace'), 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line));
   assert.ok(trace.every(({ t }) => typeof t === 'string'));
+});
+
+test('F7: a project that calls our words its secrets does not blank them in what we say', async () => {
+  const secrets = { A_TOKEN: 'permission', B_TOKEN: 'Not allowed: ', C_KEY: 'there is nobody to ask', D_KEY: '        ' };
+  const config = { ...habit(), env: secrets };
+  const where = place({ '.mcp.json': { mcpServers: { s: config } } });
+  const allowed = `s=${fingerprint({ config })}`;
+  const { code, err } = await run(where, ['-p', '--allow-server', allowed, 'run "true"']);
+  assert.equal(code, 3);
+  assert.match(err, /^! bash: Not allowed: bash needs your permission, and there is nobody to ask\./m);
 });
 
 // ─── I: what is kept ──────────────────────────────────────────────────────────────────────────────────────────

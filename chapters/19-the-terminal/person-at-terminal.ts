@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Page } from '../17-the-gate/dialogue.ts';
 import { LineByLine } from '../17-the-gate/person.ts';
-import { keepSecrets } from '../17-the-gate/safe-text.ts';
+import { keepTyped } from '../17-the-gate/safe-text.ts';
 import { Sheets } from './fold.ts';
 import { openBrowser } from './open-browser.ts';
 import type { Screen } from './screen.ts';
@@ -26,7 +26,7 @@ export class PersonAtTerminal extends LineByLine {
   protected async readLine(page: Page, signal: AbortSignal): Promise<string | undefined> {
     const isConsent = page.onlyIfSeen !== undefined;
     const line = await (isConsent ? this.answer(page, signal) : this.screen.ask(page, signal));
-    if (page.isSecret) keepSecrets(line); // it must not come up in a trace
+    if (page.isSecret) keepTyped(line); // it must not come up in a trace
     return line;
   }
 
