@@ -6,7 +6,7 @@ import { afterEach, test } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
 import { Masker } from '../chapters/17-the-gate/safe-text.ts';
 import type { Page } from '../chapters/17-the-gate/dialogue.ts';
-import { rowsOf, Sheets, widthOf } from '../chapters/19-the-terminal/fold.ts';
+import { fold, rowsOf, Sheets, widthOf } from '../chapters/19-the-terminal/fold.ts';
 import { help } from '../chapters/19-the-terminal/options.ts';
 import { PersonAtTerminal } from '../chapters/19-the-terminal/person-at-terminal.ts';
 import { Screen } from '../chapters/19-the-terminal/screen.ts';
@@ -205,6 +205,14 @@ test('D10: whatever is asked, and whatever the size: it fits, with its head and 
       const foreign = first.lines.filter((line) => /^[^ ⋮┆"NTehm]/.test(line)); // begins a row
       assert.deepEqual(foreign, [], where);
     }
+});
+
+test('D10: a fold counts what it hides, to the character', () => {
+  const line = `  list: ${'x'.repeat(3000)}`;
+  const rows = fold([line, ...Array(30).fill('  more')], { columns: 80, rows: 20 });
+  const [folded] = rows.filter((row) => row.endsWith('characters'));
+  const shown = rows.slice(0, 4).join('').replace(/[^x]/g, '').length;
+  assert.equal(Number(/[\d,]+/.exec(folded!)![0].replace(',', '')), 3000 - shown);
 });
 
 test('D10: an address is in one piece where it fits, so that it can be copied', async () => {

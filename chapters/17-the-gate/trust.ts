@@ -85,6 +85,7 @@ export class Trust {
   private person: Person;
   private allowed: Set<string>;
   private session: Grant[] = []; // what could not be written down counts for this run
+  private disabledNow?: Disabled[]; // and so does what is switched off
   private hasWarned = false;
   private unkept: (why: string) => void;
 
@@ -189,12 +190,14 @@ export class Trust {
       each.project !== project || each.server !== server || each.tool !== tool;
     const isRefused = (each: Approved) =>
       each.project === project && each.name === server && each.verdict === 'never';
-    this.change((store) => {
-      store.disabled = store.disabled.filter(isOther);
-      if (isDisabled) store.disabled.push({ project, server, ...(tool !== undefined && { tool }) });
+    const row: Disabled = { project, server, ...(tool !== undefined && { tool }) };
+    const after = (rows: Disabled[]) => [...rows.filter(isOther), ...(isDisabled ? [row] : [])];
+    const isKept = this.change((store) => {
+      store.disabled = after(store.disabled);
       // What was refused for good is asked about again.
-      else store.servers = store.servers.filter((each) => !isRefused(each));
+      if (!isDisabled) store.servers = store.servers.filter((each) => !isRefused(each));
     });
+    if (!isKept) this.disabledNow = after(this.list().disabled);
   }
 
   // ── All of it ──
@@ -204,7 +207,8 @@ export class Trust {
     const { servers, grants, disabled } = this.read();
     const here = <T extends { project: string }>(rows: T[]) =>
       rows.filter(({ project }) => project === this.project);
-    return { servers: here(servers), grants: here(grants), disabled: here(disabled) };
+    const isOff = this.disabledNow ?? here(disabled);
+    return { servers: here(servers), grants: here(grants), disabled: isOff };
   }
 
   /** Takes back what was decided on a server, on one of its tools (server/tool), on a tool of the

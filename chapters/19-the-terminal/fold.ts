@@ -10,6 +10,7 @@ type Piece = { row: string; count: number };
 
 const MIN_COLUMNS = 20;
 const MAX_INDENT = 8;
+const CONTINUED = '┆ ';
 const ANSWER = ': '.padEnd(10); // the room that an answer takes, behind the prompt
 const TAB_COLUMNS = 8;
 
@@ -24,13 +25,15 @@ const WIDE = new RegExp(
 );
 
 /** Wide characters, such as Chinese ones and most emoji, take two columns. */
-export function widthOf(char: string): number { return WIDE.test(char) ? 2 : 1; }
+export function widthOf(char: string): number {
+  return char >= '\u1100' && WIDE.test(char) ? 2 : 1;
+}
 
 /** The rows of a line. We break it before the terminal does: a row that the terminal begins could
  *  begin with anything, such as a question that looks like ours. */
 export function rowsOf(line: string, columns: number): string[] {
   const indent = /^ */.exec(line)![0].slice(0, MAX_INDENT);
-  const start = `${indent}┆ `;
+  const start = indent + CONTINUED;
   const rows: string[] = [];
   let row = '';
   let used = 0;
@@ -87,7 +90,9 @@ function foldRun(run: string[], columns: number): Piece[] {
   if (isRun) return [mark(run.length, 'empty lines', rows.length)];
   if (rows.length <= 4) return rows.map((row) => ({ row, count: 1 }));
   const hidden = rows.slice(1, -2);
-  const folded = mark(hidden.join('').length, 'characters', hidden.length);
+  const start = hidden[0]!.indexOf(CONTINUED) + CONTINUED.length;
+  const count = hidden.reduce((sum, row) => sum + [...row].length - start, 0);
+  const folded = mark(count, 'characters', hidden.length);
   const ends = rows.slice(-2).map((row) => ({ row, count: 1 }));
   return [{ row: rows[0]!, count: 1 }, folded, ...ends];
 }
