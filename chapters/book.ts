@@ -10,8 +10,8 @@
 
 import { execFile, spawn } from 'node:child_process';
 import {
-  appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, watch,
-  writeFileSync,
+  appendFileSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync,
+  watch, writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, delimiter, dirname, join, relative, resolve } from 'node:path';
@@ -127,8 +127,17 @@ export function writeProgram(book: Book, n: number, folder: string, instead: Rec
   for (const name of [...folders, 'fixtures'].flatMap((part) => filesIn(join(book.root, part), book.root)))
     if (/\.(ts|mjs)$/.test(name) && !NOT_PROGRAM.test(name)) files.set(name, read(book.root, name));
   for (const [name, text] of Object.entries(instead)) files.set(name, text);
+  refuseLinks(folder);
   for (const name of filesIn(folder)) if (!files.has(name)) rmSync(join(folder, name), { force: true });
   for (const [name, text] of files) put(join(folder, name), text);
+}
+
+/** What is behind a link, such as a node_modules that somebody has linked, is not ours to write or to clear away. */
+function refuseLinks(folder: string): void {
+  const isLink = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink();
+  const names = existsSync(folder) ? (readdirSync(folder, { recursive: true }) as string[]) : [];
+  const link = [folder, ...names.map((name) => join(folder, name))].find(isLink);
+  if (link) throw new Error(`${link} is a link, and no program is written there; move it away`);
 }
 
 function put(file: string, text: string): void {

@@ -99,7 +99,7 @@ test('answers: yes, not now, never; and only yes starts it', async () => {
   for (const answer of ['always', 'sure', 'read README.md']) { // none of the answers: asked again
     const { user, questions } = person(answer, 'n');
     assert.equal(await prepare({ person: user }).trust.approve(entry()), false);
-    assert.deepEqual(questions[1]!.lines, ['Please answer y, n or v.']);
+    assert.deepEqual(questions[1]!.lines.slice(-1), ['Please answer y, n or v.']);
   }
   const { user, questions } = person('n', 'v', 'y');
   const { trust } = prepare({ person: user });

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -118,6 +118,15 @@ export function greet(name: string): string {
   assert.equal(book.cut(small(), 'mcp.ts', 2), SOURCE);
   const added = book.diff(small(), 2).filter((line) => line.startsWith('+'));
   assert.deepEqual(added, ["+ import { homedir } from 'node:os';", '+   const home = homedir();', '+   text += name;', '+', '+ export const twice = (n: number) => n * 2;']);
+});
+
+test('a program is not written through a link, nor is what is behind one cleared away', () => {
+  const [outside, target] = [folder(), folder()];
+  writeFileSync(join(outside, 'mine.txt'), 'mine');
+  symlinkSync(outside, join(target, 'node_modules'), 'junction');
+  assert.throws(() => book.writeProgram(small(), 1, target), /node_modules is a link.*move it away/);
+  assert.throws(() => book.writeProgram(small(), 1, join(target, 'node_modules')), /node_modules is a link/);
+  assert.deepEqual(readdirSync(outside), ['mine.txt']);
 });
 
 test('a quotation that is not in its file, or not in this order, is named by page and line', () => {

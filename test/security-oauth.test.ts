@@ -1481,6 +1481,18 @@ test('I2: the program goes on with a damaged file, asks for a login, and leaves 
   assert.equal(readFileSync(file, 'utf8'), '{"version": 1, "rows": [');
 });
 
+test('I9: a logout that cannot be written down says so, and exits with 3', async () => {
+  const { where } = await program16();
+  const file = join(where.home, '.mcp-by-hand', 'logins.json');
+  const before = readFileSync(file, 'utf8');
+  writeFileSync(`${file}.lock`, ''); // another program holds it, as it seems
+  const { code, out, err } = await runProgram(where, ['mcp', 'logout', 'demo']);
+  assert.deepEqual([code, out], [3, '']);
+  assert.match(err, /logins\.json\.lock is in the way; .*delete it, and then log in again: mcp-by-hand mcp login NAME/);
+  assert.match(err, /demo: you are logged out for this run only: that was not written down/);
+  assert.equal(readFileSync(file, 'utf8'), before);
+});
+
 test('I3: a file or a folder that is a link is not used, and nothing is written behind it', () => {
   const { file, place, home, make, assertUnused } = kept();
   const elsewhere = folder();

@@ -307,6 +307,19 @@ test('I2: a file that ends in the middle approves nothing', async () => {
   await assertUnused(/JSON/);
 });
 
+test('I9: what is switched off counts for this run, as the warning says, if it cannot be written down', () => {
+  const { file, make, warnings } = approved();
+  writeFileSync(file, '{', { mode: 0o600 });
+  const trust = make();
+  trust.setDisabled(true, 's', 'tool');
+  trust.setDisabled(true, 's');
+  assert.match(warnings.at(-1)!, /so it counts for this run only: .*restore it, or move it away/);
+  assert.deepEqual([trust.isDisabled('s', 'tool'), trust.isDisabled('s')], [true, true]);
+  assert.equal(trust.list().disabled.length, 2, 'so the table leaves them out');
+  trust.setDisabled(false, 's');
+  assert.deepEqual([trust.isDisabled('s', 'tool'), trust.isDisabled('s')], [true, false]);
+});
+
 test('I3: a file or a folder that is a link is not used', async () => {
   const { file, place, home, make, assertUnused, warnings } = approved();
   const content = readFileSync(file, 'utf8');

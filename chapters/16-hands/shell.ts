@@ -3,9 +3,10 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, existsSync, writeSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { StringDecoder } from 'node:string_decoder';
 import type { ToolOutput } from '../../agent.ts';
 import { leaveNoOrphan, living, safeEnv, signalGroup, textOf, withSafePath } from '../../mcp.ts';
-import { newFile } from './results.ts';
+import { inert, newFile } from './results.ts';
 
 const MAX_TAIL_BYTES = 30 * 1024;
 const MAX_TAIL_LINES = 2000;
@@ -107,6 +108,7 @@ class Output {
   private lines = 0;
   private file?: { path: string; fd: number };
   private fileBytes = 0;
+  private decoder = new StringDecoder(); // a character may begin in one chunk and end in the next
   private notes: string[] = [];
 
   constructor(folder: string) { this.folder = folder; }
@@ -136,7 +138,8 @@ class Output {
   /** Waits for the disk, on purpose: a command that writes faster than the disk has to wait too. */
   private write(chunk: Buffer): void {
     if (this.file!.fd === -1) return;
-    const piece = chunk.subarray(0, MAX_FILE_BYTES - this.fileBytes);
+    const text = inert(this.decoder.write(chunk));
+    const piece = Buffer.from(text).subarray(0, MAX_FILE_BYTES - this.fileBytes);
     try {
       for (let done = 0; done < piece.length; ) done += writeSync(this.file!.fd, piece, done);
       this.fileBytes += piece.length;

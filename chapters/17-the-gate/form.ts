@@ -32,7 +32,7 @@ const short = (text: string) =>
 
 const [YES, NO, CHANGE] = [
   { key: 'y', word: 'yes', label: '[y]es' },
-  { key: 'n', word: 'no', label: '[n]o' },
+  { key: 'n', word: 'no', label: '[n]o', isNo: true },
   { key: 'c', word: 'change', label: '[c]hange it' },
 ] as const;
 

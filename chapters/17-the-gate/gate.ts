@@ -201,7 +201,7 @@ export class Gate {
 }
 
 const YES: Choice = { key: 'y', word: 'yes', label: '[y]es' };
-const NO: Choice = { key: 'n', word: 'no', label: '[n]o' };
+const NO: Choice = { key: 'n', word: 'no', label: '[n]o', isNo: true };
 
 function always(grant: Grant): Choice {
   return { key: 'a', word: 'always', label: `[a]lways ${scopeOf(grant)}` };

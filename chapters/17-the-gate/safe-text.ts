@@ -26,7 +26,10 @@ export function shorten(text: string): string {
   return text.length > MAX_WORDS ? `${shown}… [${text.length - MAX_WORDS} characters more]` : shown;
 }
 
-/** The same for every text in a schema, names included. */
+/** The same, as a quotation: whatever it says, no line of it can pass for one of ours. */
+export function cited(text: string): string { return shorten(text).replace(/^/gm, '> '); }
+
+/** Every text in a schema, names included. It needs no mark: JSON has its own, the quotes. */
 export function plainJson(value: unknown): unknown {
   if (typeof value === 'string') return shorten(value);
   if (Array.isArray(value)) return value.map(plainJson);
@@ -125,11 +128,35 @@ const SECRET_ADDRESS = /\b([a-z][a-z\d+.-]{1,20}:\/\/)[^\s/?#@:]*:[^\s/?#@]+@/gi
 const MASK = '***';
 const secrets = new Set<string>(); // what came up while the program runs, such as a token that a server has given us
 
-/** From now on, no Masker lets these through. */
+const MIN_SECRET = 8;
+const MAX_WORDS_LENGTH = 24;
+
+/** What can be a secret of a value that others chose. A word of ours must not be missing from what we say because a
+ *  project or a server calls it a secret: so nothing with blanks in it, no date, and no one, two or three words. */
+function secretsIn(value: string): string[] {
+  return value.split(/\s+/).filter((part) => {
+    const words = part.match(/\p{L}+/gu) ?? [];
+    const hasDigits = /\p{N}/u.test(part);
+    const isPlain = hasDigits ? words.length === 0 : words.length <= 3;
+    const isLong = (part.match(/[\p{L}\p{N}]/gu)?.length ?? 0) >= MAX_WORDS_LENGTH;
+    return part.length >= MIN_SECRET && (isLong || !isPlain);
+  });
+}
+
+/** From now on, no Masker lets these through. Others chose them, such as a token that a server gave us. */
 export function keepSecrets(...found: (string | undefined)[]): void {
-  // Others chose it. A word of ours must not be missing from what we write because somebody calls it a secret.
-  const isWord = (text: string) => text.length < 24 && /^([a-z]+[_-]*){1,3}$/i.test(text);
-  for (const secret of found) if (secret && secret.length >= 8 && !isWord(secret)) secrets.add(secret);
+  for (const secret of found.flatMap((value) => secretsIn(value ?? ''))) secrets.add(secret);
+}
+
+/** What the user types as a secret is one, whatever it looks like. Short ones are words that occur anywhere. */
+export function keepTyped(secret = ''): void {
+  if (secret.trim().length >= MIN_SECRET) secrets.add(secret);
+}
+
+/** The same JSON, without a character that does something to a terminal: inside of JSON they can be spelled. */
+export function inertJson(json: string): string {
+  const spell = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return json.replace(HIDDEN, (char) => (char === '\n' ? char : char.split('').map(spell).join('')));
 }
 
 /** Takes secrets out of what is written to a terminal, a trace or a transcript. */
@@ -139,9 +166,12 @@ export class Masker {
   constructor(env: NodeJS.ProcessEnv = process.env) { this.learn(env); }
 
   /** Remembers the values whose names sound secret. Short ones are words that occur anywhere: they stay. */
-  learn(variables: Record<string, unknown>): void {
-    for (const [name, value] of Object.entries(variables))
-      if (SECRET_VARIABLE.test(name) && typeof value === 'string' && value.length >= 8) this.values.add(value);
+  learn(variables: Record<string, unknown>, whose: 'user' | 'project' = 'user'): void {
+    for (const [name, value] of Object.entries(variables)) {
+      if (!SECRET_VARIABLE.test(name) || typeof value !== 'string') continue;
+      const own = value.trim().length >= MIN_SECRET ? [value] : [];
+      for (const secret of whose === 'user' ? own : secretsIn(value)) this.values.add(secret);
+    }
   }
 
   text(text: string): string {
@@ -152,9 +182,10 @@ export class Masker {
 
   /** One line of JSON: a line feed in a text cannot begin a second record. */
   json(value: unknown): string {
-    return JSON.stringify(value, (key, inner) => {
+    const masked = JSON.stringify(value, (key, inner) => {
       if (SECRET_FIELD.test(key) && (typeof inner === 'string' || Array.isArray(inner))) return MASK;
       return typeof inner === 'string' ? this.text(inner) : inner;
     });
+    return inertJson(masked);
   }
 }

@@ -42,6 +42,8 @@ const EMPTY: Store = { version: 1, servers: [], grants: [], disabled: [] };
 const IS_CLONE = process.env.npm_lifecycle_event === 'start';
 export const PROGRAM = IS_CLONE ? 'npm start --' : 'mcp-by-hand';
 
+const AGAIN = `and then decide again, as with: ${PROGRAM} trust allow NAME`;
+
 /** The same text for the same content, whatever the order of its keys. */
 export function canonical(value: unknown, space?: number): string {
   const byKey = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1);
@@ -62,8 +64,8 @@ export function fingerprint({ config }: Pick<ServerEntry, 'config'>): string {
 
 const ANSWERS: Choice[] = [
   { key: 'y', word: 'yes', label: '[y]es, this exact entry' },
-  { key: 'n', word: 'no', label: '[n]ot now' },
-  { key: 'v', word: 'never', label: 'ne[v]er' },
+  { key: 'n', word: 'no', label: '[n]ot now', isNo: true },
+  { key: 'v', word: 'never', label: 'ne[v]er', isNo: true },
 ];
 
 export type TrustOptions = {
@@ -72,6 +74,7 @@ export type TrustOptions = {
   warn?: (text: string) => void;
   person?: Person;
   allowServers?: string[]; // "name=sha256:…", for this run
+  unkept?: (why: string) => void; // a decision could not be written down; without it, a warning
 };
 
 export class Trust {
@@ -84,7 +87,9 @@ export class Trust {
   private person: Person;
   private allowed: Set<string>;
   private session: Grant[] = []; // what could not be written down counts for this run
+  private disabledNow?: Disabled[]; // and so does what is switched off
   private hasWarned = false;
+  private unkept: (why: string) => void;
 
   constructor(options: TrustOptions = {}) {
     const { home = homedir(), cwd = process.cwd(), allowServers = [] } = options;
@@ -95,6 +100,8 @@ export class Trust {
     this.warn = warn;
     this.person = person;
     this.allowed = new Set(allowServers);
+    const forThisRun = 'not written down, so it counts for this run only';
+    this.unkept = options.unkept ?? ((why) => warn(`${forThisRun}: ${why}`));
   }
 
   // ── Servers ──
@@ -207,12 +214,14 @@ export class Trust {
       each.project !== project || each.server !== server || each.tool !== tool;
     const isRefused = (each: Approved) =>
       each.project === project && each.name === server && each.verdict === 'never';
-    this.change((store) => {
-      store.disabled = store.disabled.filter(isOther);
-      if (isDisabled) store.disabled.push({ project, server, ...(tool !== undefined && { tool }) });
+    const row: Disabled = { project, server, ...(tool !== undefined && { tool }) };
+    const after = (rows: Disabled[]) => [...rows.filter(isOther), ...(isDisabled ? [row] : [])];
+    const isKept = this.change((store) => {
+      store.disabled = after(store.disabled);
       // What was refused for good is asked about again.
-      else store.servers = store.servers.filter((each) => !isRefused(each));
+      if (!isDisabled) store.servers = store.servers.filter((each) => !isRefused(each));
     });
+    if (!isKept) this.disabledNow = after(this.list().disabled);
   }
 
   // ── All of it ──
@@ -222,7 +231,8 @@ export class Trust {
     const { servers, grants, disabled } = this.read();
     const here = <T extends { project: string }>(rows: T[]) =>
       rows.filter(({ project }) => project === this.project);
-    return { servers: here(servers), grants: here(grants), disabled: here(disabled) };
+    const isOff = this.disabledNow ?? here(disabled);
+    return { servers: here(servers), grants: here(grants), disabled: isOff };
   }
 
   /** Takes back what was decided on a server, on one of its tools (server/tool), on a tool of the
@@ -254,7 +264,7 @@ export class Trust {
     } catch (error) {
       const why = (error as Error).message;
       if (!this.hasWarned)
-        this.warn(`${this.store.file} is not used, so nothing is approved: ${why}`);
+        this.warn(`${this.store.file} is not used, so nothing is approved: ${why}, ${AGAIN}`);
       this.hasWarned = true;
       return structuredClone(EMPTY);
     }
@@ -266,8 +276,7 @@ export class Trust {
       this.store.change(edit);
       return true;
     } catch (error) {
-      const why = `${(error as Error).message} (${this.store.file})`;
-      this.warn(`not written down, so it counts for this run only: ${why}`);
+      this.unkept(`${this.store.file}: ${(error as Error).message}, ${AGAIN}`);
       return false;
     }
   }

@@ -12,6 +12,14 @@ import { refused } from './options.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
 
+/** For a command whose work is to keep something: if that fails, so does the command. */
+export function keeping(screen: Screen): Trust {
+  const unkept = (why: string) => {
+    throw refused(`this was not written down: ${why}`);
+  };
+  return new Trust({ warn: (text) => screen.warn(text), unkept });
+}
+
 /** The entry of that name, if it is one that could start. */
 export function findEntry(name: string, screen: Screen): ServerEntry {
   const entries = loadEntries(homedir(), process.cwd(), (problem) => screen.warn(problem));

@@ -101,9 +101,10 @@ export class Program {
 
   private async approve(entry: ServerEntry) {
     const approval = await this.trust.approve(entry);
-    // Not before: a project could name any words as secret, and so hide them from what is shown.
+    // Not before, and of a project only what looks like one: it could call any words a secret, and
+    // so hide them from what is shown.
     for (const secrets of [entry.config.env, entry.config.headers, entry.config.oauth])
-      if (approval === true && isObject(secrets)) this.masker.learn(secrets);
+      if (approval === true && isObject(secrets)) this.masker.learn(secrets, entry.authority);
     return approval;
   }
 

@@ -94,8 +94,10 @@ function hint(word: string, known: string[], prefix = ''): string {
 async function showTools(_: string[], { agent, screen }: Program): Promise<void> {
   await agent.connect();
   agent.refreshTable();
-  for (const { definition } of agent.table.values())
-    screen.print(cut(`${definition.name}: ${definition.description}`, screen.width - 1));
+  for (const { name, description } of [...agent.table.values()].map((tool) => tool.definition)) {
+    const words = description.replace(/^> /gm, ''); // the mark is for the model
+    screen.print(cut(`${name}: ${words}`, screen.width - 1));
+  }
 }
 
 async function showServers(

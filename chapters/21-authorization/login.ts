@@ -252,6 +252,8 @@ export class Logins {
     return [...this.all.values()].findLast((login) => login.serverName === serverName);
   }
 
+  get isKept(): boolean { return this.store.isKept; }
+
   isWanted(serverName: string): boolean { return this.find(serverName)?.wish !== undefined; }
 
   where(serverName: string): string | undefined { return this.find(serverName)?.where; }

@@ -5,6 +5,7 @@ import { homedir } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Json } from '../../mcp.ts';
 import { hasTexts, PrivateFile, takeLock } from '../17-the-gate/private-file.ts';
+import { PROGRAM } from '../17-the-gate/trust.ts';
 import type { Challenge } from './discovery.ts';
 
 /** Who we are to an authorization server, and how we show it. `redirectUri` is what a registration was made for. */
@@ -55,6 +56,8 @@ export class TokenStore {
     return (this.opened ??= new PrivateFile(this.home ?? homedir(), 'logins.json', EMPTY, isSound));
   }
 
+  get isKept(): boolean { return !this.isInMemory; }
+
   private read(): Store {
     if (this.isInMemory) return this.memory;
     try {
@@ -78,7 +81,9 @@ export class TokenStore {
     try {
       this.memory = structuredClone(this.file.read()); // if it cannot be written, it may still be read
     } catch {}
-    this.warn(`${this.file.file} is not used, so logins count for this run only: ${(error as Error).message}`);
+    const again = `and then log in again: ${PROGRAM} mcp login NAME`;
+    const why = (error as Error).message;
+    this.warn(`${this.file.file} is not used, so logins count for this run only: ${why}, ${again}`);
     return this.memory;
   }
 
