@@ -1458,6 +1458,71 @@ test('I2: so is one in which what may be left out has the wrong type', async () 
   }
 });
 
+// ─── I7: what is written can be read again ────────────────────────────────────────────────────
+
+/** 1e999 is a number in JSON, and Infinity to us; as JSON again it would be null. */
+const ODD_NUMBERS = ['1e999', '-1e999', '-1', '0', '1e300', '"soon"', '"1e999"', 'null', '[3600]', '{}', 'true'];
+
+test('I7: no number of an authorization server spoils the file of logins, nor its own login', async () => {
+  for (const odd of ODD_NUMBERS) {
+    const as = await authorizationServer();
+    const body = (text: string) => ({ body: text, headers: { 'content-type': 'application/json' } });
+    as.ways['POST /token'] = () =>
+      body(JSON.stringify(as.issue({ expires_in: '?' })).replace('"?"', odd));
+    as.ways['POST /register'] = () => body(
+      `{"client_id": "c", "client_secret": "the-client-secret", "client_secret_expires_at": ${odd}}`);
+    const server = await protectedServer({ as });
+    const home = folder();
+    const warnings: string[] = [];
+    const make = () => new TokenStore({ home, warn: (text) => warnings.push(text) });
+    make().keep(rowOf({ server: 'another' }));
+    await program({ store: make(), visitor: browser().visitor }).to(server.url);
+    assert.deepEqual(make().find('another', rowOf().url), rowOf({ server: 'another' }), odd);
+    const { tokens, client } = make().find('demo', server.url)!;
+    assert.ok(as.live.has(tokens!.access), odd);
+    assert.deepEqual([tokens!.expiresAt, client.expiresAt], [undefined, undefined], odd);
+    await program({ store: make() }).to(server.url); // the next program uses it
+    assert.deepEqual(warnings, [], odd);
+  }
+});
+
+test('I7: a sane lifetime is kept, also one that is written as text', async () => {
+  for (const expires_in of [3600, '3600', 3600.5]) {
+    const { login, client, server } = await set({ token: { expires_in } });
+    await login();
+    const { expiresAt = 0 } = client.row(server.url)!.tokens!;
+    const seconds = (expiresAt - Date.now()) / 900;
+    assert.ok(seconds > 3500 && seconds < 3601, `${expires_in}: ${seconds}`);
+  }
+});
+
+test('I7: what could not be read again is not written: the others stay, and more can be kept', () => {
+  const odd: unknown[] = [
+    { tokens: { access: 'a', type: 'Bearer', scope: [], expiresAt: Infinity } }, { issuer: undefined },
+    { tokens: { access: 'a', type: 'Bearer', scope: [], expiresAt: NaN } }, { client: { id: 'c' } },
+    { client: { id: 'c', method: 'none', expiresAt: -Infinity } }, { tokens: { access: 5 } },
+  ];
+  for (const change of odd) {
+    const { make, warnings, file } = kept();
+    const before = readFileSync(file, 'utf8');
+    const store = make();
+    store.keep(rowOf({ server: 'odd', ...(change as Partial<Row>) }));
+    assert.equal(readFileSync(file, 'utf8'), before);
+    assert.match(warnings.join(), /logins\.json: this one is not kept/);
+    store.keep(rowOf({ server: 'next' }));
+    assert.ok(make().find('demo', rowOf().url) && make().find('next', rowOf().url));
+    assert.equal(make().find('odd', rowOf().url), undefined);
+    assert.equal(warnings.length, 1);
+  }
+});
+
+test('I7: a file with 1e999 in it is a damaged file, and not one that is damaged by the next login', () => {
+  const { file, assertUnused } = kept();
+  const text = changed({ tokens: { ...rowOf().tokens!, expiresAt: 5 } });
+  writeFileSync(file, text.replace('"expiresAt":5', '"expiresAt":1e999'), { mode: 0o600 });
+  assertUnused(/another shape/);
+});
+
 test('I2: the program tells that the file is not used', async () => {
   const { where } = await program16();
   const file = join(where.home, '.mcp-by-hand', 'logins.json');

@@ -14,6 +14,9 @@ const MAX_TURN_MS = 60_000;
 export const hasTexts = (row: unknown, ...names: string[]): row is Json =>
   isObject(row) && names.every((name) => typeof row[name] === 'string');
 
+/** What was to be written could not be read again. The file is as it was before. */
+export class NotWritten extends Error {}
+
 /** A JSON file in the user's home, where no project can write. `isSound` tells whether the content has the shape that it
  *  should have, and `empty` stands for a file that is not there yet. */
 export class PrivateFile<T extends { version: number }> {
@@ -62,7 +65,7 @@ export class PrivateFile<T extends { version: number }> {
   }
 
   /** Reads, changes and writes under a lock, so that two programs at once lose nothing. Throws with the reason if
-   *  that fails; a damaged file is left as it is. */
+   *  that fails; a damaged file is left as it is, and none is damaged by us. */
   change(edit: (content: T) => void): void {
     if (this.folder === '') throw new Error('the home folder is not an absolute path');
     mkdirSync(this.folder, { recursive: true, mode: 0o700 });
@@ -70,12 +73,25 @@ export class PrivateFile<T extends { version: number }> {
     try {
       const content = structuredClone(this.read());
       edit(content);
+      const json = this.readable(content);
       const fresh = `${this.file}.${process.pid}`;
       rmSync(fresh, { force: true }); // of a program that died: in a container they all have the same pid
-      writeFileSync(fresh, JSON.stringify(content, null, 2), { mode: 0o600, flag: 'wx' });
+      writeFileSync(fresh, json, { mode: 0o600, flag: 'wx' });
       renameSync(fresh, this.file); // at once: never half a file
     } finally {
       unlock();
+    }
+  }
+
+  /** JSON turns Infinity into null, and leaves out what is undefined. So the reader looks at the
+   *  text first: one that it refuses would take along everything else in the file. */
+  private readable(content: T): string {
+    const json = JSON.stringify(content, null, 2);
+    try {
+      this.checked(JSON.parse(json));
+      return json;
+    } catch (error) {
+      throw new NotWritten(`it could not be read again: ${(error as Error).message}`);
     }
   }
 }

@@ -7,6 +7,7 @@ import {
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { isObject, readJsonFile, serversIn as mappingIn, type Json } from '../../mcp.ts';
+import { quoted } from '../17-the-gate/safe-text.ts';
 import { refused } from './options.ts';
 
 /** Those that `mcp add` can write to. */
@@ -55,7 +56,12 @@ export function edit(file: string, change: (servers: Json) => void): void {
   if (!isObject(servers))
     throw refused(`${file}: its "mcpServers" is not an object; correct that first`);
   change(servers);
-  replace(file, `${JSON.stringify(root, null, 2)}\n`);
+  const finite = (key: string, value: unknown) => {
+    if (typeof value !== 'number' || Number.isFinite(value)) return value;
+    throw refused(`${file}: ${quoted(key)} would be a number that is too large; correct that first`);
+  };
+  // 1e999 is JSON, but Infinity to us, and would be written as null.
+  replace(file, `${JSON.stringify(root, finite, 2)}\n`);
 }
 
 /** Also if it is a link that leads nowhere. */

@@ -15,7 +15,7 @@ import type { Challenge, Metadata } from './discovery.ts';
 import { machineGrant } from './machines.ts';
 import { KeyProof } from './proof.ts';
 import { Reach } from './reach.ts';
-import type { Client, Row, Tokens, TokenStore } from './tokens.ts';
+import { secondsIn, type Client, type Row, type Tokens, type TokenStore } from './tokens.ts';
 
 /** A way through somebody's browser. `go` opens an address, and gives back where the browser was sent in the end: an
  *  address of ours that carries `state`. `close` tells the person how it went. */
@@ -244,7 +244,8 @@ export class OAuth {
   }
 
   private withTokens(row: Row, answer: Json, scope: string[]): Row {
-    const { access_token: access, token_type: type, refresh_token: refresh, expires_in: seconds } = answer;
+    const { access_token: access, token_type: type, refresh_token: refresh, expires_in } = answer;
+    const seconds = secondsIn(expires_in);
     const kind = (['Bearer', 'DPoP'] as const).find((each) => each.toLowerCase() === `${type}`.toLowerCase());
     const isToken = typeof access === 'string' && /^[\x21-\x7e]+$/.test(access) && kind;
     const isBoundToNothing = kind === 'DPoP' && !this.proof;
@@ -256,7 +257,7 @@ export class OAuth {
       scope,
       ...(typeof refresh === 'string' && { refresh }),
       // A tenth earlier than they say: the way takes time.
-      ...(Number(seconds) > 0 && { expiresAt: Date.now() + Number(seconds) * 900 }),
+      ...(seconds && { expiresAt: Date.now() + seconds * 900 }),
     };
     keepSecrets(tokens.access, tokens.refresh);
     const { secret, ...client } = row.client;
