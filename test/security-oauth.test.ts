@@ -1003,6 +1003,92 @@ test('G12: a secret in the configuration does not go to another issuer when a lo
 
 // ─── G14: too much ────────────────────────────────────────────────────────────────────────────────────────────
 
+// ─── G17: "scopes" in the configuration are a ceiling ─────────────────────────────────────────
+
+/** Lets every live token in, but wants `admin` for a call. */
+async function greedy(scope = 'admin') {
+  const as = await authorizationServer();
+  const forbids = locked(`Bearer error="insufficient_scope", scope="${scope}"`, 403);
+  const gate = (heard: Heard) => {
+    if (!as.live.has(tokenIn(heard) ?? '')) return locked('Bearer scope="read admin"');
+    return heard.json.method === 'tools/call' ? forbids : undefined;
+  };
+  return { as, server: await protectedServer({ as, gate, prm: { scopes_supported: ['admin'] } }) };
+}
+
+const scopesAsked = (as: Scripted) => as.asked('POST /token').map(({ form }) => form.scope);
+
+test('G17: a server cannot widen the scopes of a machine, whichever grant it has', async () => {
+  const claims = { iss: 'x', exp: Math.floor(Date.now() / 1000) + 600 };
+  const assertion = `${[{ alg: 'none' }, claims].map((each) =>
+    Buffer.from(JSON.stringify(each)).toString('base64url')).join('.')}.x`;
+  const grants = [
+    { grant: 'client_credentials', clientId: 'robot', clientSecret: 'the-robots-secret' },
+    { grant: 'workload', assertion },
+  ];
+  for (const grant of grants) {
+    const { as, server } = await greedy();
+    const { to, home } = program();
+    const oauth = { ...grant, issuer: as.issuer, scopes: 'read' };
+    const { connection } = await to(server.url, oauth);
+    const error = await rejection(connection.callTool('echo', {}));
+    assert.equal(error.kind, 'auth');
+    assert.match(error.message, /more rights \("admin"\) than "scopes" in its "oauth" has/);
+    assert.deepEqual(scopesAsked(as), ['read'], 'no wider token was asked for');
+    await connection.request('ping'); // what it may, it may still
+    // Nor does a token of a wider configuration live on in a narrower one.
+    const narrower = await program({ home }).to(server.url, { ...oauth, scopes: 'less' });
+    await narrower.connection.request('ping');
+    assert.deepEqual(scopesAsked(as), ['read', 'less']);
+  }
+});
+
+test('G17: what stays below the ceiling needs no more than before', async () => {
+  const { as, server } = await greedy('write');
+  const oauth = {
+    grant: 'client_credentials', clientId: 'robot', clientSecret: 'the-robots-secret',
+    issuer: as.issuer, scopes: 'read write',
+  };
+  const { connection } = await program().to(server.url, oauth);
+  const error = await rejection(connection.callTool('echo', {}));
+  assert.match(error.message, /although we have asked for everything it wants \(read write\)/);
+  assert.deepEqual(scopesAsked(as), ['read write']);
+});
+
+test('G17: to go beyond them a person is asked, and only a yes is one; without a person it is no', async () => {
+  const answers: [answer: string | undefined, scopes: string[]][] = [
+    ['y', ['read', 'read admin']], ['n', ['read']], [undefined, ['read']],
+  ];
+  for (const [answer, expected] of answers) {
+    const { as, server } = await greedy();
+    const walk = (url: URL) => void fetch(url).catch(() => {});
+    const open = (url: URL) => (walk(url), true);
+    const waits = () => new Promise<undefined>(() => {}); // for the browser
+    const first = new ScriptedPerson([waits], open);
+    const { logins, to, store, home } = program();
+    const oauth = { scopes: 'read' };
+    const { signal } = new AbortController();
+    await rejection(to(server.url, oauth));
+    await logins.logIn('demo', first, signal);
+    const { connection } = await to(server.url, oauth);
+    await rejection(connection.callTool('echo', {}));
+    const person = new ScriptedPerson([answer, ...(answer === 'y' ? [waits] : [])], open);
+    const login = logins.logIn('demo', person, signal);
+    const asked = () => as.asked('GET /authorize').map(({ query }) => query.scope);
+    if (answer === 'y') await login;
+    else assert.match((await rejection(login)).message, /more rights \("admin"\)/);
+    assert.match(person.questions[0]!.text, /The MCP server "demo" asks:\n.*"admin"/);
+    assert.match(person.questions[0]!.text, /"scopes"/);
+    assert.deepEqual(asked(), expected);
+    assert.deepEqual(store.find('demo', server.url)!.tokens!.scope, expected.at(-1)!.split(' '));
+    // A browser that opens by itself is not a person who agrees.
+    const { visitor, visits } = browser();
+    const alone = await program({ home, visitor }).to(server.url, oauth);
+    if (answer !== 'y') await rejection(alone.connection.callTool('echo', {}));
+    assert.deepEqual(visits, []);
+  }
+});
+
 test('G14: documents and token answers without end, bombs, and deep ones end at the limit', async () => {
   const { code, output } = await run('oauth-bombs.ts', [folder()]).ended;
   assert.equal(code, 0, output);

@@ -6,8 +6,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { McpError } from '../../mcp.ts';
 import { mayBeOpened, type Person } from '../17-the-gate/person.ts';
+import { quoted } from '../17-the-gate/safe-text.ts';
 import { within } from '../20-streamable-http/request.ts';
-import type { Visit, Visitor } from './oauth.ts';
+import type { Consent, Visit, Visitor } from './oauth.ts';
 
 const WAIT_MS = 5 * 60_000;
 
@@ -197,4 +198,21 @@ function whyNot(text: string, { redirectUri }: Callback): string {
     return `That is not it: the address of that page begins with ${redirectUri}`;
   const what = 'Open the address above, and paste where it ends this time.';
   return `That is the answer to another login. ${what}`;
+}
+
+// ─── More rights than the configuration names ──────────────────────────────────────────────────
+
+const GRANT_THEM = [
+  { key: 'y', word: 'yes', label: '[y]es' },
+  { key: 'n', word: 'no', label: '[n]o' },
+];
+
+export function consentOf(person: Person, serverName: string, signal: AbortSignal): Consent {
+  return async (beyond) => {
+    const rights = beyond.map(quoted).join(' ');
+    const lines = [`It wants rights that "scopes" in its configuration does not name: ${rights}`];
+    const prompt = 'Log in with these, too?';
+    const question = { from: serverName, lines, prompt, choices: GRANT_THEM, ifEmpty: 'n', signal };
+    return (await person.choose(question))?.key === 'y';
+  };
 }

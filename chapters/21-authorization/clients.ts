@@ -18,7 +18,7 @@ export type OAuthConfig = {
   privateKeyFile?: string;
   keyId?: string;
   clientMetadataUrl?: string; // where a document about us is, for those who read it
-  scopes?: string; // instead of those that the server asks for
+  scopes?: string; // instead of those that the server asks for, and all that it can get by itself
   redirectUri?: string; // such as http://localhost:8080/callback, if that is how we are known
   callbackPort?: number;
   dpop?: boolean; // also if the server does not ask for it

@@ -23,6 +23,9 @@ export type Visit = { redirectUri: string; go(url: URL, state: string): Promise<
 /** Prepares one. The address of ours is a wish, unless it is fixed. */
 export type Visitor = (redirectUri: string | undefined, isFixed: boolean) => Promise<Visit>;
 
+/** May a server have rights that "scopes" in its configuration does not name? */
+export type Consent = (beyond: string[]) => Promise<boolean>;
+
 export type Form = Record<string, string>;
 export type Found = { metadata: Metadata; resource: string; scopes: string[]; isBound: boolean };
 /** What differs: the address at which we would like to listen, who we are, and what the code is good for. */
@@ -75,13 +78,14 @@ export class OAuth {
   // ── The whole way ──
 
   /** From a challenge to a token: by what a machine has, or through somebody's browser. */
-  async obtain(challenge: Challenge, visitor?: Visitor): Promise<Row> {
+  async obtain(challenge: Challenge, visitor?: Visitor, consent?: Consent): Promise<Row> {
     if (isExposed(this.url))
       throw this.error('would get our token over http://, where everybody can read it; use https://');
     const found = await this.discover(challenge);
     const { metadata, resource } = found;
     const before = this.store.find(this.server, this.url.href, metadata.issuer);
     const scope = this.scopeFor(challenge, found, before?.tokens?.scope);
+    await this.keepBelowCeiling(scope, consent);
     const isBound = challenge.scheme === 'dpop' || found.isBound || this.config.dpop;
     if (isBound) this.proof ??= new KeyProof(before?.key);
     const asked = { resource, ...(scope.length > 0 && { scope: scope.join(' ') }) };
@@ -148,6 +152,24 @@ export class OAuth {
     // It means: with a refresh token. Alone it would mean: and with nothing else.
     const mayStay = wanted.length > 0 && Array.isArray(all) && all.includes('offline_access') && !this.isMachine;
     return [...new Set([...wanted, ...(mayStay ? ['offline_access'] : [])])];
+  }
+
+  /** The scopes that the configuration does not name, if it names any. */
+  beyondCeiling(scope: string[]): string[] {
+    const ceiling = words(this.config.scopes);
+    const isAllowed = (each: string) => ceiling.includes(each) || each === 'offline_access';
+    return ceiling.length > 0 ? scope.filter((each) => !isAllowed(each)) : [];
+  }
+
+  /** A server may ask for more than the configuration names, and a person may grant it. Without one,
+   *  what a machine may do would be for its servers to say. */
+  private async keepBelowCeiling(scope: string[], consent: Consent = async () => false): Promise<void> {
+    const beyond = this.beyondCeiling(scope);
+    const isAgreed = beyond.length === 0 || (!this.isMachine && (await consent(beyond)));
+    if (isAgreed) return;
+    const more = beyond.map((each) => excerpt(each)).join(' ');
+    throw this.error(`wants more rights (${more}) than "scopes" in its "oauth" has. If it shall have them, `
+      + 'add them there');
   }
 
   private rowFor({ metadata, resource }: Found, client: Client): Row {
