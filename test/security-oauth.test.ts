@@ -164,14 +164,16 @@ function desk(signal = new AbortController().signal) {
   return { visitor, address, shown };
 }
 
-type Knock = { method?: string; path?: string; host?: string; query?: Record<string, string>; to?: string };
+type Knock = {
+  method?: string; path?: string; host?: string; query?: Record<string, string>; to?: string; more?: http.OutgoingHttpHeaders;
+};
 
 /** One request to where the browser is awaited, as anybody could make it. */
-function knock(redirectUri: string, { method = 'GET', path, host, query = {}, to = '127.0.0.1' }: Knock = {}) {
+function knock(redirectUri: string, { method = 'GET', path, host, query = {}, to = '127.0.0.1', more }: Knock = {}) {
   const { port, pathname, host: usual } = new URL(redirectUri);
   const target = path ?? `${pathname}?${new URLSearchParams(query)}`;
   return new Promise<{ status?: number; headers: http.IncomingHttpHeaders; body: string; code?: string }>((done) => {
-    const request = http.request({ host: to, port, path: target, method, headers: { host: host ?? usual },
+    const request = http.request({ host: to, port, path: target, method, headers: { host: host ?? usual, ...more },
       agent: false });
     request.on('error', (error: NodeJS.ErrnoException) => done({ headers: {}, body: '', code: error.code }));
     request.on('response', async (response) => {
@@ -668,6 +670,79 @@ test('G7: an answer that is pasted needs the right state, too', async () => {
   await program({ visitor }).to(server.url);
   assert.equal(questions, wrong + 1, 'one more than wrong answers');
   assert.deepEqual(as.asked('/token').map(({ form }) => form.code), ['the-right-code']);
+});
+
+// ─── G18: a callback that says a thing twice, or comes from elsewhere ─────────────────────────
+
+test('G18: a callback that names a thing twice is refused, in whatever order; the wait goes on', async () => {
+  const { as, uri, state, right, login } = await waiting();
+  const twice = (name: string, value: string, isFirst: boolean) => {
+    const rest = Object.entries(right).filter(([each]) => each !== name);
+    const own = (right as Record<string, string>)[name] ?? value;
+    const both = isFirst ? [[name, own], [name, value]] : [[name, value], [name, own]];
+    return { path: `/callback?${new URLSearchParams([...rest, ...both] as [string, string][])}` };
+  };
+  const values = { state: 'x', code: 'an-evil-code', iss: 'https://evil.example', error: 'x' };
+  for (const [name, value] of Object.entries(values))
+    for (const isFirst of [true, false])
+      for (const again of [value, (right as Record<string, string>)[name] ?? '', '']) {
+        const { status } = await knock(uri, twice(name, again, isFirst));
+        assert.equal(status, 400, `${name} ${again}`);
+      }
+  const spelled = `/callback?${new URLSearchParams(right)}&c%6fde=an-evil-code`;
+  assert.equal((await knock(uri, { path: spelled })).status, 400);
+  for (const origin of ['https://evil.example', 'null', 'http://127.0.0.1:1'])
+    assert.equal((await knock(uri, { query: right, more: { origin } })).status, 400, origin);
+  unasked(as, '/token');
+  assert.equal((await knock(uri, { query: { ...right, state } })).status, 200);
+  assert.ok((await login).opened);
+  assert.deepEqual(as.asked('/token').map(({ form }) => form.code), ['the-right-code']);
+});
+
+test('G18: with the right state and another issuer it is over, and nothing is redeemed', async () => {
+  const { as, uri, right, login } = await waiting();
+  const wrong = { ...right, iss: 'https://evil.example' };
+  assert.equal((await knock(uri, { query: wrong })).status, 200);
+  assert.match((await login).error.message, /does not come from there/);
+  assert.equal((await knock(uri, { query: right })).code, 'ECONNREFUSED');
+  unasked(as, '/token');
+});
+
+test('G18: an address that is pasted is ours, and says everything once; whoever brings the answer', async () => {
+  const as = await authorizationServer();
+  const server = await protectedServer({ as });
+  desk();
+  const wrong = [
+    (right: URL) => right.href.replace('127.0.0.1', 'evil.example'),
+    (right: URL) => right.href.replace('http:', 'https:'),
+    (right: URL) => right.href.replace('/callback', '/other'),
+    (right: URL) => right.href.replace(/:\d+/, ':1'),
+    (right: URL) => `${right.href}&code=an-evil-code`,
+    (right: URL) => `${right.href}&state=x`,
+  ];
+  const paste = ({ lines: [, line = ''] }: { lines: string[] }) => {
+    address ??= new URL(line.trim());
+    const { redirect_uri = '', state = '' } = Object.fromEntries(address.searchParams);
+    const query = new URLSearchParams({ state, code: 'the-right-code', iss: as.issuer });
+    const right = new URL(`${redirect_uri}?${query}`);
+    return wrong.shift()?.(right) ?? right.href;
+  };
+  let address: URL | undefined;
+  const user = new ScriptedPerson(Array(wrong.length + 1).fill(paste), openBrowser);
+  const visitor = throughBrowserOf(user, new AbortController().signal);
+  await program({ visitor }).to(server.url);
+  assert.deepEqual([wrong.length, user.questions.length], [0, 7]);
+  assert.deepEqual(as.asked('/token').map(({ form }) => form.code), ['the-right-code']);
+  for (const more of ['&code=x', '&state=x', '&iss=x', '&error=x', '&error=x&error=y']) {
+    const take = (asked: URL) => {
+      const { redirect_uri = '', state = '' } = Object.fromEntries(asked.searchParams);
+      const query = new URLSearchParams({ state, code: 'c', iss: other.as.issuer });
+      return new URL(`${redirect_uri}?${query}${more}`);
+    };
+    const other = await set({ browse: { take } });
+    await other.refusal();
+    unasked(other.as, '/token');
+  }
 });
 
 test('G7, G15: no request, however odd, ends the program that waits for the browser', async () => {

@@ -229,6 +229,8 @@ export class OAuth {
   /** The answer must come from whom we asked. If not, it is of no interest what it says, not even as an error. */
   private codeIn(answer: URLSearchParams, metadata: Metadata): string {
     const { issuer, authorization_response_iss_parameter_supported: saysWho } = metadata;
+    if (saysTwice(answer))
+      throw this.error(`was to be logged into at ${issuer}, but the answer says one thing twice. Nothing was sent`);
     const iss = answer.get('iss');
     if (iss === null ? saysWho === true : iss !== issuer)
       throw this.error(`was to be logged into at ${issuer}, but the answer does not come from there. Nothing was sent. `
@@ -297,6 +299,12 @@ export class OAuth {
     return new Refusal(code, `${this.who}: the authorization server ${issuer} refused us: ${words}`, status);
   }
 }
+
+const ONCE = ['state', 'code', 'iss', 'error', 'error_description'];
+
+/** Of two values we would check one, and somebody else might have meant the other (RFC 6749, 3.1). */
+export const saysTwice = (answer: URLSearchParams): boolean =>
+  ONCE.some((name) => answer.getAll(name).length > 1);
 
 /** A secret that stands in the configuration is kept nowhere else. */
 const withSecret = (client: Client, { clientId, clientSecret: secret }: OAuthConfig): Client =>
