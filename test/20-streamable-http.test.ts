@@ -937,6 +937,28 @@ test('G10: a secret goes over http:// to this machine only', () => {
   checked('demo', { url: 'http://mcp.example/', headers: { 'x-team': 'blue' } });
 });
 
+test('G19: whatever its name says is a secret goes over http:// to this machine only, also in an address', () => {
+  const names = [
+    'X-Api-Key', 'x-auth', 'Cookie', 'X-Access-Token', 'Private-Token', 'X-Secret', 'X-Password',
+    'Proxy-Authorization', 'apikey', 'X-Amz-Security-Token', 'X-Session', 'X-Signature', 'Credentials',
+  ];
+  const inHeaders = names.map((name) => ({ url: 'http://h.example/', headers: { [name]: 'hidden' } }));
+  const inShape = ['Bearer hidden-and-long', 'sk-hidden-0123456789abcdef'].map((value) =>
+    ({ url: 'http://h.example/', headers: { 'x-team': value } }));
+  const inAddress = ['?token=hidden', '?a=1&api_key=hidden', '?x-amz-signature=hidden', '?sig=hidden',
+    '/sk-hidden-0123456789abcdef/mcp', '?a=Bearer%20hidden-and-long', '?a=ghp_hidden0123456789abcdef'];
+  const all = [...inHeaders, ...inShape, ...inAddress.map((rest) => ({ url: `http://h.example/mcp${rest}` }))];
+  for (const config of all) {
+    const refused = (error: any) => error.kind === 'config' && /http:\/\/.*https:\/\//s.test(error.message)
+      && !/hidden/.test(error.message);
+    assert.throws(() => checked('demo', config), refused, JSON.stringify(config));
+    const { url, headers } = { headers: {}, ...config };
+    for (const safe of [url.replace('http:', 'https:'), url.replace('h.example', '127.0.0.1')])
+      assert.equal(checked('demo', { url: safe, headers }).url.href, safe);
+  }
+  for (const rest of ['mcp', 'mcp?team=blue', 'monkey/tokens']) checked('demo', { url: `http://h.example/${rest}` });
+});
+
 // ─── Headers of the later era ─────────────────────────────────────────────────────────────────────────────────
 
 test('since 2026 headers repeat the revision, the method and the name; there is no session, GET or DELETE', async () => {

@@ -1,12 +1,12 @@
 // login.ts: around every request of the HTTP transport. It adds a token; and if the server refuses the request, it gets
 // another token and sends the request again. Above it, nobody notices but for the time that takes.
 
-import { McpError, type Json, type TransportFactory } from '../../mcp.ts';
+import { isExposed, McpError, type Json, type TransportFactory } from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
 import type { Person } from '../17-the-gate/person.ts';
 import { keepSecrets } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
-import { checked, httpTransportsBy, isExposed } from '../20-streamable-http/http.ts';
+import { checked, httpTransportsBy } from '../20-streamable-http/http.ts';
 import { fetchHttp, type Fetch, type Headers } from '../20-streamable-http/request.ts';
 import { consentOf, throughBrowserOf } from './browser.ts';
 import { checkedOAuth, type OAuthConfig } from './clients.ts';

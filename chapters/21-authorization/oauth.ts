@@ -6,9 +6,8 @@
 // login.ts goes this way when a request is refused, and sends the request again.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { excerpt, McpError, show, type Json } from '../../mcp.ts';
+import { excerpt, isExposed, McpError, show, type Json } from '../../mcp.ts';
 import { keepSecrets, Masker } from '../17-the-gate/safe-text.ts';
-import { isExposed } from '../20-streamable-http/http.ts';
 import { chooseClient, signedForm, type OAuthConfig } from './clients.ts';
 import { findIssuer, findResource, ownIssuer, words } from './discovery.ts';
 import type { Challenge, Metadata } from './discovery.ts';
