@@ -425,6 +425,17 @@ test('G4: no document and no endpoint sends us on to somebody else, and nothing 
   assert.deepEqual(target.log, []);
 });
 
+test('G20: what comes with a status of 3xx is no registration, no token and no document', async () => {
+  for (const status of [300, 303, 304, 305]) {
+    const made = { client_id: 'c', access_token: 'a-token', token_type: 'Bearer' };
+    for (const path of ['/register', '/token']) {
+      const { refusal, server, client } = await set({ as: { [`POST ${path}`]: () => said(made, status) } });
+      await refusal();
+      assert.equal(client.row(server.url)?.tokens, undefined, `${status} ${path}`);
+    }
+  }
+});
+
 test('G4: a revocation and a refresh are not sent on either', async () => {
   const target = await sink();
   for (const status of [301, 302, 303, 307, 308]) {
