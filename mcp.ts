@@ -1470,7 +1470,7 @@ export function fillIn(entry: ServerEntry, env = process.env, hidden: string[] =
   const config: Json = JSON.parse(JSON.stringify(entry.config), (_, value) =>
     typeof value === 'string' ? fill(value) : value,
   );
-  if (!isExposed(config.url)) return config;
+  if (!isExposed(asObject(config).url)) return config;
   const { url, headers = {} } = entry.config;
   used.length = 0;
   fill(JSON.stringify([headers, behindHost(show(url))]));

@@ -215,9 +215,10 @@ export function loginError(who: string, { status, headers }: Reply, text: string
   return Object.assign(new McpError('auth', `${who} ${what}`), { status, challenge });
 }
 
-/** What an error page says: its title, or its first words. */
+/** What an error page says: its title, or its first words. A tag ends at the next "<", too: else a
+ *  page of nothing but "<" would be searched to its end from every one of them. */
 export function wordsOf(text: string): string {
   const title = /<title>([^<]*)/i.exec(text)?.[1];
-  const words = title ?? text.replace(/<[^>]*>/g, ' ');
+  const words = title ?? text.replace(/<[^<>]*>/g, ' ');
   return excerpt(words.replace(/\s+/g, ' ').trim() || 'no explanation');
 }
