@@ -1529,11 +1529,15 @@ function configError({ name, file }: ServerEntry, problem: string): McpError {
 /** The configuration with a value for every ${VAR} and ${VAR:-default}. A project's file cannot
  *  read the variables in `hidden`, such as the key of a model. */
 export function fillIn(entry: ServerEntry, env = process.env, hidden: string[] = []): Json {
+  const used: string[] = []; // the variables whose values were taken
   const valueOf = (_: string, name: string, fallback?: string) => {
     const isKey = hidden.some((key) => key.toUpperCase() === name.toUpperCase());
     const isHidden = isKey && entry.authority === 'project';
     const isSet = Object.hasOwn(env, name) && !isHidden;
-    if (isSet && env[name]) return env[name];
+    if (isSet && env[name]) {
+      used.push(name);
+      return env[name];
+    }
     if (fallback !== undefined) return fallback;
     if (isSet) return '';
     const why = isHidden ? 'is the key of a model, which a project cannot read' : 'is not set';
@@ -1542,10 +1546,30 @@ export function fillIn(entry: ServerEntry, env = process.env, hidden: string[] =
   const variable = /\$\{(\w+)(?::-([^}]*))?\}/g;
   const fill = (text: string) => text.replace(variable, valueOf);
   // Through JSON and back: the reviver meets every string of the entry, however deep.
-  return JSON.parse(JSON.stringify(entry.config), (_, value) =>
+  const config: Json = JSON.parse(JSON.stringify(entry.config), (_, value) =>
     typeof value === 'string' ? fill(value) : value,
   );
+  if (!isExposed(asObject(config).url)) return config;
+  const { url, headers = {} } = entry.config;
+  used.length = 0;
+  fill(JSON.stringify([headers, behindHost(show(url))]));
+  if (used.length === 0) return config;
+  const why = `would go to ${new URL(show(config.url)).host} in clear text, for everybody to read`;
+  throw configError(entry, `\${${used[0]}} ${why}; use https:// or wss://`);
 }
+
+/** Can what is sent to this address be read on the way? */
+export function isExposed(address: unknown): boolean {
+  const text = address instanceof URL ? address.href : show(address);
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname } = new URL(text);
+  const isClear = protocol === 'http:' || protocol === 'ws:';
+  const isThisMachine = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+  return isClear && !isThisMachine;
+}
+
+/** A variable that brings the host along is an address; what comes after it may be a secret. */
+const behindHost = (url: string) => url.replace(/^[^/?#]*(\/\/[^/?#]*)?/, '');
 
 // ── Where it starts ──
 

@@ -84,7 +84,7 @@ function parseClass(text: string): (char: string) => boolean {
 
 /** a{b,c}d → abd, acd. The innermost pair goes first, so pairs may stand in pairs. */
 function expandBraces(pattern: string): string[] {
-  const pair = /^((?:\\[^]|[^\\])*?)\{([^{}]*,[^{}]*)\}([^]*)$/;
+  const pair = /^((?:\\[^]|[^\\])*?)\{([^{},]*,[^{}]*)\}([^]*)$/;
   const finished: string[] = [];
   const unfinished = [pattern];
   while (unfinished.length > 0) {

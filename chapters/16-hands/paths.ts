@@ -111,8 +111,12 @@ function reasonIn(reasons: Reasons, path: string): string | undefined {
 
 /** Many disks take .Git, ".git " and .g<zero width>it for .git, and one of them "x:stream" for a part of x. */
 function plainName(name: string): string {
-  const visible = name.normalize('NFKC').replace(/\p{Cf}/gu, '');
-  return visible.toLowerCase().replace(/(?<=.):.*$|[. ]+$/g, '');
+  const visible = name.normalize('NFKC').replace(/\p{Cf}/gu, '').toLowerCase();
+  const stream = visible.indexOf(':', 1);
+  let end = stream === -1 ? visible.length : stream;
+  // By hand: [. ]+$ tries again at every dot, and takes the square of their number.
+  while (visible[end - 1] === '.' || visible[end - 1] === ' ') end--;
+  return visible.slice(0, end);
 }
 
 /** For files that a search comes across: may this one hold secrets? */

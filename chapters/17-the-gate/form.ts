@@ -235,7 +235,7 @@ function readText(typed: string, { schema }: Field): Reading {
 }
 
 function readNumber(typed: string, { kind, schema }: Field): Reading {
-  const value = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(typed) ? Number(typed) : NaN;
+  const value = /^[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?$/i.test(typed) ? Number(typed) : NaN;
   const range = new Range(schema.minimum, schema.maximum);
   if (!Number.isFinite(value)) return { problem: 'it must be a number' };
   if (kind === 'integer' && !Number.isSafeInteger(value))

@@ -17,6 +17,9 @@ const MOVE_IT = 'move it away';
 export const hasTexts = (row: unknown, ...names: string[]): row is Json =>
   isObject(row) && names.every((name) => typeof row[name] === 'string');
 
+/** What was to be written could not be read again. The file is as it was before. */
+export class NotWritten extends Error {}
+
 /** A JSON file in the user's home, where no project can write. `isSound` tells whether the content has the shape that it
  *  should have, and `empty` stands for a file that is not there yet. */
 export class PrivateFile<T extends { version: number }> {
@@ -67,14 +70,14 @@ export class PrivateFile<T extends { version: number }> {
   }
 
   /** Reads, changes and writes under a lock, so that two programs at once lose nothing. Throws with the reason if
-   *  that fails; a damaged file is left as it is. */
+   *  that fails; a damaged file is left as it is, and none is damaged by us. */
   change(edit: (content: T) => void): void {
     if (this.folder === '') throw new Error(NO_HOME);
     const unlock = this.lock();
     try {
       const content = structuredClone(this.read());
       edit(content);
-      replaceFile(this.file, inertJson(JSON.stringify(content, null, 2)), 0o600);
+      replaceFile(this.file, this.readable(content), 0o600);
     } finally {
       unlock();
     }
@@ -86,6 +89,18 @@ export class PrivateFile<T extends { version: number }> {
       return lock(`${this.file}.lock`);
     } catch (error) {
       throw cannotWrite(this.folder, error);
+    }
+  }
+
+  /** JSON turns Infinity into null, and leaves out what is undefined. So the reader looks at the
+   *  text first: one that it refuses would take along everything else in the file. */
+  private readable(content: T): string {
+    const json = inertJson(JSON.stringify(content, null, 2));
+    try {
+      this.checked(JSON.parse(json));
+      return json;
+    } catch {
+      throw new NotWritten('what was to be kept could not be read again, so it was not written');
     }
   }
 }

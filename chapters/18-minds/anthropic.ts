@@ -7,7 +7,7 @@ import { isObject, type Json } from '../../mcp.ts';
 import {
   addressOf, cutOff, failure, messagesOf, parse, problemIn, queryService, type Address,
 } from './post.ts';
-import { fitBlocks, fitIds, fitName, fitTool, readArguments } from './shapes.ts';
+import { fitBlocks, fitIds, fitName, fitTool, readArguments, tokenCount } from './shapes.ts';
 
 // The newer 2026-10-21 refuses temperature and its kin. We send none of them, so that one body fits both; compatible
 // servers know the older one.
@@ -219,7 +219,7 @@ function canGoBack(block: Json): boolean {
 
 /** `input_tokens` leaves out what was read from the cache or written to it. */
 function usageOf(usage: Json) {
-  const count = (key: string) => Number(usage[key] ?? 0);
+  const count = (key: string) => tokenCount(usage[key]);
   const cached = count('cache_read_input_tokens');
   const input = count('input_tokens') + count('cache_creation_input_tokens') + cached;
   return { input, output: count('output_tokens'), cached };

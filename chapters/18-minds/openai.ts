@@ -7,7 +7,7 @@ import type { Json } from '../../mcp.ts';
 import {
   addressOf, cutOff, failure, messagesOf, parse, problemIn, queryService, type Address,
 } from './post.ts';
-import { fitBlocks, fitIds, fitName, fitTool, readArguments } from './shapes.ts';
+import { fitBlocks, fitIds, fitName, fitTool, readArguments, tokenCount } from './shapes.ts';
 
 export const OPENAI_URL = 'https://api.openai.com/v1';
 const MAX_TOKENS = 16_384;
@@ -140,8 +140,12 @@ function statusOf({ code, type }: { code?: unknown; type?: unknown }): number {
 /** Takes in one chunk, or the whole answer of a server that does not stream. Returns new text. */
 function take(draft: Draft, chunk: any): string {
   if (chunk.usage) {
-    const { prompt_tokens: input = 0, completion_tokens: output = 0, prompt_tokens_details: details } = chunk.usage;
-    draft.usage = { input, output, cached: details?.cached_tokens ?? 0 };
+    const { prompt_tokens, completion_tokens, prompt_tokens_details: details } = chunk.usage;
+    draft.usage = {
+      input: tokenCount(prompt_tokens),
+      output: tokenCount(completion_tokens),
+      cached: tokenCount(details?.cached_tokens),
+    };
   }
   const choice = chunk.choices?.[0];
   const delta = choice?.delta ?? choice?.message ?? {};

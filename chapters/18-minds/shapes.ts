@@ -66,3 +66,9 @@ export function fitBlocks(blocks: Block[]): Block[] {
   const full = blocks.filter((block) => block.type !== 'text' || block.text.trim() !== '');
   return full.length > 0 ? full : [{ type: 'text', text: '(no output)' }];
 }
+
+/** How many tokens, by the word of a server. They are added up: one text, or 1e999, and the sum of
+ *  the whole session would be nonsense. */
+export function tokenCount(value: unknown): number {
+  return Number.isSafeInteger(value) && Number(value) > 0 ? Number(value) : 0;
+}

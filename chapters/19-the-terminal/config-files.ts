@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path';
 import { isObject, readJsonFile, serversIn as mappingIn, type Json } from '../../mcp.ts';
 import { refuseLinks } from '../16-hands/results.ts';
 import { replaceFile } from '../17-the-gate/private-file.ts';
+import { quoted } from '../17-the-gate/safe-text.ts';
 import { refused, Stop } from './options.ts';
 
 /** Those that `mcp add` can write to. */
@@ -52,6 +53,10 @@ function editable(file: string, root: Json): unknown {
 
 /** Changes the servers in a file and leaves the rest of it as it is. */
 export function edit(file: string, change: (servers: Json) => void): void {
+  const finite = (key: string, value: unknown) => {
+    if (typeof value !== 'number' || Number.isFinite(value)) return value;
+    throw refused(`${file}: ${quoted(key)} would be a number that is too large; correct that first`);
+  };
   try {
     // A project's link may lead to a file of yours, whose content would be copied into the project.
     if (file !== fileOf('user')) refuseLinks(file);
@@ -60,7 +65,8 @@ export function edit(file: string, change: (servers: Json) => void): void {
     if (!isObject(servers))
       throw refused(`${file}: its "mcpServers" is not an object; correct that first`);
     change(servers);
-    replace(file, `${JSON.stringify(root, null, 2)}\n`);
+    // 1e999 is JSON, but Infinity to us, and would be written as null.
+    replace(file, `${JSON.stringify(root, finite, 2)}\n`);
   } catch (error) {
     if (error instanceof Stop) throw error;
     throw refused(`nothing was changed: ${(error as Error).message}`);

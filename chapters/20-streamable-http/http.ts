@@ -9,9 +9,10 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
-  asObject, excerpt, isObject, isTooDeep, McpError, now, parseMessage, passOn, textOf,
+  asObject, excerpt, isExposed, isObject, isTooDeep, McpError, now, parseMessage, passOn, textOf,
 } from '../../mcp.ts';
 import type { Id, Json, Message, Transport, TransportEvents, TransportFactory } from '../../mcp.ts';
+import { Masker } from '../17-the-gate/safe-text.ts';
 import { EventParser, type Latest } from '../18-minds/sse.ts';
 import {
   fetchHttp,
@@ -487,11 +488,10 @@ async function settledWithin(
 export const isLoopback = ({ hostname }: URL) =>
   /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
-/** What is sent there in clear text can be read on the way. */
-export const isExposed = (url: URL) => url.protocol === 'http:' && !isLoopback(url);
-
-const SECRET_IN_CLEAR =
-  'its "headers" hold a secret, and http:// would show it to everybody; use https://';
+// By its name, in a header or a query; `fillIn` looks at where a value comes from.
+const SECRET_NAME = /auth|token|key|secret|passw|credential|cookie|session|sig(nature)?$|^jwt$/i;
+const inClear = (where: string) =>
+  `its ${where} holds a secret, and http:// would show it to everybody; use https://`;
 
 /** The address and headers of a configuration, or an error that names what is wrong with them. */
 export function checked(serverName: string, config: Json): { url: URL; headers: Headers } {
@@ -504,8 +504,19 @@ export function checked(serverName: string, config: Json): { url: URL; headers: 
   url.hash = '';
   const headers = headersIn(config);
   if (!headers) throw wrong('"headers" is not a mapping of strings');
-  if (headers.authorization && isExposed(url)) throw wrong(SECRET_IN_CLEAR);
+  const secret = isExposed(url) && secretIn(url, headers);
+  if (secret) throw wrong(inClear(secret));
   return { url, headers };
+}
+
+/** Where there is one: what is called like a secret, or looks like one. */
+function secretIn({ pathname, searchParams }: URL, headers: Headers): string | undefined {
+  const looksSecret = (text: string) => new Masker({}).text(text) !== text;
+  const isSecret = ([name, value]: [string, string]) => SECRET_NAME.test(name) || looksSecret(value);
+  const header = Object.entries(headers).find(isSecret);
+  if (header) return `header ${excerpt(header[0])}`;
+  const isInAddress = looksSecret(pathname) || [...searchParams].some(isSecret);
+  return isInAddress ? '"url"' : undefined;
 }
 
 function addressOf({ url }: Json): URL | undefined {

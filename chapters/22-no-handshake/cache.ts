@@ -4,6 +4,7 @@ import { isStateless, now } from '../../mcp.ts';
 import type { Call, Extension, Json, Next, Offer } from '../../mcp.ts';
 
 const MAX_KEPT = 1000;
+const MAX_KEPT_MS = 24 * 3600_000; // also for a server that says 1e999
 const LISTS: Record<Offer, string[]> = {
   tools: ['tools/list'],
   prompts: ['prompts/list'],
@@ -54,7 +55,7 @@ async function answer(call: Call, next: Next, kept: Map<string, Kept>): Promise<
 function keep(answers: Kept, key: string, result: Json): void {
   const { ttlMs, resultType = 'complete' } = result;
   if (typeof ttlMs !== 'number' || !(ttlMs > 0) || resultType !== 'complete') return;
-  answers.set(key, { result, endsAt: now() + ttlMs });
+  answers.set(key, { result, endsAt: now() + Math.min(ttlMs, MAX_KEPT_MS) });
   const [oldest] = answers.keys();
   if (answers.size > MAX_KEPT) answers.delete(oldest!);
 }

@@ -4,7 +4,7 @@
 import { rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isObject, type Json } from '../../mcp.ts';
-import { PrivateFile } from '../17-the-gate/private-file.ts';
+import { NotWritten, PrivateFile } from '../17-the-gate/private-file.ts';
 import type { Era, Verdicts } from './era.ts';
 
 const MAX_VERDICTS = 500;
@@ -45,8 +45,8 @@ export class KeptVerdicts implements Verdicts {
   private change(edit: (store: Store) => void): void {
     try {
       this.file.change(edit);
-    } catch {
-      this.startOver();
+    } catch (error) {
+      if (!(error instanceof NotWritten)) this.startOver();
     }
   }
 
