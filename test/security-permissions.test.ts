@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, test } from 'node:test';
+import type { ScriptLine } from '../chapters/15-the-loop/scripted.ts';
 import { MODES } from '../chapters/17-the-gate/gate.ts';
 import type { Json } from '../mcp.ts';
 import { calls, prepareAgent } from './agents.ts';
@@ -146,6 +147,116 @@ test('D9: a look-alike of what was allowed is something else', async () => {
   });
   await agent.chat('go');
   assert.deepEqual(outcomes(), ['worked', 'denied', 'denied', 'denied', 'denied']);
+});
+
+// ─── D11: rules name tools as their servers do ───
+
+const listing = (...names: string[]) =>
+  habit('tools', JSON.stringify(names.map((name) => ({ name, inputSchema: { type: 'object' } }))));
+const callAll: ScriptLine[] = [
+  ({ tools }) => {
+    const found = tools.filter(({ name }) => name.startsWith('mcp'));
+    return { calls: found.map(({ name }) => ({ name, args: {} })) };
+  },
+  'done',
+];
+/** The server has no such tools in truth, so what passes the gate fails behind it. */
+const isDenied = (outcome: string) => outcome === 'denied';
+const LONG = 'list_all_of_the_open_pull_requests_of_every_repository_there_is';
+
+test('D11: what is denied as its server calls it is denied, whatever its label is', async () => {
+  const servers = {
+    s: listing('files.delete', LONG, 'ok'),
+    'db.prod': listing('x'),
+    'my server (old)': listing('y'),
+    [`s-${LONG}`]: listing('z'),
+    Ünter: listing('u'),
+    free: listing('ok'),
+  };
+  const deny = [
+    'mcp__s__files.delete', `mcp__s__${LONG}`, 'mcp__db.prod__*', 'mcp__my server (old)',
+    `mcp__s-${LONG}__z`, 'mcp__U\u0308NTER',
+  ];
+  for (const how of [{ rules: { deny } }, { settings: { permissions: { deny } } }]) {
+    const { agent, outcomes } = prepareAgent({ mode: 'yolo', servers, script: callAll, ...how });
+    await agent.chat('go');
+    const expected = [true, true, false, true, true, true, true, false];
+    assert.deepEqual(outcomes().map(isDenied), expected, JSON.stringify(how));
+  }
+});
+
+test('D11: Claude Code writes "_" for what it does not like, and that is denied as well', async () => {
+  const servers = { 'db.prod': listing('drop.all', 'ok'), 'a b': listing('c') };
+  const rules = { deny: ['mcp__db_prod__drop_all'], ask: ['mcp__a_b__*'] };
+  const { agent, outcomes } = prepareAgent({ mode: 'yolo', servers, script: callAll, rules });
+  await agent.chat('go');
+  assert.deepEqual(outcomes().map(isDenied), [true, false, true]);
+});
+
+test('D11: a real name may allow too, but only what it says beyond doubt', async () => {
+  const servers = {
+    a: listing('b__c', 'd.e'), a__b: listing('c'), 'x.y': listing('t'), x_y: listing('t'),
+    s_: listing('t'), s: listing('_t'),
+  };
+  const allow = ['mcp__a__d.e', 'mcp__a__b__c', 'mcp__x.y__*', 'mcp__s___t'];
+  const { agent, outcomes, model } = prepareAgent({ servers, script: callAll, rules: { allow } });
+  await agent.chat('go');
+  const offered = model.requests[0]!.tools.filter(({ name }) => name.startsWith('mcp'));
+  const worked = offered.filter((_, n) => !isDenied(outcomes()[n]!)).map(({ name }) => name);
+  assert.equal(worked.length, 4);
+  assert.ok(worked[0] === 'mcp__a__b__c' && worked[1]!.startsWith('mcp__a__d_e-'), `${worked}`);
+  assert.ok(worked[2]!.startsWith('mcp__x_y-') && worked[3] === 'mcp__s___t', `${worked}`);
+  const wide = ['mcp__a', 'mcp__*__t', 'mcp__x.*__t', 'MCP__x.y__*', 'mcp__a__d.*', 'mcp__x.y__'];
+  const none = prepareAgent({ servers, script: callAll, rules: { allow: wide } });
+  await none.agent.chat('go');
+  assert.ok(none.outcomes().every(isDenied));
+  for (const text of wide) assert.ok(none.warnings.some((each) => each.includes(text)), text);
+});
+
+test('D11: a rule that could never deny anything is an error at start', () => {
+  const never = [
+    'mcp__', 'mcp__s__', 'mcp_s_delete', 'mcp-s', 'mcp__a/b__c', 'mcp__s__my tool', 'mcp__s__t\u0007',
+    `mcp__${'x'.repeat(300)}`, 'delete', 'raed(x)', 'wirte*', `read(${'{a,b}'.repeat(20)})`,
+    `write(${'x'.repeat(999)})`,
+  ];
+  for (const effect of ['deny', 'ask'] as const)
+    for (const text of never) {
+      const settings = { permissions: { [effect]: ['bash', text] } };
+      const message = (error: Error) => error.message.includes(`${JSON.stringify(text)} is no rule`);
+      assert.throws(() => prepareAgent({ settings }), message, text);
+      assert.throws(() => prepareAgent({ rules: { [effect]: [text] } }), message, text);
+    }
+});
+
+test('D11: a rule for a server or a program that is not here is kept; the latter is told', () => {
+  const kept = ['mcp__elsewhere', 'mcp__elsewhere__delete.all', 'mcp__*__del*', 'm*', '*', 'Gr*'];
+  const { warnings } = prepareAgent({ settings: { permissions: { deny: kept, ask: kept } } });
+  assert.deepEqual(warnings, []);
+  const other = prepareAgent({ settings: { permissions: { deny: ['WebFetch', 'bash'] } } });
+  assert.match(other.warnings.join('\n'), /does not have, so they deny nothing here: "WebFetch"$/);
+  assert.throws(() => prepareAgent({ rules: { deny: ['WebFetch'] } }), /"WebFetch" is no rule/);
+});
+
+test('D11: what is broken in the rules of a project takes nothing else along', async () => {
+  const permissions = { deny: ['raed(x)', 'bash(true)', 'mcp__a/b'] };
+  const { agent, outcomes, warnings } = prepareAgent({
+    mode: 'yolo', files: { '.claude/settings.json': JSON.stringify({ permissions }) },
+    script: calls(['bash', { command: 'true' }], ['bash', { command: 'false; true x' }]),
+  });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['denied', 'worked']);
+  assert.match(warnings.join('\n'), /no rules, and so ignored: "raed\(x\)", "mcp__a\/b"/);
+});
+
+test('D11: a folder is denied as Claude Code writes it, and in any spelling of its letters', async () => {
+  const deny = ['Read(/private/**)', 'read(U\u0308nter/*)'];
+  const paths = ['private/x', 'Private/X', '\u00dcnter/x', 'sub/private/x'];
+  const { agent, outcomes } = prepareAgent({
+    mode: 'yolo', files: { 'sub/private/x': '' }, rules: { deny },
+    script: calls(...paths.map((path): [string, Json] => ['read', { path }])),
+  });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['denied', 'denied', 'denied', 'worked']);
 });
 
 // ─── E: files and shell ───

@@ -31,9 +31,9 @@ export function globMatcher(pattern: string, hidden = false): (path: string) => 
   };
 }
 
-/** For rules about files. Whoever forbids secrets/* means secrets/.env too. */
-export function matches(pattern: string, path: string): boolean {
-  return globMatcher(pattern, true)(path.split(sep).join('/'));
+/** A path of this system as patterns are written: with "/". */
+export function slashed(path: string): string {
+  return path.split(sep).join('/');
 }
 
 /** Does a list fit a pattern in which a star stands for any run of items? A regular expression with ten stars can

@@ -2,11 +2,11 @@
 
 import { once } from 'node:events';
 import { lstat } from 'node:fs/promises';
-import { relative, sep } from 'node:path';
+import { relative } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { ToolOutput } from '../../agent.ts';
 import { textOf } from '../../mcp.ts';
-import { globMatcher, SKIPPED_FOLDERS, walk } from './glob.ts';
+import { globMatcher, SKIPPED_FOLDERS, slashed, walk } from './glob.ts';
 import { isSecret, openFile, type Location, type Roots } from './paths.ts';
 
 const DEFAULT_LIMIT = 100;
@@ -48,10 +48,6 @@ export async function glob(
   if (left > 0) notes.push(`[${left} older files are left out; narrow the pattern]`);
   const hint = pattern.includes('/') ? '' : `; **/${pattern} looks in all folders`;
   return say([...(shown.length > 0 ? shown : [`no file matches ${pattern}${hint} ${NOT_WALKED}`]), ...notes]);
-}
-
-function slashed(path: string): string {
-  return path.split(sep).join('/');
 }
 
 // ─── grep ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,10 +5,11 @@ import { homedir } from 'node:os';
 import { posix, resolve } from 'node:path';
 import type { GateKeeper, Tool, Touch, Verdict } from '../../agent.ts';
 import type { Json } from '../../mcp.ts';
-import { globMatcher, matches } from '../16-hands/glob.ts';
+import { globMatcher, slashed } from '../16-hands/glob.ts';
 import type { Location, Roots } from '../16-hands/paths.ts';
 import { nobody, type Choice, type Person } from './person.ts';
-import { commandsIn, matchesText, namesTool, type Effect, type Rule } from './rules.ts';
+import { commandsIn, folded, matchesText, namesOf, namesTool } from './rules.ts';
+import type { Effect, Rule } from './rules.ts';
 import { changes, quoted, spelledOut } from './safe-text.ts';
 import { canonical, sha256, type Grant, type Trust } from './trust.ts';
 
@@ -42,6 +43,8 @@ export class Gate {
   private roots: Roots;
   private trust: Trust;
   private person: Person;
+  private hiding: Rule[]; // what a search must not show
+  private patterns = new Map<Rule, (real: string) => boolean>(); // each is compiled once
 
   constructor({ mode = 'ask', rules = [], roots, trust, person = nobody }: GateOptions) {
     this.mode = mode;
@@ -49,6 +52,9 @@ export class Gate {
     this.roots = roots;
     this.trust = trust;
     this.person = person;
+    const search = namesOf({ definition: { name: 'grep' } });
+    const hides = ({ effect, pattern }: Rule) => effect !== 'allow' && pattern !== undefined;
+    this.hiding = rules.filter((rule) => hides(rule) && namesTool(rule, search, 'read'));
   }
 
   /** For the agent's option `gate`. */
@@ -70,9 +76,11 @@ export class Gate {
     const location = touch && 'path' in touch ? this.roots.locate(touch.path) : undefined;
     const grant = this.grantFor(tool, touch, location);
     const judge = (effect: Effect, why: string): Judgement => ({ effect, why, location, grant });
+    const names = namesOf(tool);
     const hit = (effect: Effect) => {
       const rules = this.rules.filter((rule) => rule.effect === effect);
-      return rules.find((rule) => this.applies(rule, tool, touch, location));
+      const meant = rules.filter((rule) => namesTool(rule, names, touch?.kind));
+      return meant.find((rule) => this.applies(rule, tool, touch, location));
     };
     const isEdit = touch?.kind === 'write';
     const onlyReads = tool.readOnly && touch?.kind === 'read';
@@ -107,38 +115,49 @@ export class Gate {
 
   // ── Rules ──
 
+  /** Does a rule about this tool speak of this call? */
   private applies(rule: Rule, tool: Tool, touch?: Touch, location?: Location): boolean {
-    if (!namesTool(rule, tool.definition.name, touch?.kind)) return false;
     // A rule in your settings means a server of yours, not one that a project gives the same name.
     const isForeign = tool.origin && this.trust.seen.get(tool.origin.server)?.authority !== 'user';
     if (rule.effect === 'allow' && isForeign && !rule.isHere) return false;
     if (rule.pattern === undefined) return rule.effect !== 'allow' || touch?.kind !== 'shell';
-    if (location) return this.names(rule.pattern, location.real, rule.effect);
+    if (location) return this.names(rule, location.real);
     if (touch?.kind !== 'shell') return rule.effect !== 'allow'; // a pattern has no meaning here
     if (rule.effect === 'allow') return rule.pattern === touch.command;
     const pattern = rule.pattern.replace(/:\*$/, '*'); // so Claude Code writes it
     return commandsIn(touch.command).some((command) => matchesText(pattern, command));
   }
 
+  private names(rule: Rule, real: string): boolean {
+    const isMeant = this.patterns.get(rule) ?? this.fileTest(rule);
+    this.patterns.set(rule, isMeant);
+    return isMeant(real);
+  }
+
   /** ~/x and, as Claude Code writes it, //x are absolute. To forbid a folder forbids what is in it,
-   *  and there * also means names that begin with a dot. */
-  private names(pattern: string, real: string, effect: Effect): boolean {
+   *  /x may also mean x in this folder, and * names that begin with a dot. */
+  private fileTest({ pattern = '', effect }: Rule): (real: string) => boolean {
     const home = () => this.roots.locate(homedir()).real;
     const absolute = pattern.trim().replace(/^~(?=\/)/, home);
     const full = posix.normalize(absolute).replace(/(?<=.)\/$/, '');
-    const paths = [real, this.roots.show(real)];
-    if (effect === 'allow') return paths.some(globMatcher(full));
+    const namesOf = (real: string) => [real, this.roots.show(real)].map(slashed);
+    if (effect === 'allow') {
+      const matches = globMatcher(full);
+      return (real) => namesOf(real).some(matches);
+    }
     const everywhere = full.includes('/') ? full : `**/${full}`; // *.pem means in all folders
-    const patterns = [full, `${full}/**`, everywhere];
-    return paths.some((path) => patterns.some((each) => matches(each, path)));
+    const here = full.startsWith('/') ? [full.slice(1), `${full.slice(1)}/**`] : [];
+    const patterns = [full, `${full}/**`, everywhere, ...here].map(folded);
+    const matchers = patterns.map((each) => globMatcher(each, true));
+    return (real) => {
+      const names = namesOf(real).map(folded);
+      return matchers.some((matches) => names.some(matches));
+    };
   }
 
   /** For a search through a folder: it leaves out files that a rule forbids, or asks about. */
   isHidden = (real: string): boolean => {
-    const isMeant = (rule: Rule) => rule.effect !== 'allow' && namesTool(rule, 'grep', 'read');
-    return this.rules.filter(isMeant).some(({ pattern, effect }) => {
-      return pattern !== undefined && this.names(pattern, real, effect);
-    });
+    return this.hiding.some((rule) => this.names(rule, real));
   };
 
   // ── What "always" means ──
