@@ -376,7 +376,9 @@ export class Agent {
     definition.description = shorten(description);
     definition.inputSchema = plainJson(inputSchema) as Json;
     const run: Tool['run'] = async (args, context) => {
-      const result = await this.options.mcp!.callTool(name, args, context);
+      const { signal } = context;
+      const calling = this.options.mcp!.callTool(name, args, { ...context, tool });
+      const result = await unlessAborted(calling, signal); // it may wait for a list before
       return fromMcp(result, this.options.resultsFolder);
     };
     return { definition, readOnly: false, origin: { server, tool }, run };
