@@ -325,7 +325,7 @@ test('E7, D8: files that make programs run, or steer the agent, are known by nam
     '.envrc', '.github/workflows/ci.yml', '.gitmodules', '.g\u200bit/config', '.git /config',
   ];
   for (const path of fences) assert.ok(roots.locate(path).fence, path);
-  const harmless = ['.gitignore', '.github/README.md', 'git/config', 'claude/x', 'profile', 'mcp.json', 'bashrc.ts'];
+  const harmless = ['.gitignore', '.github/README.md', 'git/config', 'claude/x', 'profile', 'mcp.md', 'bashrc.ts'];
   for (const path of harmless) assert.equal(roots.locate(path).fence, undefined, path);
   mkdirSync(join(cwd, '.git', 'hooks'), { recursive: true });
   symlinkSync('.git/hooks', join(cwd, 'scripts'));

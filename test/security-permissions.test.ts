@@ -4,7 +4,9 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, test } from 'node:test';
@@ -356,6 +358,118 @@ test('E13: no command is harmless by itself: what speaks to the network is asked
     await agent.chat('go');
     assert.deepEqual(outcomes(), commands.map(() => 'denied'), mode);
   }
+});
+
+// ─── E15, E16: files that make programs run, and files that hold secrets ───
+
+const writes = (paths: string[]) =>
+  calls(...paths.map((path): [string, Json] => ['write', { path, content: 'x' }]));
+const reads = (paths: string[]) => calls(...paths.map((path): [string, Json] => ['read', { path }]));
+
+const FENCED = [
+  'CLAUDE.md', 'AGENTS.md', 'sub/Agents.MD', 'GEMINI.md', '.cursorrules', '.cursor/rules/x.mdc',
+  '.windsurfrules', '.github/copilot-instructions.md', '.github/agents/x.md', '.codex/config.toml',
+  '.claude/commands/x.md', '.gemini/settings.json', '.vscode/mcp.json', 'mcp.json', 'opencode.json',
+  '.gitattributes', '.gitmodules', 'sub/.git', 'bare/HEAD', 'lefthook.yml', '.lefthook.toml',
+  '.lintstagedrc.json', '.husky/_/x', '.gitlab-ci.yml', 'ci/x.gitlab-ci.yml', 'Jenkinsfile',
+  'azure-pipelines.yml', '.buildkite/pipeline.yml', '.circleci/config.yml', '.travis.yml',
+  'action.yml', '.devcontainer.json', 'x.code-workspace', '.exrc', '.dir-locals.el', '.gdbinit',
+  '.pnpmfile.cjs', '.yarn/plugins/x.cjs', '.cargo/config.toml', 'pip.conf', '.mvn/jvm.config',
+  '.zshrc', '.bash_aliases', '.config/fish/config.fish', 'sitecustomize.py', 'x.pth', '.envrc',
+  'netlify.toml', 'Procfile', '.CURSOR/mcp.json', 'claude.md.', 'CLAUDE\u200b.md', 'ＡＧＥＮＴＳ.md',
+];
+const BUILT = [
+  'package.json', 'sub/Package.json', 'package-lock.json', 'Makefile', 'GNUmakefile', 'justfile',
+  'Taskfile.yml', 'vite.config.ts', 'next.config.mjs', '.eslintrc.js', '.prettierrc.cjs',
+  'tsconfig.json', 'tsconfig.build.json', 'Cargo.toml', 'build.rs', 'pyproject.toml', 'setup.py',
+  'conftest.py', 'requirements-dev.txt', 'Gemfile', 'Rakefile', 'build.gradle.kts', 'gradlew',
+  'gradle/wrapper/gradle-wrapper.properties', 'pom.xml', 'CMakeLists.txt', '.tool-versions',
+  'mise.toml', 'Dockerfile', 'Dockerfile.dev', 'docker-compose.yml', 'compose.yaml', 'BUILD.bazel',
+  'App.csproj', 'Directory.Build.targets', 'binding.gyp', 'node_modules/x/index.js', 'flake.nix',
+  '.pylintrc', 'go.mod',
+];
+const FREE = ['src/package.ts', 'docs/makefile.md', 'config.ts', 'src/build/x.ts', 'src/ahead.ts'];
+const SECRETS = [
+  'prod.tfvars', 'terraform.tfstate', 'x.tfstate.backup', 'kubeconfig', '.kube/config',
+  '.docker/config.json', '.netrc', '.pgpass', 'service-account-prod.json', 'client_secret_1.json',
+  'x.p12', 'x.pfx', 'x.jks', 'x.keystore', 'x.kdbx', '.aws/credentials', '.ssh/known_hosts',
+  '.gnupg/x', 'secrets.yml', 'config/secrets.yaml', '.env.production', '.env.local', '.env-prod',
+  '.mcp.json', '.vscode/mcp.json', '.claude/settings.local.json', '.git/config', '.bash_history',
+  '.mcp-by-hand/logins.json', 'deploy_rsa', '.cargo/credentials.toml', 'AUTH.json', '.dev.vars',
+  'Secrets.YAML', '.env\u200b', 'id_rsa ', 'SE\u0301CRET/../.netrc.',
+];
+const HARMLESS = [
+  '.env.example', '.env-sample', '.env.prod.template', 'id_rsa.pub', 'src/secrets.ts', 'AGENTS.md',
+  'package.json', '.github/workflows/ci.yml', 'Makefile', '.git/HEAD', '.gitattributes',
+];
+
+test('E15: what runs by itself, or steers an agent, is asked about every time, with its reason', async () => {
+  const { agent, outcomes, questions } = prepareAgent({
+    mode: 'accept-edits', maxCalls: 200, rules: { allow: ['write', 'write(**)'] },
+    script: writes([...FENCED, ...FREE]), answers: FENCED.map(() => 'n'),
+  });
+  await agent.chat('go');
+  const expected = [...FENCED.map(() => 'denied'), ...FREE.map(() => 'worked')];
+  const wrong = outcomes().findIndex((outcome, n) => outcome !== expected[n]);
+  assert.equal(wrong, -1, [...FENCED, ...FREE][wrong]);
+  for (const { text, prompt } of questions) {
+    assert.match(text, /call write \(.*(runs?|obey|steers).*\):/);
+    assert.ok(!prompt.includes('lways'), text);
+  }
+});
+
+test('E15: a build file is asked about as well, until the user has allowed this very file', async () => {
+  const again = ['package.json', 'Makefile', 'pom.xml', 'sub/pom.xml'];
+  const { agent, outcomes, questions } = prepareAgent({
+    mode: 'accept-edits', maxCalls: 200, rules: { allow: ['write', 'write(**)', 'write(pom.xml)'] },
+    script: writes([...BUILT.filter((path) => path !== 'pom.xml'), ...again]),
+    answers: [...BUILT.slice(1).map((_, n) => (n === 0 ? 'always' : 'n')), 'n', 'n'],
+  });
+  await agent.chat('go');
+  const first = BUILT.slice(1).map((_, n) => (n === 0 ? 'worked' : 'denied'));
+  const wrong = outcomes().findIndex((outcome, n) => n < first.length && outcome !== first[n]);
+  assert.equal(wrong, -1, BUILT.filter((path) => path !== 'pom.xml')[wrong]);
+  assert.deepEqual(outcomes().slice(-4), ['worked', 'denied', 'worked', 'denied']);
+  assert.ok(questions.every(({ prompt }) => prompt.includes('[a]lways this file')));
+  assert.match(questions[0]!.text, /\(a package manager runs what it names\)/);
+});
+
+test('E15: with nobody to ask, a build file stays as it is, and the way to allow it is told', async () => {
+  const mode = 'accept-edits';
+  const { agent, outcomes, results } = prepareAgent({ mode, script: writes(['package.json']) });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['denied']);
+  assert.match(results()[0]!.text, /a package manager runs what it names, and there is nobody to ask/);
+  assert.match(results()[0]!.text, /--allow 'write\(package\.json\)'/);
+});
+
+test('E16: what may hold secrets is not read unasked; what is merely delicate to write is', async () => {
+  const files = Object.fromEntries(HARMLESS.map((path) => [path, 'x']));
+  const { agent, outcomes } = prepareAgent({
+    files, maxCalls: 200, script: reads([...SECRETS, ...HARMLESS]),
+  });
+  await agent.chat('go');
+  const expected = [...SECRETS.map(() => 'denied'), ...HARMLESS.map(() => 'worked')];
+  const wrong = outcomes().findIndex((outcome, n) => outcome !== expected[n]);
+  assert.equal(wrong, -1, [...SECRETS, ...HARMLESS][wrong]);
+});
+
+test('E16: a second name for the same file does not open it, and a search passes it over', async () => {
+  const files = { '.env': 'TOP SECRET', 'plain.txt': 'TOP', 'node_modules/p/index.js': 'TOP' };
+  const { agent, outcomes, results, questions, cwd } = prepareAgent({
+    files, answers: ['n'],
+    script: calls(
+      ['read', { path: 'notes.txt' }], ['read', { path: 'node_modules/p/index.js' }],
+      ['grep', { pattern: 'TOP' }],
+    ),
+  });
+  linkSync(join(cwd, '.env'), join(cwd, 'notes.txt'));
+  linkSync(join(cwd, 'node_modules/p/index.js'), join(cwd, 'node_modules/p/twin.js'));
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['denied', 'worked', 'worked']);
+  assert.match(questions[0]!.text, /it has a second name \(a hard link\)/);
+  assert.match(results()[2]!.text, /^plain\.txt:1:TOP\n/);
+  assert.doesNotMatch(results()[2]!.text, /SECRET/);
 });
 
 test('E14: files that may hold secrets are asked about, by every tool; with nobody to ask they stay closed', async () => {

@@ -6,8 +6,9 @@ import { relative } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { ToolOutput } from '../../agent.ts';
 import { textOf } from '../../mcp.ts';
+import { reasonFor, reasonForLinks } from './delicate.ts';
 import { globMatcher, SKIPPED_FOLDERS, slashed, walk } from './glob.ts';
-import { isSecret, openFile, type Location, type Roots } from './paths.ts';
+import { openFile, type Location, type Roots } from './paths.ts';
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1000;
@@ -79,7 +80,7 @@ export async function grep(
   location: Location, args: GrepArguments, { roots, isHidden, timeoutMs }: GrepOptions, signal: AbortSignal,
 ): Promise<ToolOutput> {
   const search = new Search(args);
-  const skips = (path: string) => isSecret(path) || isHidden(path);
+  const skips = (path: string) => reasonFor('secret', path) !== undefined || isHidden(path);
   const worker = new Worker(SEARCHER, { eval: true, execArgv: [], workerData: compile(args) });
   const stop = new AbortController();
   const abort = () => stop.abort();
@@ -157,7 +158,9 @@ class Search {
     });
     if (!file) return undefined;
     try {
-      if ((await file.stat()).size > MAX_SEARCHED_BYTES) return void this.tooLarge++;
+      const { size, nlink } = await file.stat();
+      if (!isNamed && reasonForLinks(location.real, nlink)) return void this.hidden++;
+      if (size > MAX_SEARCHED_BYTES) return void this.tooLarge++;
       const content = await file.readFile().catch((error) => {
         if (isNamed) throw error;
       });

@@ -60,12 +60,12 @@ export class Gate {
   /** For the agent's option `gate`. */
   check: GateKeeper = async (tool, args, signal) => {
     const judgement = this.judge(tool, args);
-    const { effect, why, isOpen, location } = judgement;
+    const { effect, why, isOpen, location, grant } = judgement;
     if (effect === 'allow') return { allowed: true };
     if (effect === 'deny') return { allowed: false, reason: `Not allowed: ${why}.` };
     if (this.person.isThere) return this.question(tool, args, judgement, signal);
     const what = isOpen || !location ? '' : `${tool.definition.name} ${quoted(location.shown)}: `;
-    const how = isOpen ? howToAllow(tool, args, location) : '';
+    const how = isOpen || grant ? howToAllow(tool, args, location) : '';
     const reason = `Not allowed: ${what}${why}, and there is nobody to ask.${how}`;
     return { allowed: false, reason };
   };
@@ -77,12 +77,15 @@ export class Gate {
     const grant = this.grantFor(tool, touch, location);
     const judge = (effect: Effect, why: string): Judgement => ({ effect, why, location, grant });
     const names = namesOf(tool);
+    const isEdit = touch?.kind === 'write';
+    const build = isEdit ? location!.build : undefined;
     const hit = (effect: Effect) => {
       const rules = this.rules.filter((rule) => rule.effect === effect);
       const meant = rules.filter((rule) => namesTool(rule, names, touch?.kind));
-      return meant.find((rule) => this.applies(rule, tool, touch, location));
+      // To allow a change that runs with the next build, a rule must name the file.
+      const isEnough = (rule: Rule) => !build || effect !== 'allow' || isOneFile(rule);
+      return meant.find((rule) => isEnough(rule) && this.applies(rule, tool, touch, location));
     };
-    const isEdit = touch?.kind === 'write';
     const onlyReads = tool.readOnly && touch?.kind === 'read';
 
     const denied = hit('deny');
@@ -109,6 +112,7 @@ export class Gate {
     if (hit('allow')) return judge('allow', 'a rule allows it');
     if (grant && this.trust.isGranted(grant)) return judge('allow', 'it was allowed for good');
     if (this.mode === 'yolo') return judge('allow', 'it is yolo');
+    if (build) return judge('ask', build);
     if (this.mode === 'accept-edits' && isEdit) return judge('allow', 'it is accept-edits');
     return { ...judge('ask', `${name} needs your permission`), isOpen: true };
   }
@@ -248,9 +252,11 @@ function signed({ name, description, inputSchema, annotations }: Json) {
 
 function delicacy({ readable, secret, fence }: Location, isWrite: boolean): string | undefined {
   if (!readable) return 'it is outside the folder';
-  if (secret) return secret;
-  return isWrite && fence ? fence : undefined;
+  if (isWrite && fence) return fence;
+  return secret;
 }
+
+const isOneFile = ({ pattern }: Rule) => pattern !== undefined && !/[*?[{]/.test(pattern);
 
 function howToAllow(tool: Tool, args: Json, location?: Location): string {
   const rule = ruleFor(tool, args, location);
