@@ -22,12 +22,15 @@ function say(lines: string[], isError = false): ToolOutput {
   return { blocks: [{ type: 'text', text: lines.join('\n') }], isError };
 }
 
+/** `isHidden` names files that a search through a folder must not show. */
+type SearchOptions = { roots: Roots; isHidden: (real: string) => boolean; timeoutMs: number };
+
 // ─── glob ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 type GlobArguments = { pattern: string; limit?: number };
 
 export async function glob(
-  location: Location, args: GlobArguments, roots: Roots, signal: AbortSignal,
+  location: Location, args: GlobArguments, { roots, timeoutMs }: SearchOptions, signal: AbortSignal,
 ): Promise<ToolOutput> {
   const { pattern, limit = DEFAULT_LIMIT } = args;
   if (/^([\\/]|[A-Za-z]:|~)|(^|\/)\.\.(\/|$)/.test(pattern))
@@ -38,17 +41,25 @@ export async function glob(
   const found: { path: string; changedAt: number }[] = [];
   const notes: string[] = [];
   const onCut = () => void notes.push('[there are too many files to look at all; give a smaller folder as path]');
-  for await (const path of walk(location.real, { signal, onCut })) {
-    if (!matches(slashed(relative(location.real, path)))) continue;
-    const changedAt = (await lstat(path).catch(() => undefined))?.mtimeMs;
-    if (changedAt !== undefined) found.push({ path, changedAt }); // else it is gone by now
+  const time = AbortSignal.timeout(timeoutMs);
+  const isOver = () => time.aborted && !signal.aborted;
+  try {
+    for await (const path of walk(location.real, { signal: AbortSignal.any([signal, time]), onCut })) {
+      if (!matches(slashed(relative(location.real, path)))) continue;
+      const changedAt = (await lstat(path).catch(() => undefined))?.mtimeMs;
+      if (changedAt !== undefined) found.push({ path, changedAt }); // else it is gone by now
+    }
+  } catch (error) {
+    if (!isOver()) throw error;
+    notes.push(`glob was stopped after ${timeoutMs / 1000} s: there may be more. Give a smaller folder as path.`);
   }
   found.sort((a, b) => b.changedAt - a.changedAt);
   const shown = found.slice(0, Math.min(limit, MAX_LIMIT)).map(({ path }) => roots.show(path));
   const left = found.length - shown.length;
   if (left > 0) notes.push(`[${left} older files are left out; narrow the pattern]`);
   const hint = pattern.includes('/') ? '' : `; **/${pattern} looks in all folders`;
-  return say([...(shown.length > 0 ? shown : [`no file matches ${pattern}${hint} ${NOT_WALKED}`]), ...notes]);
+  const none = [`no file matches ${pattern}${hint} ${NOT_WALKED}`];
+  return say([...(shown.length > 0 ? shown : none), ...notes], isOver());
 }
 
 // ─── grep ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -73,11 +84,8 @@ const SEARCHER = `
   });
 `;
 
-/** `isHidden` names files that a search through a folder must not show. */
-type GrepOptions = { roots: Roots; isHidden: (real: string) => boolean; timeoutMs: number };
-
 export async function grep(
-  location: Location, args: GrepArguments, { roots, isHidden, timeoutMs }: GrepOptions, signal: AbortSignal,
+  location: Location, args: GrepArguments, { roots, isHidden, timeoutMs }: SearchOptions, signal: AbortSignal,
 ): Promise<ToolOutput> {
   const search = new Search(args);
   const skips = (path: string) => reasonFor('secret', path) !== undefined || isHidden(path);

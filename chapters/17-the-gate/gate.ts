@@ -27,6 +27,8 @@ type Judgement = {
   grant?: Grant; // what "always" would allow, where that may be offered
   isOpen?: boolean; // nothing speaks against the call, only nothing allows it yet
 };
+/** What is known of a call, for all rules. */
+type Facts = { touch?: Touch; location?: Location; commands: string[] };
 export type GateOptions = {
   mode?: Mode;
   rules?: Rule[];
@@ -78,13 +80,15 @@ export class Gate {
     const judge = (effect: Effect, why: string): Judgement => ({ effect, why, location, grant });
     const names = namesOf(tool);
     const isEdit = touch?.kind === 'write';
+    const commands = touch?.kind === 'shell' ? commandsIn(touch.command) : [];
+    const facts = { touch, location, commands };
     const build = isEdit ? location!.build : undefined;
     const hit = (effect: Effect) => {
       const rules = this.rules.filter((rule) => rule.effect === effect);
       const meant = rules.filter((rule) => namesTool(rule, names, touch?.kind));
       // To allow a change that runs with the next build, a rule must name the file.
       const isEnough = (rule: Rule) => !build || effect !== 'allow' || isOneFile(rule);
-      return meant.find((rule) => isEnough(rule) && this.applies(rule, tool, touch, location));
+      return meant.find((rule) => isEnough(rule) && this.applies(rule, tool, facts));
     };
     const onlyReads = tool.readOnly && touch?.kind === 'read';
 
@@ -120,7 +124,7 @@ export class Gate {
   // ── Rules ──
 
   /** Does a rule about this tool speak of this call? */
-  private applies(rule: Rule, tool: Tool, touch?: Touch, location?: Location): boolean {
+  private applies(rule: Rule, tool: Tool, { touch, location, commands }: Facts): boolean {
     // A rule in your settings means a server of yours, not one that a project gives the same name.
     const isForeign = tool.origin && this.trust.seen.get(tool.origin.server)?.authority !== 'user';
     if (rule.effect === 'allow' && isForeign && !rule.isHere) return false;
@@ -129,7 +133,7 @@ export class Gate {
     if (touch?.kind !== 'shell') return rule.effect !== 'allow'; // a pattern has no meaning here
     if (rule.effect === 'allow') return rule.pattern === touch.command;
     const pattern = rule.pattern.replace(/:\*$/, '*'); // so Claude Code writes it
-    return commandsIn(touch.command).some((command) => matchesText(pattern, command));
+    return commands.some((command) => matchesText(pattern, command));
   }
 
   private names(rule: Rule, real: string): boolean {
