@@ -173,6 +173,25 @@ test('the commands of a line are found behind the usual disguises', () => {
   assert.ok(commandsIn('a=b '.repeat(250_000)).length > 0);
 });
 
+test('B5: arguments that nest too deeply are refused by a limit, in every mode', async () => {
+  const nested = (levels: number): Json => {
+    let args: Json = { x: 1 };
+    for (let n = 1; n < levels; n++) args = { x: n % 2 ? [args] : args };
+    return args;
+  };
+  for (const mode of MODES) {
+    const { check } = await prepare({ mode, here: { allow: ['mcp__mine__x'] }, answers: [] });
+    const reasons: string[] = [];
+    for (const levels of [60, 100, 1000, 100_000]) {
+      const verdict = await check('mcp__mine__x', nested(levels));
+      reasons.push(verdict.allowed ? 'allowed' : verdict.reason);
+    }
+    const fitting = mode === 'read-only' ? /the mode is read-only/ : /^allowed$/;
+    assert.match(reasons[0]!, fitting);
+    for (const reason of reasons.slice(1)) assert.match(reason, /more than 100 levels/);
+  }
+});
+
 // ─── Tools of the program's own ───
 
 const own = (name: string, more: Partial<Tool> = {}): Tool => ({
@@ -448,10 +467,11 @@ test('a question that fails, or is overtaken by an abort, allows nothing', async
 test('a call that cannot be judged is not allowed', async () => {
   const { gate, tool } = await prepare({ mode: 'yolo' });
   assert.match((await rejection(gate.check(tool('read'), { path: 'a\0b' }, signal))).message, /NUL/);
-  const endless: Json = {}; // cannot be shown. (Merely deep arguments can, since Node 26.)
+  const endless: Json = {}; // cannot be shown
   endless.deeper = endless;
   const asked = await prepare({ answers: ['y'] });
-  await rejection(asked.gate.check(asked.tool('mcp__mine__x'), endless, signal));
+  const verdict = await asked.gate.check(asked.tool('mcp__mine__x'), endless, signal);
+  assert.equal(verdict.allowed, false);
   assert.equal(asked.questions.length, 0);
 });
 

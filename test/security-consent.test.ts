@@ -8,6 +8,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import type { ScriptLine } from '../chapters/15-the-loop/scripted.ts';
+import type { Answer } from '../chapters/17-the-gate/person.ts';
 import { HttpTransport } from '../chapters/20-streamable-http/http.ts';
 import { inBothEras } from '../chapters/22-no-handshake/era.ts';
 import { stayAlive } from '../chapters/26-staying-alive/alive.ts';
@@ -21,7 +22,7 @@ const remote = join(root, 'fixtures', 'remote.mjs');
 const call = (name: string, args: Json = {}): ScriptLine => ({ calls: [{ name, args }] });
 
 /** A user's server `s`, with all that may start it again, and a note of every call that it gets. */
-function prepare(config: Json, script: ScriptLine[], answers: Parameters<typeof prepareAgent>[0]['answers']) {
+function prepare(config: Json, lines: ScriptLine[], answers: Answer[]) {
   const sent: unknown[] = [];
   const manager: ManagerOptions = {
     extensions: [stayAlive({ pause: () => pause(100) }), ...inBothEras()],
@@ -30,7 +31,8 @@ function prepare(config: Json, script: ScriptLine[], answers: Parameters<typeof 
       if (direction === 'out' && method === 'tools/call') sent.push(params.name);
     },
   };
-  const prepared = prepareAgent({ servers: { s: config }, script: [...script, 'done'], answers, manager });
+  const script = [...lines, 'done'];
+  const prepared = prepareAgent({ servers: { s: config }, script, answers, manager });
   return { ...prepared, sent };
 }
 
@@ -68,7 +70,7 @@ async function serve(...flags: string[]) {
   return { config: { type: 'http', url }, restart };
 }
 
-test('C18: a server that died and returns with another tool is not called by the old consent', async () => {
+test('C18: a server that returns with another tool is not called by the old consent', async () => {
   const { put, config } = changeable();
   const { agent, outcomes, questions, results, sent } = prepare(config, [
     call('mcp__s__x'),
@@ -86,7 +88,8 @@ test('C18: a server that died and returns with another tool is not called by the
   assert.deepEqual(sent, ['x', 'exit', 'x']);
   assert.match(questions[2]!.text, /- .*harmless[^]*\+ .*evil/);
   const third = agent.turns.filter((turn) => turn.role === 'tools')[2]!;
-  assert.match(JSON.stringify(third), /not the tool .*x.* that was agreed to: it has changed. Nothing was called/);
+  const told = /not the tool .*x.* that was agreed to: it has changed. Nothing was called/;
+  assert.match(JSON.stringify(third), told);
   assert.equal(results()[0]!.isError, false);
 });
 
@@ -98,7 +101,7 @@ test('C18: one that returns as it was is called without a word', async () => {
   assert.deepEqual([outcomes(), sent], [['worked', 'failed', 'worked'], ['x', 'exit', 'x']]);
 });
 
-test('C18: what changes between the question and the answer was not what was asked about', async () => {
+test('C18: what changes between question and answer is not what was asked about', async () => {
   const { put, config } = changeable();
   const swap = async () => {
     put('evil');
@@ -159,6 +162,7 @@ for (const flags of ['legacy --sessions', 'legacy', 'modern'])
     await agent.chat('go');
     assert.deepEqual(outcomes(), ['worked', 'failed', 'denied']);
     assert.match(questions[1]!.text, /\+ .*tells others/);
-    const reached = flags === 'modern' ? 1 : 2; // the second was refused for its session, or never arrived
+    // The second was refused for its session, or never arrived.
+    const reached = flags === 'modern' ? 1 : 2;
     assert.deepEqual(sent, Array(reached).fill('add'));
   });

@@ -371,7 +371,8 @@ test('J5: among 20,000 files timers fire, an abort is heard, and the time has an
   const { row, cwd } = prepare({ isHidden });
   const hurried = prepare({ searchTimeoutMs: 1 });
   writeFileSync(join(cwd, '0'), '');
-  for (let n = 1; n <= 20_000; n++) linkSync(join(cwd, '0'), join(cwd, `${n}`)); // cheaper than files
+  // Links are cheaper than files.
+  for (let n = 1; n <= 20_000; n++) linkSync(join(cwd, '0'), join(cwd, `${n}`));
 
   let turn = 0; // of the event loop: in each of them a timer or a key press can be heard
   const next = () => void (turn++, (timer = setImmediate(next)));

@@ -187,7 +187,7 @@ test('D11: what is denied as its server calls it is denied, whatever its label i
   }
 });
 
-test('D11: Claude Code writes "_" for what it does not like, and that is denied as well', async () => {
+test('D11: Claude Code writes "_" for what it does not like, and that counts', async () => {
   const servers = { 'db.prod': listing('drop.all', 'ok'), 'a b': listing('c') };
   const rules = { deny: ['mcp__db_prod__drop_all'], ask: ['mcp__a_b__*'] };
   const { agent, outcomes } = prepareAgent({ mode: 'yolo', servers, script: callAll, rules });
@@ -217,14 +217,15 @@ test('D11: a real name may allow too, but only what it says beyond doubt', async
 
 test('D11: a rule that could never deny anything is an error at start', () => {
   const never = [
-    'mcp__', 'mcp__s__', 'mcp_s_delete', 'mcp-s', 'mcp__a/b__c', 'mcp__s__my tool', 'mcp__s__t\u0007',
-    `mcp__${'x'.repeat(300)}`, 'delete', 'raed(x)', 'wirte*', `read(${'{a,b}'.repeat(20)})`,
+    'mcp__', 'mcp__s__', 'mcp_s_delete', 'mcp-s', 'mcp__a/b__c', 'mcp__s__my tool',
+    'mcp__s__t\u0007', `mcp__${'x'.repeat(300)}`, 'delete', 'raed(x)', 'wirte*', `read(${'{a,b}'.repeat(20)})`,
     `write(${'x'.repeat(999)})`,
   ];
   for (const effect of ['deny', 'ask'] as const)
     for (const text of never) {
       const settings = { permissions: { [effect]: ['bash', text] } };
-      const message = (error: Error) => error.message.includes(`${JSON.stringify(text)} is no rule`);
+      const said = `${JSON.stringify(text)} is no rule`;
+      const message = (error: Error) => error.message.includes(said);
       assert.throws(() => prepareAgent({ settings }), message, text);
       assert.throws(() => prepareAgent({ rules: { [effect]: [text] } }), message, text);
     }
@@ -250,7 +251,7 @@ test('D11: what is broken in the rules of a project takes nothing else along', a
   assert.match(warnings.join('\n'), /no rules, and so ignored: "raed\(x\)", "mcp__a\/b"/);
 });
 
-test('D11: a folder is denied as Claude Code writes it, and in any spelling of its letters', async () => {
+test('D11: a folder is denied as Claude Code writes it, in any spelling', async () => {
   const deny = ['Read(/private/**)', 'read(U\u0308nter/*)'];
   const paths = ['private/x', 'Private/X', '\u00dcnter/x', 'sub/private/x'];
   const { agent, outcomes } = prepareAgent({
@@ -364,7 +365,8 @@ test('E13: no command is harmless by itself: what speaks to the network is asked
 
 const writes = (paths: string[]) =>
   calls(...paths.map((path): [string, Json] => ['write', { path, content: 'x' }]));
-const reads = (paths: string[]) => calls(...paths.map((path): [string, Json] => ['read', { path }]));
+const reads = (paths: string[]) =>
+  calls(...paths.map((path): [string, Json] => ['read', { path }]));
 
 const FENCED = [
   'CLAUDE.md', 'AGENTS.md', 'sub/Agents.MD', 'GEMINI.md', '.cursorrules', '.cursor/rules/x.mdc',
@@ -403,7 +405,7 @@ const HARMLESS = [
   'package.json', '.github/workflows/ci.yml', 'Makefile', '.git/HEAD', '.gitattributes',
 ];
 
-test('E15: what runs by itself, or steers an agent, is asked about every time, with its reason', async () => {
+test('E15: what runs by itself, or steers an agent, is asked about every time', async () => {
   const { agent, outcomes, questions } = prepareAgent({
     mode: 'accept-edits', maxCalls: 200, rules: { allow: ['write', 'write(**)'] },
     script: writes([...FENCED, ...FREE]), answers: FENCED.map(() => 'n'),
@@ -418,7 +420,7 @@ test('E15: what runs by itself, or steers an agent, is asked about every time, w
   }
 });
 
-test('E15: a build file is asked about as well, until the user has allowed this very file', async () => {
+test('E15: a build file is asked about, until the user has allowed this very file', async () => {
   const again = ['package.json', 'Makefile', 'pom.xml', 'sub/pom.xml'];
   const { agent, outcomes, questions } = prepareAgent({
     mode: 'accept-edits', maxCalls: 200, rules: { allow: ['write', 'write(**)', 'write(pom.xml)'] },
@@ -434,16 +436,16 @@ test('E15: a build file is asked about as well, until the user has allowed this 
   assert.match(questions[0]!.text, /\(a package manager runs what it names\)/);
 });
 
-test('E15: with nobody to ask, a build file stays as it is, and the way to allow it is told', async () => {
+test('E15: with nobody to ask, a build file stays as it is', async () => {
   const mode = 'accept-edits';
   const { agent, outcomes, results } = prepareAgent({ mode, script: writes(['package.json']) });
   await agent.chat('go');
   assert.deepEqual(outcomes(), ['denied']);
-  assert.match(results()[0]!.text, /a package manager runs what it names, and there is nobody to ask/);
+  assert.match(results()[0]!.text, /a package manager runs what it names, and there is nobody/);
   assert.match(results()[0]!.text, /--allow 'write\(package\.json\)'/);
 });
 
-test('E16: what may hold secrets is not read unasked; what is merely delicate to write is', async () => {
+test('E16: what may hold secrets is not read unasked; what only steers programs is', async () => {
   const files = Object.fromEntries(HARMLESS.map((path) => [path, 'x']));
   const { agent, outcomes } = prepareAgent({
     files, maxCalls: 200, script: reads([...SECRETS, ...HARMLESS]),
@@ -454,7 +456,7 @@ test('E16: what may hold secrets is not read unasked; what is merely delicate to
   assert.equal(wrong, -1, [...SECRETS, ...HARMLESS][wrong]);
 });
 
-test('E16: a second name for the same file does not open it, and a search passes it over', async () => {
+test('E16: a second name does not open a file, and a search passes it over', async () => {
   const files = { '.env': 'TOP SECRET', 'plain.txt': 'TOP', 'node_modules/p/index.js': 'TOP' };
   const { agent, outcomes, results, questions, cwd } = prepareAgent({
     files, answers: ['n'],

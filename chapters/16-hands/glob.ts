@@ -27,7 +27,8 @@ type Part = { star: true } | { star: false; matches: (char: string) => boolean; 
 export function globMatcher(pattern: string, hidden = false): (path: string) => boolean {
   if (pattern.length > MAX_PATTERN) throw new Error(`the pattern has more than ${MAX_PATTERN} characters`);
   const expanded = expandBraces(pattern);
-  if (expanded.join('').length > MAX_EXPANDED) throw new Error('the braces of the pattern stand for too much; use fewer');
+  if (expanded.join('').length > MAX_EXPANDED)
+    throw new Error('the braces of the pattern stand for too much; use fewer');
   const alternatives = expanded.map((one) => one.replace(/^(\.\/)+/, '').split('/').map(parseName));
   return (path) => {
     const names = path.split('/');
@@ -110,10 +111,11 @@ export const SKIPPED_FOLDERS = ['.git', 'node_modules'];
 type WalkOptions = { signal?: AbortSignal; maxEntries?: number; onCut?: () => void };
 
 /** The files below a folder, by name. It follows no link, so it neither leaves the folder nor runs in a circle: a
- *  link is named like a file. What cannot be read is left out. After `maxEntries` it ends, and calls `onCut`.
+ *  link is named like a file. What cannot be read is left out. After `maxEntries` it ends, and
+ *  calls `onCut`.
  *
- *  An `await` of something that is there already lets no timer and no key press through, and a folder can have a hundred
- *  thousand files: so it takes a breath now and then. */
+ *  An `await` of something that is there already lets no timer and no key press through, and a
+ *  folder can have a hundred thousand files: so it takes a breath now and then. */
 export async function* walk(root: string, options: WalkOptions = {}): AsyncGenerator<string> {
   const { signal, maxEntries = 200_000, onCut } = options;
   const folders = [root];

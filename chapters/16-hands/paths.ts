@@ -19,7 +19,7 @@ export type Location = {
   readable: boolean; // inside, or in a folder of our own that anybody may read
   secret?: string; // why it may hold secrets: nobody should read or write it unasked
   fence?: string; // why a change may start programs or free the agent: nobody should write it unasked
-  build?: string; // why a change may run with the next build: the same, unless the user allows this very file
+  build?: string; // why a change may run with the next build: to be asked once, at least
 };
 
 export class Roots {

@@ -42,16 +42,18 @@ export async function glob(
   const notes: string[] = [];
   const onCut = () => void notes.push('[there are too many files to look at all; give a smaller folder as path]');
   const time = AbortSignal.timeout(timeoutMs);
+  const either = AbortSignal.any([signal, time]);
   const isOver = () => time.aborted && !signal.aborted;
   try {
-    for await (const path of walk(location.real, { signal: AbortSignal.any([signal, time]), onCut })) {
+    for await (const path of walk(location.real, { signal: either, onCut })) {
       if (!matches(slashed(relative(location.real, path)))) continue;
       const changedAt = (await lstat(path).catch(() => undefined))?.mtimeMs;
       if (changedAt !== undefined) found.push({ path, changedAt }); // else it is gone by now
     }
   } catch (error) {
     if (!isOver()) throw error;
-    notes.push(`glob was stopped after ${timeoutMs / 1000} s: there may be more. Give a smaller folder as path.`);
+    const advice = 'there may be more. Give a smaller folder as path.';
+    notes.push(`glob was stopped after ${timeoutMs / 1000} s: ${advice}`);
   }
   found.sort((a, b) => b.changedAt - a.changedAt);
   const shown = found.slice(0, Math.min(limit, MAX_LIMIT)).map(({ path }) => roots.show(path));
@@ -85,8 +87,9 @@ const SEARCHER = `
 `;
 
 export async function grep(
-  location: Location, args: GrepArguments, { roots, isHidden, timeoutMs }: SearchOptions, signal: AbortSignal,
+  location: Location, args: GrepArguments, options: SearchOptions, signal: AbortSignal,
 ): Promise<ToolOutput> {
+  const { roots, isHidden, timeoutMs } = options;
   const search = new Search(args);
   const skips = (path: string) => reasonFor('secret', path) !== undefined || isHidden(path);
   const worker = new Worker(SEARCHER, { eval: true, execArgv: [], workerData: compile(args) });

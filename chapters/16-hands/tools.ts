@@ -73,7 +73,8 @@ export type HandsOptions = {
 
 /** read, write, edit, grep, glob and bash. What the model has read is remembered as long as these rows live. */
 export function hands(options: HandsOptions): Tool[] {
-  const { roots, resultsFolder, isHidden = () => false, shellEnv, searchTimeoutMs: timeoutMs = 10_000 } = options;
+  const { roots, resultsFolder, isHidden = () => false, shellEnv } = options;
+  const { searchTimeoutMs: timeoutMs = 10_000 } = options;
   const desk: Desk = { roots, seen: new Map() };
   const search = { roots, isHidden, timeoutMs };
   const shell = { cwd: roots.cwd, resultsFolder, env: shellEnv };

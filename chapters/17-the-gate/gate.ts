@@ -38,6 +38,7 @@ export type GateOptions = {
 };
 
 const MAX_SHOWN_DEFINITION = 16_384;
+const MAX_LEVELS = 100; // of arguments: deeper ones nobody could judge
 
 export class Gate {
   mode: Mode;
@@ -61,6 +62,9 @@ export class Gate {
 
   /** For the agent's option `gate`. */
   check: GateKeeper = async (tool, args, signal) => {
+    // Explicitly: some versions of Node overflow when they write such a thing, and others do not.
+    const deep = `its arguments have more than ${MAX_LEVELS} levels`;
+    if (isDeeper(args, MAX_LEVELS)) return { allowed: false, reason: `Not allowed: ${deep}.` };
     const judgement = this.judge(tool, args);
     const { effect, why, isOpen, location, grant } = judgement;
     if (effect === 'allow') return { allowed: true };
@@ -258,6 +262,11 @@ function delicacy({ readable, secret, fence }: Location, isWrite: boolean): stri
   if (!readable) return 'it is outside the folder';
   if (isWrite && fence) return fence;
   return secret;
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
 }
 
 const isOneFile = ({ pattern }: Rule) => pattern !== undefined && !/[*?[{]/.test(pattern);

@@ -100,7 +100,7 @@ function parseRule(effect: Effect, text: string, { isHere }: Source): Rule | und
   return at === -1 ? rule : { ...rule, pattern: text.slice(at + 1, -1) };
 }
 
-/** `odd`: it can never mean anything, or it allows too much. `foreign`: it can mean nothing here. */
+/** `odd`: it can never mean anything, or allows too much. `foreign`: it can mean nothing here. */
 function fitnessOf(rule: Rule, { tools }: RuleReader, row?: Row): 'fit' | 'odd' | 'foreign' {
   const { effect, tool, pattern, isHere } = rule;
   const isAboutFiles = row && ['read', 'write'].includes(kindOf(row) ?? '');
