@@ -136,7 +136,7 @@ export class Agent {
   private isRecording = true;
   private leftOut = '';
   private offered?: Set<string>; // the tools that the model was told of
-  private news = '';
+  private news: string[] = []; // what has become of them since
 
   constructor(options: AgentOptions) {
     this.options = options;
@@ -376,7 +376,9 @@ export class Agent {
     definition.description = cited(description);
     definition.inputSchema = plainJson(inputSchema) as Json;
     const run: Tool['run'] = async (args, context) => {
-      const result = await this.options.mcp!.callTool(name, args, context);
+      const { signal } = context;
+      const calling = this.options.mcp!.callTool(name, args, { ...context, tool });
+      const result = await unlessAborted(calling, signal); // it may wait for a list before
       return fromMcp(result, this.options.resultsFolder);
     };
     return { definition, readOnly: false, origin: { server, tool }, run };
@@ -405,8 +407,9 @@ export class Agent {
     if (gone.length > 0) changes.push(`gone: ${gone.join(', ')}`);
     if (changes.length === 0) return;
     const what = changes.join('; ');
-    this.news = `The tools have changed in the course of this conversation; ${what}.`;
     this.note(`the tools have changed; ${what}`);
+    this.news.push(what);
+    this.news = this.news.slice(-MAX_NEWS);
   }
 
   // ── The conversation ──
@@ -419,7 +422,7 @@ export class Agent {
       if (state !== 'connected' || !instructions) continue;
       parts.push(`The MCP server ${quoted(name)} says of itself:\n${cited(instructions)}`);
     }
-    if (this.news) parts.push(this.news);
+    if (this.news.length > 0) parts.push(`${CHANGED} ${this.news.join(', then ')}.`);
     const folder = JSON.stringify(cwd); // in one line, whatever its name
     parts.push(`The folder is ${folder}. Today is ${new Date().toDateString()}.`);
     return parts.join('\n\n');
@@ -430,7 +433,7 @@ export class Agent {
     this.turns = [];
     this.isRecording = true;
     this.offered = undefined;
-    this.news = '';
+    this.news = [];
   }
 
   private push(turn: Turn): void {
@@ -558,6 +561,7 @@ const GOOD_NAME = /^(?!__proto__$)[\w.-]{1,128}$/;
 const MAX_TOOLS = 500;
 const MAX_SCHEMA = 50_000; // characters
 const MAX_PAUSES = 5;
+const MAX_NEWS = 20; // changes of the tools that the model is told
 
 const SYSTEM = `You are a coding agent in a terminal.
 You work in one folder, with the tools you are given.
@@ -573,6 +577,8 @@ const CUT_OFF = 'Not run: your answer was cut off. Be brief.';
 const REMOVED = '[removed to save room; call the tool again if needed]';
 const LOST = 'Not known: the program ended before the result was there.';
 const TOO_LONG = 'the conversation is too long for the model; begin a new one with /clear';
+
+const CHANGED = 'The tools have changed in the course of this conversation;';
 
 const inWords = (text: string): Block[] => [{ type: 'text', text }];
 

@@ -16,6 +16,7 @@ import {
 } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, delimiter, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 
 // ─── Messages ───────────────────────────────────────────────────────────────────────────────────
 
@@ -582,6 +583,7 @@ export type CallOptions = {
   signal?: AbortSignal; // cancels the call
   onProgress?: (progress: Json) => void; // asks the server to report its progress
   headers?: Record<string, string>; // for transports that have some
+  tool?: Tool; // what the caller has decided by: the manager calls this tool, or none
 };
 export type Call = { method: string; params?: Json; options: CallOptions };
 export type Next = (call: Call) => Promise<Json>;
@@ -1362,6 +1364,12 @@ function withSchema(tool: Tool): Tool {
   return tool.inputSchema ? tool : { ...tool, inputSchema: { type: 'object' } };
 }
 
+/** Another description makes another tool. Another order of its keys does not. */
+function isSameTool(one: Tool, two: Tool): boolean {
+  const told = ['name', 'description', 'inputSchema', 'annotations'];
+  return told.every((key) => isDeepStrictEqual(one[key], two[key]));
+}
+
 /** A foreign value that should be text. Not `${value}`: its toString may be no function. */
 export const show = (value: unknown) => (typeof value === 'string' ? value : excerpt(value));
 const bytes = (base64: unknown) => `${Buffer.byteLength(show(base64 ?? ''), 'base64')} bytes`;
@@ -1711,6 +1719,7 @@ type Server = {
   startMs?: number; // until its tools were listed
   tools: Map<string, Tool>; // by label
   listing?: Promise<void>;
+  isStale?: boolean; // it may have other tools than those above
   refreshTimer?: NodeJS.Timeout;
   told?: Standing; // what `onState` heard last
 };
@@ -1808,9 +1817,7 @@ export class McpManager {
     if (lost) connection.warn('folder', lost);
     await connection.connect();
     await connection.initialize();
-    const listing = this.list(server);
-    server.listing = listing.catch(() => {}); // a refresh waits for it; its failure is told here
-    await listing;
+    await this.list(server);
     server.startMs = Math.round(now() - startedAt);
   }
 
@@ -1818,12 +1825,42 @@ export class McpManager {
    *  that changes a server's state. */
   private watch(server: Server): Extension {
     const mcpManager: Extension = () => ({
-      layer: (call, next) => this.noteLogin(server, next(call)),
-      opened: () => this.tellState(server),
+      layer: (call, next) => this.passOn(server, call, next),
+      opened: () => this.greeted(server),
       changed: (what) => this.lookAgain(server, what),
       closed: () => this.tellState(server),
     });
     return mcpManager;
+  }
+
+  /** After a handshake it may be another server than before. */
+  private greeted(server: Server): void {
+    server.isStale = true;
+    this.tellState(server);
+  }
+
+  private passOn(server: Server, call: Call, next: Next): Promise<Json> {
+    const { tool } = call.options;
+    let answer = tool ? this.compare(server, tool).then(() => next(call)) : next(call);
+    answer = this.noteLogin(server, answer);
+    return answer;
+  }
+
+  /** Here, behind all layers, so that it is done again for a call that is sent again. */
+  private async compare(server: Server, wanted: Tool): Promise<void> {
+    const connection = server.connection!;
+    await server.listing;
+    const failed = (error: unknown) => {
+      const kind = connection.ended ? 'unreachable' : 'unknown-tool'; // nothing was sent
+      const what = 'did not list its tools, so none of them is called';
+      throw connection.error(kind, `${what}: ${textOf(error)}`);
+    };
+    if (server.isStale) await this.list(server).catch(failed);
+    const found = server.tools.get(toolLabel(server.entry.name, wanted.name));
+    if (found && isSameTool(found, wanted)) return;
+    const now = found ? 'it has changed' : 'it is gone';
+    const what = `has not the tool ${excerpt(wanted.name)} that was agreed to: ${now}`;
+    throw connection.error('unknown-tool', `${what}. Nothing was called.`);
   }
 
   /** A login can end at any time, and begin again: what a call meets is the state. */
@@ -1898,18 +1935,33 @@ export class McpManager {
     this.decide(server, 'closed');
   }
 
+  /** One list after the other: a late one must not replace a newer one. */
   private async list(server: Server): Promise<void> {
-    const tools = await server.connection!.listTools();
-    if (server.decided?.state !== 'closed') this.setTools(server, tools);
+    await server.listing;
+    const listing = this.listNow(server);
+    server.listing = listing.catch(() => {}); // its failure is told here
+    await listing;
+  }
+
+  private async listNow(server: Server): Promise<void> {
+    server.isStale = false; // what is announced from now on needs another look
+    try {
+      const tools = await server.connection!.listTools();
+      if (server.decided?.state !== 'closed') this.setTools(server, tools);
+    } catch (error) {
+      server.isStale = true;
+      throw error;
+    }
   }
 
   private lookAgain(server: Server, what: Offer): void {
+    if (what === 'tools') server.isStale = true;
     if (what === 'tools') this.refreshSoon(server);
     else this.tellChanged(server, what);
   }
 
   /** Servers may announce many changes at once, or one in answer to every look. So look a little
-   *  later, and only when the look before is over: a late list must not replace a newer one. */
+   *  later, and only when the look before is over. */
   private refreshSoon(server: Server): void {
     if (!server.connection?.server) return; // before the handshake nothing may be requested
     server.refreshTimer ??= setTimeout(() => void this.refresh(server), REFRESH_DELAY_MS).unref();
@@ -1917,13 +1969,12 @@ export class McpManager {
 
   private async refresh(server: Server): Promise<void> {
     await server.listing;
-    server.refreshTimer = undefined; // what is announced from now on needs another look
+    server.refreshTimer = undefined;
     if (server.decided) return; // closed meanwhile
     const failed = (error: unknown) => {
       server.connection!.warn('refresh', `did not list its tools again: ${textOf(error)}`);
     };
-    server.listing = this.list(server).catch(failed);
-    await server.listing;
+    if (server.isStale) await this.list(server).catch(failed); // else a call has looked already
     this.tellChanged(server, 'tools');
   }
 

@@ -205,7 +205,7 @@ test('A12, A16: settings that are a FIFO, a folder, a link to /dev/zero or 100 M
 });
 
 test('a hundred thousand rules are no hindrance', async () => {
-  const deny = Array.from({ length: 100_000 }, (_, n) => `r${n}`);
+  const deny = Array.from({ length: 100_000 }, (_, n) => `mcp__r${n}`);
   const { agent, outcomes } = prepareAgent({ settings: { permissions: { deny: [...deny, 'bash'] } }, script: calls(['bash', { command: 'true' }], ['read', { path: 'x' }]) });
   await agent.chat('go');
   assert.deepEqual(outcomes(), ['denied', 'failed']);

@@ -2,7 +2,7 @@
 // its history is refused.
 
 import type { Block, Result, ToolCall, ToolDefinition, Turn } from '../../agent.ts';
-import { isObject, type Json } from '../../mcp.ts';
+import { isObject, isTooDeep, type Json } from '../../mcp.ts';
 
 /** A model may invent a tool. That its name is sent back must not be what ends the conversation. */
 export function fitName(name: string): string {
@@ -51,6 +51,7 @@ export function fitTool({ name, description, inputSchema }: ToolDefinition): Too
 export function readArguments(text: string, isCutOff: boolean): Pick<ToolCall, 'args' | 'unreadable'> {
   if (text.trim() === '')
     return isCutOff ? { unreadable: 'the answer was cut off before the arguments' } : { args: {} };
+  if (isTooDeep(text)) return { unreadable: 'the arguments are nested too deeply' };
   const quoted = text.length > 500 ? `${text.slice(0, 500)}…` : text;
   try {
     const args = JSON.parse(text);

@@ -71,6 +71,7 @@ class Life {
     let hasExpired = false;
     for (let tries = 1; ; tries++) {
       await this.beAlive(call);
+      this.lookAgain(); // before the call, not after: what was agreed to may be gone
       const { server } = this.connection;
       try {
         const result = await next(call);
@@ -170,7 +171,7 @@ class Life {
   }
 
   private answered({ method }: Call, result: Json = {}): void {
-    if (this.wasAway) this.lookAgain();
+    this.lookAgain();
     if (method !== 'tools/list') {
       this.restarts = 0; // a list proves nothing: it is requested after each start
       return;
