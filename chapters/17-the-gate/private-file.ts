@@ -9,6 +9,8 @@ import { isObject, type Json } from '../../mcp.ts';
 const LOCK_TRIES = 150;
 const LOCK_WAIT_MS = 20;
 const MAX_TURN_MS = 60_000;
+const HALF_MADE_MS = 1000;
+const CLOCK_SLACK_MS = 2000;
 
 /** Is it an object in which these are texts? */
 export const hasTexts = (row: unknown, ...names: string[]): row is Json =>
@@ -63,10 +65,10 @@ export class PrivateFile<T extends { version: number }> {
 
   /** Reads, changes and writes under a lock, so that two programs at once lose nothing. Throws with the reason if
    *  that fails; a damaged file is left as it is. */
-  change(edit: (content: T) => void): void {
+  change(edit: (content: T) => void, lockTries = LOCK_TRIES): void {
     if (this.folder === '') throw new Error('the home folder is not an absolute path');
     mkdirSync(this.folder, { recursive: true, mode: 0o700 });
-    const unlock = lock(`${this.file}.lock`);
+    const unlock = lock(`${this.file}.lock`, lockTries);
     try {
       const content = structuredClone(this.read());
       edit(content);
@@ -80,8 +82,8 @@ export class PrivateFile<T extends { version: number }> {
   }
 }
 
-function lock(file: string): () => void {
-  for (let tries = 0; tries < LOCK_TRIES; tries++) {
+function lock(file: string, most: number): () => void {
+  for (let tries = 0; tries < most; tries++) {
     const unlock = takeLock(file);
     if (unlock) return unlock;
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_WAIT_MS);
@@ -96,18 +98,32 @@ export function takeLock(file: string): (() => void) | undefined {
     return () => rmSync(file, { force: true });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    if (isLeft(file)) rmSync(file, { force: true });
-    return undefined;
+    if (!isLeft(file)) return undefined;
+    rmSync(file, { force: true });
+    return takeLock(file);
   }
 }
 
-/** Is whoever made it gone? */
+/** Is whoever made it gone? Another process may have its number by now, so look when that began. */
 function isLeft(file: string): boolean {
   try {
-    const age = Math.abs(Date.now() - statSync(file).mtimeMs); // clocks are set back, too
+    const { mtimeMs: madeAt } = statSync(file);
+    const age = Math.abs(Date.now() - madeAt); // clocks are set back, too
     const pid = Number(readFileSync(file, 'utf8'));
-    return age > MAX_TURN_MS || (pid > 0 && !process.kill(pid, 0));
+    if (age > MAX_TURN_MS) return true;
+    if (!(pid > 0)) return age > HALF_MADE_MS; // its maker died before it wrote its number
+    process.kill(pid, 0); // throws if there is no such process
+    return madeAt + CLOCK_SLACK_MS < startOf(pid);
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ESRCH'; // there is no such process
   }
+}
+
+/** When a process began, as far as we can tell: in a container we have the number of those before us. */
+function startOf(pid: number): number {
+  if (pid === process.pid) return performance.timeOrigin;
+  if (process.platform !== 'linux') return 0;
+  const sinceBoot = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[19]; // in 1/100 s
+  const bootedAt = /^btime (\d+)/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1]; // in seconds
+  return Number(bootedAt) * 1000 + Number(sinceBoot) * 10;
 }
