@@ -90,12 +90,19 @@ const SECRET_SHAPE = // keys of models, of GitHub, of Slack, of Amazon, and what
 const SECRET_ADDRESS = /\b([a-z][a-z\d+.-]{1,20}:\/\/)[^\s/?#@:]*:[^\s/?#@]+@/gi;
 const MASK = '***';
 const secrets = new Set<string>(); // what came up while the program runs, such as a token that a server has given us
+const MAX_SECRETS = 1000; // a server may give another token with every answer; the oldest are forgotten
 
 /** From now on, no Masker lets these through. */
 export function keepSecrets(...found: (string | undefined)[]): void {
   // Others chose it. A word of ours must not be missing from what we write because somebody calls it a secret.
   const isWord = (text: string) => text.length < 24 && /^([a-z]+[_-]*){1,3}$/i.test(text);
-  for (const secret of found) if (secret && secret.length >= 8 && !isWord(secret)) secrets.add(secret);
+  for (const secret of found) {
+    if (!secret || secret.length < 8 || isWord(secret)) continue;
+    secrets.delete(secret); // so that it becomes the newest
+    secrets.add(secret);
+    const [oldest] = secrets;
+    if (secrets.size > MAX_SECRETS) secrets.delete(oldest!);
+  }
 }
 
 /** Takes secrets out of what is written to a terminal, a trace or a transcript. */

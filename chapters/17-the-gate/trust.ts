@@ -34,7 +34,11 @@ type Store = {
   disabled: Disabled[];
 };
 
+type Index = { store: Store; servers: Map<string, Approved>; disabled: Set<string> };
+
 const EMPTY: Store = { version: 1, servers: [], grants: [], disabled: [] };
+
+const MAX_WARNINGS = 5; // of one kind
 
 /** How to start us, for a user who copies a hint: from a clone there is no command of our name. */
 const IS_CLONE = process.env.npm_lifecycle_event === 'start';
@@ -82,7 +86,9 @@ export class Trust {
   private person: Person;
   private allowed: Set<string>;
   private session: Grant[] = []; // what could not be written down counts for this run
+  private index?: Index;
   private hasWarned = false;
+  private unapproved = 0;
 
   constructor(options: TrustOptions = {}) {
     const { home = homedir(), cwd = process.cwd(), allowServers = [] } = options;
@@ -104,7 +110,7 @@ export class Trust {
     this.seen.set(name, { authority, fingerprint: print });
     if (entry.config.disabled === true || this.isDisabled(name)) return 'disabled';
     if (authority === 'user' || this.allowed.has(`${name}=${print}`)) return true;
-    const known = this.list().servers.find((each) => each.name === name);
+    const known = this.here().servers.get(name);
     if (known?.fingerprint === print) return known.verdict === 'allow' || 'disabled';
     if (!this.person.isThere) {
       this.warnOf(entry, known);
@@ -119,6 +125,10 @@ export class Trust {
 
   private warnOf(entry: ServerEntry, known?: Approved): void {
     const { name, file } = entry;
+    this.unapproved++;
+    if (this.unapproved === MAX_WARNINGS + 1)
+      this.warn(`More servers are not started for that reason; ${PROGRAM} mcp list shows them all.`);
+    if (this.unapproved > MAX_WARNINGS) return;
     const who = `MCP server ${quoted(name)} of ${quoted(file)}`;
     const why = `you have not approved it${known ? ' as it is now' : ''}`;
     // Somebody may copy this into a shell, and a project chose the name.
@@ -174,7 +184,7 @@ export class Trust {
   // ── Switched off ──
 
   isDisabled(server: string, tool?: string): boolean {
-    return this.list().disabled.some((each) => each.server === server && each.tool === tool);
+    return this.here().disabled.has(JSON.stringify([server, tool]));
   }
 
   setDisabled(isDisabled: boolean, server: string, tool?: string): void {
@@ -189,6 +199,20 @@ export class Trust {
       // What was refused for good is asked about again.
       else store.servers = store.servers.filter((each) => !isRefused(each));
     });
+  }
+
+  /** What the file says of this project, by name. Made once for each state of the file: a project
+   *  may have thousands of servers, and each is looked up. */
+  private here(): Index {
+    const store = this.read();
+    if (this.index?.store === store) return this.index;
+    const { servers, disabled } = this.list();
+    this.index = {
+      store,
+      servers: new Map(servers.map((each) => [each.name, each])),
+      disabled: new Set(disabled.map(({ server, tool }) => JSON.stringify([server, tool]))),
+    };
+    return this.index;
   }
 
   // ── All of it ──

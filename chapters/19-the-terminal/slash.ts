@@ -8,6 +8,7 @@ import { cut } from './screen.ts';
 import { tokens } from './show.ts';
 import { statusLines } from './status.ts';
 
+const MAX_SHOWN = 100; // servers: a project may bring thousands
 const END = `/exit                     or Ctrl-D, or Ctrl-C twice
 Ctrl-C stops a turn.`;
 
@@ -111,7 +112,8 @@ async function showServers(
   if (action !== undefined && action !== 'reload') await change(action, name, program, signal);
   agent.refreshTable();
   const whereLoggedIn = (server: string) => logins?.where(server);
-  for (const text of statusLines(manager, { masker, whereLoggedIn })) screen.print(text);
+  const shown = { masker, whereLoggedIn, most: MAX_SHOWN };
+  for (const text of statusLines(manager, shown)) screen.print(text);
 }
 
 const CHANGES = ['reconnect', 'disable', 'enable', 'login', 'logout'];
