@@ -355,7 +355,7 @@ export class Agent {
   }
 
   /** One server that drips must not hold up the answer: it joins when it is ready. */
-  private async awaitServers(signal: AbortSignal): Promise<void> {
+  async awaitServers(signal: AbortSignal): Promise<void> {
     const { mcp, graceMs } = this.options;
     const all = this.connect();
     if (!mcp || graceMs === undefined) return all;

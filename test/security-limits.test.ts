@@ -350,6 +350,12 @@ test('J6: one answer does not wait for a server that drips, and says so', { time
   assert.notEqual(out.trim(), '');
 });
 
+test('J6: nor do /tools and /mcp', { timeout: 14_000 }, async () => {
+  const where = place({}, userServers({ slow: dripping(join(folder(), 'pids')), good: habit() }));
+  const { out, err } = await run(where, [], { input: '/tools\n/mcp\n', env: { MCP_GRACE: '1500' } });
+  assert.match(out, /^mcp__good__\w+: [^]*^slow: connecting$[^]*^good: connected/m, err);
+});
+
 test('J6: a late server joins when it is ready, and user and model are told', async () => {
   let go: () => void = () => {};
   const gate = new Promise<void>((done) => (go = done));

@@ -92,8 +92,10 @@ function hint(word: string, known: string[], prefix = ''): string {
   return `; did you mean ${prefix}${close}?`;
 }
 
-async function showTools(_: string[], { agent, screen }: Program): Promise<void> {
-  await agent.connect();
+async function showTools(
+  _: string[], { agent, screen }: Program, signal: AbortSignal,
+): Promise<void> {
+  await agent.awaitServers(signal);
   agent.refreshTable();
   for (const { definition } of agent.table.values())
     screen.print(cut(`${definition.name}: ${definition.description}`, screen.width - 1));
@@ -108,7 +110,7 @@ async function showServers(
     await manager.disconnectAll();
     agent.forgetConnection();
   }
-  await agent.connect();
+  await agent.awaitServers(signal);
   if (action !== undefined && action !== 'reload') await change(action, name, program, signal);
   agent.refreshTable();
   const whereLoggedIn = (server: string) => logins?.where(server);
