@@ -529,7 +529,7 @@ function takeCensus(): Map<string, number[]> {
   const byMark = new Map<string, number[]>();
   for (const name of readIfThere('/proc', (path) => readdirSync(path)) ?? []) {
     if (!/^\d+$/.test(name)) continue;
-    const environment = readIfThere(`/proc/${name}/environ`, (path) => readFileSync(path, 'latin1'));
+    const environment = readIfThere(`/proc/${name}/environ`, readBytes);
     const mark = environment?.split('\0').find((each) => each.startsWith(`${MARK}=`));
     if (mark === undefined) continue;
     const word = mark.slice(MARK.length + 1);
@@ -539,10 +539,12 @@ function takeCensus(): Map<string, number[]> {
 }
 
 function groupOf(pid: number): number {
-  const stat = readIfThere(`/proc/${pid}/stat`, (path) => readFileSync(path, 'latin1')) ?? '';
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the name before may hold anything
-  return Number(fields[2]);
+  const stat = readIfThere(`/proc/${pid}/stat`, readBytes) ?? '';
+  const afterName = stat.slice(stat.lastIndexOf(')') + 2); // the name may hold anything
+  return Number(afterName.split(' ')[2]);
 }
+
+const readBytes = (path: string) => readFileSync(path, 'latin1');
 
 /** A process may be gone by now, or not open to us. */
 function readIfThere<T>(path: string, read: (path: string) => T): T | undefined {
@@ -1229,7 +1231,9 @@ export class McpConnection {
       const { nextCursor = null } = page; // an empty string is a cursor like any other
       if (nextCursor === null) return found;
       size += JSON.stringify(page).length; // many pages, each as long as a line may be
-      if (size > MAX_LIST) throw this.error('limit', `has ${key} of more than ${MAX_LIST} characters`);
+      if (size > MAX_LIST) {
+        throw this.error('limit', `has ${key} of more than ${MAX_LIST} characters`);
+      }
       if (cursors.has(nextCursor)) {
         throw this.error('protocol', `repeats the cursor ${excerpt(nextCursor)}`);
       }

@@ -43,7 +43,9 @@ function answering(results: Record<string, unknown>) {
     };
     return {
       start: async (given) => void (events = given),
-      send: async (message) => void (message.id !== undefined && queueMicrotask(() => answer(message))),
+      send: async (message) => {
+        if (message.id !== undefined) queueMicrotask(() => answer(message));
+      },
       close: async () => {},
     };
   };
@@ -56,7 +58,8 @@ const entry = (name: string, config: Json) =>
 const script = (code: string) => ({
   command: process.execPath,
   args: ['-e', `
-    const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
+    const say = (message) =>
+      process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
     require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
       const message = JSON.parse(line);
       ${code}
@@ -86,7 +89,7 @@ test('J2: schemas are looked at when tools change, and not at every turn', async
   assert.equal(agent.table.size, 0);
 });
 
-test('J2: to look up one server in the trust store costs the same, however many are in it', async () => {
+test('J2: to look up a server in the trust store costs the same, however many it holds', async () => {
   const cost = async (rows: number) => {
     const home = folder();
     const cwd = folder();
@@ -112,10 +115,11 @@ test('J2: to look up one server in the trust store costs the same, however many 
   assert.ok(many < few * 5, `${many} ms against ${few} ms`);
 });
 
-test('J2: of many that fail, or are not approved, the first few are told, and how many more', async () => {
+test('J2: of many that fail or are not approved a few are told, and how many more', async () => {
   const many = (count: number, config: (n: number) => Json) =>
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`s${n}`, config(n)]));
-  const unapproved = place({ '.mcp.json': { mcpServers: many(300, (n) => ({ command: `c${n}` })) } });
+  const mcpServers = many(300, (n) => ({ command: `c${n}` }));
+  const unapproved = place({ '.mcp.json': { mcpServers } });
   const failing = place({}, userServers(many(300, () => ({ type: 'odd' }))));
   const [asked, failed] = await Promise.all([
     run(unapproved, [], { input: '/mcp\n' }),
@@ -169,7 +173,8 @@ test('J3: the same over HTTP fails the call', async () => {
 
 test('J3: pages that are each within bounds are bounded together', async () => {
   let pages = 0;
-  const page = () => ({ tools: [{ name: `t${++pages}`, d: 'x'.repeat(2 ** 23) }], nextCursor: `${pages}` });
+  const d = 'x'.repeat(2 ** 23);
+  const page = () => ({ tools: [{ name: `t${++pages}`, d }], nextCursor: `${pages}` });
   const results = { initialize: HELLO, get 'tools/list'() { return page(); } };
   const transports = { endless: answering(results) };
   const connection = new McpConnection('s', { type: 'endless' }, { transports });
@@ -238,7 +243,7 @@ test('J3: a text without an end is an error, and what is kept of it fits a reque
   assert.ok(bodies[1]!.length < 150_000);
 });
 
-test('J3: a name on each of many pieces of a call is not a look at all pieces each time', async () => {
+test('J3: a name on each of many pieces of a call is not a look at all of them', async () => {
   const { model } = await modelThatSays((_, response) => {
     response.setHeader('content-type', 'text/event-stream');
     const piece = (args: string) => {
@@ -266,7 +271,7 @@ async function fill(transport: Pick<Transport, 'send'>): Promise<any> {
   return undefined;
 }
 
-test('J4: what waits for a server that does not read is bounded, and the connection lives', async () => {
+test('J4: what waits for a server that does not read is bounded; the connection lives', async () => {
   const deaf = { command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)'] };
   const ends: Error[] = [];
   const events = { message() {}, closed: (why: Error) => ends.push(why) };
@@ -282,7 +287,7 @@ test('J4: what waits for a server that does not read is bounded, and the connect
     await transport.start(events);
     const error = await fill(transport);
     assert.equal(error?.kind, 'unreachable');
-    assert.match(error.message, /"deaf".* does not read what we send: more than 67108864 characters/);
+    assert.match(error.message, /"deaf".* does not read what we send: more than 67108864 char/);
   }
   assert.deepEqual(ends, []);
 });
@@ -290,8 +295,14 @@ test('J4: what waits for a server that does not read is bounded, and the connect
 test('J4: answers that may be kept are kept up to a size, all together', async () => {
   let reads = 0;
   const contents = [{ uri: 'a:b', text: 'x'.repeat(2 ** 20) }];
-  const results = { get 'resources/read'() { return { ...{ reads: ++reads }, contents, ttlMs: 1e9 }; } };
-  const stateless: Extension = () => ({ handshake: async () => ({ protocolVersion: '2026-07-28' }) });
+  const results = {
+    get 'resources/read'() {
+      reads++;
+      return { contents, ttlMs: 1e9 };
+    },
+  };
+  const handshake = async () => ({ protocolVersion: '2026-07-28' });
+  const stateless: Extension = () => ({ handshake });
   const options = { transports: { big: answering(results) }, extensions: [keepAnswers, stateless] };
   const connection = new McpConnection('s', { type: 'big' }, options);
   await connection.connect();
@@ -342,7 +353,7 @@ const dripping = (pids: string) => ({
     setInterval(() => process.stdout.write('{'), 500);`],
 });
 
-test('J6: one answer does not wait for a server that drips, and says so', { timeout: 14_000 }, async () => {
+test('J6: an answer does not wait for a server that drips', { timeout: 14_000 }, async () => {
   const where = place({}, userServers({ slow: dripping(join(folder(), 'pids')), good: habit() }));
   const { code, err, out } = await run(where, ['-p', 'hello'], { env: { MCP_GRACE: '1500' } });
   assert.equal(code, 0, err);
@@ -352,7 +363,8 @@ test('J6: one answer does not wait for a server that drips, and says so', { time
 
 test('J6: nor do /tools and /mcp', { timeout: 14_000 }, async () => {
   const where = place({}, userServers({ slow: dripping(join(folder(), 'pids')), good: habit() }));
-  const { out, err } = await run(where, [], { input: '/tools\n/mcp\n', env: { MCP_GRACE: '1500' } });
+  const options = { input: '/tools\n/mcp\n', env: { MCP_GRACE: '1500' } };
+  const { out, err } = await run(where, [], options);
   assert.match(out, /^mcp__good__\w+: [^]*^slow: connecting$[^]*^good: connected/m, err);
 });
 
@@ -396,7 +408,7 @@ test('J6: while a person thinks about a server, no grace runs out', async () => 
   assert.deepEqual(of('note'), []);
 });
 
-test('J6: SIGINT and SIGTERM are heard at every moment of the start', { timeout: 30_000 }, async () => {
+test('J6: signals are heard at every moment of the start', { timeout: 30_000 }, async () => {
   const http = await serve(() => {}); // takes a request, and never answers
   const moments: { args: string[]; input?: null }[] = [
     { args: ['-p', 'hello'] }, // while servers start
@@ -451,13 +463,15 @@ test('B13: where no file can be opened, a server is unreachable, which may pass'
     const held = [];
     try { for (;;) held.push(openSync('/dev/null')); } catch {}
     for (const config of configs) await attempt(config);
-    const run = bash({ command: 'true' }, { cwd: '/', resultsFolder: '/nowhere' }, new AbortController().signal);
+    const { signal } = new AbortController();
+    const run = bash({ command: 'true' }, { cwd: '/', resultsFolder: '/nowhere' }, signal);
     kinds.push(await run.then(() => 'ran', (error) => error.message));
     closeSync(held.pop());
     for (const fd of held) closeSync(fd);
     console.log(JSON.stringify(kinds));`;
-  const limited = ['-c', 'ulimit -n 60; exec "$0" --input-type=module -e "$1"', process.execPath, program];
-  const child = spawn('sh', limited, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const limited = 'ulimit -n 60; exec "$0" --input-type=module -e "$1"';
+  const args = ['-c', limited, process.execPath, program];
+  const child = spawn('sh', args, { stdio: ['ignore', 'pipe', 'inherit'] });
   let out = '';
   child.stdout.on('data', (text) => (out += text));
   const code = await new Promise((done) => child.on('close', done));
@@ -581,7 +595,8 @@ test('B15: what opens a conversation and is given up leaves no request open', as
   });
   const { connection } = await connect({ type: 'http', url }, { transports: httpTransports });
   const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' };
-  for (const [method, params] of [['server/discover', { _meta: meta }], ['initialize', {}]] as const) {
+  const openings = { 'server/discover': { _meta: meta }, initialize: {} };
+  for (const [method, params] of Object.entries(openings)) {
     const giveUp = new AbortController();
     const call = rejection(connection.request(method, params, { signal: giveUp.signal }));
     await until(() => openRequests.size === 1);

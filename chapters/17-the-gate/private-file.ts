@@ -119,11 +119,13 @@ function isLeft(file: string): boolean {
   }
 }
 
-/** When a process began, as far as we can tell: in a container we have the number of those before us. */
+/** When a process began, as far as we can tell. In a container we have the number of those before us. */
 function startOf(pid: number): number {
   if (pid === process.pid) return performance.timeOrigin;
   if (process.platform !== 'linux') return 0;
-  const sinceBoot = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[19]; // in 1/100 s
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const afterName = stat.slice(stat.lastIndexOf(')') + 2); // the name may hold anything
+  const sinceBoot = afterName.split(' ')[19]; // in 1/100 s
   const bootedAt = /^btime (\d+)/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1]; // in seconds
   return Number(bootedAt) * 1000 + Number(sinceBoot) * 10;
 }

@@ -126,8 +126,8 @@ export class Trust {
   private warnOf(entry: ServerEntry, known?: Approved): void {
     const { name, file } = entry;
     this.unapproved++;
-    if (this.unapproved === MAX_WARNINGS + 1)
-      this.warn(`More servers are not started for that reason; ${PROGRAM} mcp list shows them all.`);
+    const others = `More servers are not started for that reason; ${PROGRAM} mcp list shows them.`;
+    if (this.unapproved === MAX_WARNINGS + 1) this.warn(others);
     if (this.unapproved > MAX_WARNINGS) return;
     const who = `MCP server ${quoted(name)} of ${quoted(file)}`;
     const why = `you have not approved it${known ? ' as it is now' : ''}`;
