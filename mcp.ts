@@ -9,6 +9,7 @@
 
 import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess, ChildProcessWithoutNullStreams as Child } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once, setMaxListeners } from 'node:events';
 import {
   accessSync, constants, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync,
@@ -109,8 +110,10 @@ export type TransportFactory = (
 
 const LF = 0x0a;
 const MAX_DEPTH = 500;
+const MAX_VALUES = 1_000_000; // each may cost JSON.parse 200 bytes and some microseconds
 export const MAX_LINE_BYTES = 2 ** 28; // a string cannot hold much more
 const WRITE_SIZE = 2 ** 20; // characters
+export const MAX_UNSENT = 2 ** 26; // characters that wait for a server that does not read
 const STDERR_TAIL = 16_384; // characters
 const LAST_LINES = 5;
 const LAST_ANSWERS_MS = 250;
@@ -146,10 +149,12 @@ export class StdioTransport implements Transport {
   private events!: TransportEvents;
   private lines = new LineBuffer();
   private outbox: string[] = []; // lines for the next write
+  private unsent = 0; // characters in the outbox, and in the write that is under way
   private nextWrite?: Promise<void>;
   private lastWrite?: Promise<void>;
   private stderrTail = '';
   private closing?: Promise<void>;
+  private mark = randomUUID();
 
   constructor(serverName: string, config: Json, maxLineBytes: number) {
     const problem = problemWithConfig(config);
@@ -174,9 +179,11 @@ export class StdioTransport implements Transport {
       detached: !isWindows,
     });
     this.child = child;
+    marks.set(child, this.mark);
     leaveNoOrphan(child);
-    child.on('error', (error) => {
-      this.end('start', `could not be started: ${this.whyNoStart(error)}`);
+    child.on('error', (error: NodeJS.ErrnoException) => {
+      const kind = isShortage(error.code) ? 'unreachable' : 'start';
+      this.end(kind, `could not be started: ${this.whyNoStart(error)}`);
     });
     await once(child, 'spawn'); // rejects on 'error'; the pipes may not exist before 'spawn'
     child.stdout.on('data', (chunk: Buffer) => this.read(chunk));
@@ -198,8 +205,11 @@ export class StdioTransport implements Transport {
   }
 
   send(message: Message): Promise<void> {
+    if (this.unsent > MAX_UNSENT) return Promise.reject(notReading(this.who));
     // JSON escapes the line feeds inside strings, so this one ends the message.
-    this.outbox.push(JSON.stringify(message) + '\n');
+    const line = JSON.stringify(message) + '\n';
+    this.outbox.push(line);
+    this.unsent += line.length;
     if (!this.nextWrite) {
       this.nextWrite = this.writeAfter(this.lastWrite);
       this.lastWrite = this.nextWrite;
@@ -216,14 +226,15 @@ export class StdioTransport implements Transport {
     const lines = this.outbox.splice(0);
     while (lines.length > 0) {
       const text = takeText(lines);
-      await new Promise((done) => this.child.stdin.write(text, done));
+      await new Promise((done) => this.child.stdin.write(escapeSeparators(text), done));
+      this.unsent -= text.length;
     }
   }
 
   private read(chunk: Buffer): void {
     chunk = this.lines.takeWhole(chunk);
     for (const line of chunk.toString().split('\n')) {
-      if (line.length > this.maxLineBytes) return this.endTooLong();
+      if (isLonger(line, this.maxLineBytes)) return this.endTooLong();
       passOn(line, this.who, this.events);
     }
     if (this.lines.unreadBytes > this.maxLineBytes) this.endTooLong();
@@ -237,7 +248,7 @@ export class StdioTransport implements Transport {
   /** End of input, then SIGTERM, then SIGKILL to the whole group. Most exit on the first step. */
   private async sayGoodbye(): Promise<void> {
     if (!this.child?.pid || !living.has(this.child)) return; // it never ran, or is gone
-    this.child.stdin.end(takeText(this.outbox));
+    this.child.stdin.end(escapeSeparators(takeText(this.outbox)));
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       if (await closesWithin(GOODBYE_STEP_MS, this.child)) break;
       signalGroup(this.child, signal);
@@ -283,6 +294,7 @@ export class StdioTransport implements Transport {
     const file = findCommand(command, this.childEnv());
     const isThere = file !== basename(file) && existsSync(resolve(cwd, file));
     if (cwd && !existsSync(cwd)) return `its "cwd" ${cwd} does not exist`;
+    if (isShortage(code)) return `this machine has no room for it now (${code})`;
     if (code === 'EACCES') return 'the file is not executable, or not open to us';
     if (code === 'ENOENT' && isThere) {
       return 'the interpreter that its first line names is missing';
@@ -318,8 +330,18 @@ export class StdioTransport implements Transport {
   }
 
   private childEnv(): NodeJS.ProcessEnv {
-    return withSafePath({ ...ourEnv(NETWORK_ENV), ...safeEnv(), ...this.config.env });
+    return withSafePath({
+      ...ourEnv(NETWORK_ENV),
+      ...safeEnv(),
+      ...this.config.env,
+      [MARK]: this.mark,
+    });
   }
+}
+
+/** Too many files or processes are open, ours or others'. That passes, so it may be tried again. */
+export function isShortage(code = ''): boolean {
+  return ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes(code);
 }
 
 /** What any child process of ours may see. */
@@ -414,8 +436,13 @@ function takeText(lines: string[]): string {
     size += lines[count]!.length;
     count++;
   }
-  const text = lines.splice(0, count).join('');
-  return escapeSeparators(text);
+  return lines.splice(0, count).join('');
+}
+
+/** The connection lives: it may read on. */
+export function notReading(who: string): McpError {
+  const what = `does not read what we send: more than ${MAX_UNSENT} characters wait for it`;
+  return new McpError('unreachable', `${who} ${what}`);
 }
 
 /** U+2028 and U+2029 are legal in JSON, but some line readers (readline in Node 24) split there. */
@@ -423,12 +450,18 @@ export function escapeSeparators(text: string): string {
   return text.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
 }
 
+/** In UTF-8 a unit of a string takes one to three bytes. */
+export function isLonger(text: string, maxBytes: number): boolean {
+  return text.length * 3 > maxBytes && Buffer.byteLength(text) > maxBytes;
+}
+
 /** Passes on the message in one text, for every transport that receives text. */
 export function passOn(text: string, who: string, events: TransportEvents): void {
   const trimmed = text.trim(); // no CR, no byte order mark
   if (trimmed === '') return;
-  if (isTooDeep(trimmed)) {
-    const what = `sent a message with more than ${MAX_DEPTH} levels, which is dropped`;
+  const tooMuch = tooMuchIn(trimmed);
+  if (tooMuch) {
+    const what = `sent a message with ${tooMuch}, which is dropped`;
     return events.dropped?.(new McpError('limit', `${who} ${what}`));
   }
   events.message(parseMessage(trimmed));
@@ -480,19 +513,23 @@ export class LineBuffer {
   }
 }
 
-/** JSON.parse needs ten seconds and gigabytes for 64 million brackets, so count them first. */
-export function isTooDeep(json: string): boolean {
-  if (json.length < MAX_DEPTH) return false;
-  if (!/^\s*[[{]/.test(json)) return false; // a coloured line of noise has brackets too
+/** JSON.parse needs ten seconds and gigabytes for 64 million brackets, deep or side by side, so
+ *  count them first. A comma or an opening bracket comes before every value but one. */
+export function tooMuchIn(json: string): string | undefined {
+  if (json.length < MAX_DEPTH) return undefined;
+  if (!/^\s*[[{]/.test(json)) return undefined; // a coloured line of noise has brackets too
   let depth = 0;
+  let values = 0;
   for (let i = 0; i < json.length; i++) {
     const char = json[i];
     if (char === '"') i = endOfString(json, i);
     if (char === '[' || char === '{') depth++;
     if (char === ']' || char === '}') depth--;
-    if (depth > MAX_DEPTH) return true;
+    if (char === ',' || char === '[' || char === '{') values++;
+    if (depth > MAX_DEPTH) return `more than ${MAX_DEPTH} levels`;
+    if (values > MAX_VALUES) return `more than ${MAX_VALUES} values`;
   }
-  return false;
+  return undefined;
 }
 
 /** Brackets in strings do not count. A string ends at a quote with an even number of backslashes
@@ -532,14 +569,70 @@ function closesWithin(ms: number, child: Child): Promise<boolean> {
   });
 }
 
-/** Signals a child and everything it started. False if the group was empty. */
+/** Signals a child and everything it started. False if there was nothing left to signal. */
 export function signalGroup(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): boolean {
-  try {
-    if (!isWindows) return process.kill(-child.pid!, signal);
+  if (isWindows) {
     const taskkill = findCommand('taskkill');
     if (child.exitCode === null) spawnSync(taskkill, ['/pid', `${child.pid}`, '/t', '/f']);
-  } catch {} // the group is empty
-  return false;
+    return false;
+  }
+  const targets = [-child.pid!, ...straysOf(child)]; // a negative number means the group
+  return targets.filter((pid) => isSignalled(pid, signal)).length > 0;
+}
+
+function isSignalled(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch {
+    return false; // there is no such process, or its group is empty
+  }
+}
+
+/** A word in a child's environment, which all that it starts inherit. On Linux it tells us who has
+ *  left its group, as a daemon does. */
+export const MARK = 'MCP_BY_HAND_CHILD';
+export const marks = new WeakMap<ChildProcess, string>();
+const CENSUS_MS = 50;
+let census = { takenAt: -CENSUS_MS, byMark: new Map<string, number[]>() };
+
+function straysOf(child: ChildProcess): number[] {
+  const mark = marks.get(child);
+  if (process.platform !== 'linux' || mark === undefined) return [];
+  // One for all children that end together.
+  if (now() - census.takenAt >= CENSUS_MS) census = { takenAt: now(), byMark: takeCensus() };
+  const marked = census.byMark.get(mark) ?? [];
+  return marked.filter((pid) => groupOf(pid) !== child.pid);
+}
+
+/** All processes that have a mark, by that mark. */
+function takeCensus(): Map<string, number[]> {
+  const byMark = new Map<string, number[]>();
+  for (const name of readIfThere('/proc', (path) => readdirSync(path)) ?? []) {
+    if (!/^\d+$/.test(name)) continue;
+    const environment = readIfThere(`/proc/${name}/environ`, readBytes);
+    const mark = environment?.split('\0').find((each) => each.startsWith(`${MARK}=`));
+    if (mark === undefined) continue;
+    const word = mark.slice(MARK.length + 1);
+    byMark.set(word, [...(byMark.get(word) ?? []), Number(name)]);
+  }
+  return byMark;
+}
+
+function groupOf(pid: number): number {
+  const stat = readIfThere(`/proc/${pid}/stat`, readBytes) ?? '';
+  const afterName = stat.slice(stat.lastIndexOf(')') + 2); // the name may hold anything
+  return Number(afterName.split(' ')[2]);
+}
+
+const readBytes = (path: string) => readFileSync(path, 'latin1');
+
+/** A process may be gone by now, or not open to us. */
+function readIfThere<T>(path: string, read: (path: string) => T): T | undefined {
+  try {
+    return read(path);
+  } catch {
+    return undefined;
+  }
 }
 
 export const living = new Set<ChildProcess>(); // until their end was seen
@@ -672,6 +765,8 @@ export const VERSION = '0.1.0';
 export const CLIENT_INFO = { name: 'mcp-by-hand', version: VERSION };
 const MAX_REFUSAL = 10_000; // characters of a server's error that are passed on
 const MAX_PAGES = 1000;
+const MAX_LIST = 2 ** 26; // characters of all its pages together
+const MAX_TOLD = 20; // tools that are left out
 const MAX_CANCELLED = 1000;
 const MAX_UNANSWERED = 1000;
 const MAX_TIMER_MS = 2 ** 31 - 1; // a longer setTimeout fires at once
@@ -684,6 +779,7 @@ export class McpConnection {
   private extensions = new Map<string, Parts>(); // by name, the outermost first
   private transport?: Transport;
   private connecting?: Promise<void>;
+  private reopening?: Promise<void>;
   /** Changed by this class only; everybody else reads the getters below. */
   private life: {
     ended?: Error; // why nothing can be requested now
@@ -842,8 +938,13 @@ export class McpConnection {
   }
 
   /** Starts over on a new transport, whether or not the old one has ended. A handshake must
-   *  follow. */
-  async reopen(): Promise<void> {
+   *  follow. Called again meanwhile, it waits for the same start. */
+  reopen(): Promise<void> {
+    this.reopening ??= this.startOver().finally(() => (this.reopening = undefined));
+    return this.reopening;
+  }
+
+  private async startOver(): Promise<void> {
     if (this.life.final) throw this.life.final;
     const old = this.transport;
     this.transport = undefined; // ignore anything it still sends
@@ -857,18 +958,20 @@ export class McpConnection {
   }
 
   private async open(): Promise<void> {
+    let transport: Transport | undefined;
+    const isCurrent = () => this.transport === transport;
     try {
-      const transport = this.makeTransport();
+      transport = this.makeTransport();
       this.transport = transport;
       this.ending = new AbortController();
       setMaxListeners(0, this.ending.signal); // any number of handlers may be at work
-      const isCurrent = () => this.transport === transport;
       await transport.start({
         message: (message) => void (isCurrent() && this.receive(message)),
         dropped: (why) => this.report('dropped', why.message),
         closed: (why) => void (isCurrent() && this.failAll(why)),
       });
     } catch (error) {
+      if (!isCurrent()) throw error; // another has taken its place, and lives
       const what = `could not be started: ${textOf(error)}`;
       this.failAll(error instanceof McpError ? error : this.error('start', what));
       throw this.ended; // the transport's own account, if it gave one, is better than the error
@@ -907,6 +1010,7 @@ export class McpConnection {
     this.life.final ??= this.error('closed', 'was closed by us');
     this.failAll(this.life.final);
     await this.transport?.close();
+    await this.reopening?.catch(() => {}); // it may be closing another
   }
 
   /** Ends it for good, also if it has ended already: every later call hears this reason. */
@@ -1025,7 +1129,7 @@ export class McpConnection {
   }
 
   /** Stops waiting, and says so: the server may then stop working. What opens a conversation must
-   *  not be cancelled. */
+   *  not be cancelled; but its stream, if it has one of its own, can be closed. */
   private cancel(id: number, why: McpError): void {
     const { method = '' } = this.pending.get(id)?.call ?? {};
     this.fail(id, why);
@@ -1034,9 +1138,21 @@ export class McpConnection {
       const [oldest] = this.cancelled;
       this.cancelled.delete(oldest);
     }
-    if (/^(initialize|server\/discover)$/.test(method)) return;
+    const isSilent = /^(initialize|server\/discover)$/.test(method);
+    if (isSilent && this.hasStreamPerRequest) this.closeStream(id);
+    if (isSilent) return;
     const told = this.notify('notifications/cancelled', { requestId: id, reason: why.kind });
     told.catch(() => {}); // it may be gone
+  }
+
+  /** The transport closes the stream, and sends nothing: so it is not shown as sent. */
+  private closeStream(requestId: number): void {
+    const cancelled: Message = {
+      jsonrpc: '2.0',
+      method: 'notifications/cancelled',
+      params: { requestId },
+    };
+    this.transport?.send(cancelled).catch(() => {}); // it may be gone
   }
 
   private hearProgress(params: Json): unknown {
@@ -1183,6 +1299,7 @@ export class McpConnection {
   async listAll(method: string, key: string): Promise<unknown[]> {
     const deadline = now() + this.options.handshakeTimeoutMs; // for all pages together
     const found: unknown[] = [];
+    let size = 0;
     const cursors = new Set<unknown>();
     let params: Json | undefined;
     while (cursors.size < MAX_PAGES) {
@@ -1194,6 +1311,10 @@ export class McpConnection {
       for (const item of part) found.push(item);
       const { nextCursor = null } = page; // an empty string is a cursor like any other
       if (nextCursor === null) return found;
+      size += JSON.stringify(page).length; // many pages, each as long as a line may be
+      if (size > MAX_LIST) {
+        throw this.error('limit', `has ${key} of more than ${MAX_LIST} characters`);
+      }
       if (cursors.has(nextCursor)) {
         throw this.error('protocol', `repeats the cursor ${excerpt(nextCursor)}`);
       }
@@ -1234,7 +1355,9 @@ export class McpConnection {
       else tools.set(name, withSchema(tool as Tool));
     }
     if (leftOut.length > 0) {
-      this.warn('tools', `has tools that we leave out: ${leftOut.slice(0, 20).join('; ')}`);
+      const some = leftOut.slice(0, MAX_TOLD).join('; ');
+      const more = leftOut.length > MAX_TOLD ? ` and ${leftOut.length - MAX_TOLD} more` : '';
+      this.warn('tools', `has tools that we leave out: ${some}${more}`);
     }
     return [...tools.values()];
   }
@@ -1475,7 +1598,8 @@ export function readJsonFile(file: string): Json | undefined {
   if (stat.size > MAX_CONFIG_BYTES) throw new Error(`it has more than ${MAX_CONFIG_BYTES} bytes`);
   const decoder = new TextDecoder('utf-8', { fatal: true }); // drops a byte order mark
   const json = withoutComments(decoder.decode(readFileSync(file))).trim();
-  if (isTooDeep(json)) throw new Error(`it has more than ${MAX_DEPTH} levels`);
+  const tooMuch = tooMuchIn(json);
+  if (tooMuch) throw new Error(`it has ${tooMuch}`);
   const root: unknown = JSON.parse(json);
   if (!isObject(root)) throw new Error('it is not a JSON object');
   return root;
@@ -1724,6 +1848,13 @@ type Server = {
   told?: Standing; // what `onState` heard last
 };
 export type ServerStatus = ReturnType<McpManager['status']>[number];
+export type ToolDefinition = {
+  name: string; // the label
+  description: string;
+  inputSchema: Json;
+  server: string;
+  tool: Tool; // as the server describes it
+};
 
 const REFRESH_DELAY_MS = 100;
 
@@ -1733,7 +1864,10 @@ export class McpManager {
   private servers = new Map<string, Server>();
   private prefixes = new Map<string, string>(); // whose labels begin so
   private table = new Map<string, { server: Server; tool: Tool }>(); // by label
+  private definitions?: ToolDefinition[]; // of all tools, until those of a server change
   private loading?: Promise<void>;
+  private questions = 0; // that are open: may this server start?
+  private lastStart = 0;
 
   constructor(options: ManagerOptions = {}) {
     this.options = { ...options, onWarning: options.onWarning ?? warnOnStderr };
@@ -1743,6 +1877,11 @@ export class McpManager {
   loadAndConnect(): Promise<void> {
     this.loading ??= this.connectAll();
     return this.loading;
+  }
+
+  /** When the last server was allowed to start. A person who is asked takes no time of it. */
+  get startingSince(): number {
+    return this.questions > 0 ? now() : this.lastStart;
   }
 
   private async connectAll(): Promise<void> {
@@ -1767,6 +1906,7 @@ export class McpManager {
     const { home = homedir(), cwd = process.cwd() } = this.options;
     const { load = (report) => loadEntries(home, cwd, report) } = this.options;
     this.warnings.length = 0;
+    this.lastStart = now();
     return load((problem) => {
       this.warnings.push(problem);
       this.options.onWarning!(problem);
@@ -1785,15 +1925,25 @@ export class McpManager {
 
   private async mayStart(server: Server): Promise<boolean> {
     const { entry } = server;
-    const { approve = (each) => !needsApproval(each, this.options.cwd) } = this.options;
     if (server.decided) return false; // closed while it was in the queue
     const problem = this.problemWith(entry);
     if (problem) throw configError(entry, problem);
-    const approval = await approve(structuredClone(entry)); // a copy: what was shown is what starts
+    const approval = await this.approvalOf(structuredClone(entry)); // what was shown is what starts
     const why = `${entry.file} asks to start it, and nobody has approved that`;
     if (approval === 'disabled') this.decide(server, 'disabled');
     else if (approval !== true) this.decide(server, 'pending', why);
     return !server.decided; // it may also have been closed while a person was asked
+  }
+
+  private async approvalOf(entry: ServerEntry): Promise<Approval> {
+    const { approve = (each) => !needsApproval(each, this.options.cwd) } = this.options;
+    this.questions++;
+    try {
+      return await approve(entry);
+    } finally {
+      this.questions--;
+      this.lastStart = now();
+    }
   }
 
   private problemWith({ name, config }: ServerEntry): string | undefined {
@@ -1995,6 +2145,7 @@ export class McpManager {
   /** Replaces the rows of one server. Its labels begin with a prefix that no other server has, so
    *  only two tools of its own can clash. A server that died keeps its rows: a call tells why. */
   private setTools(server: Server, tools: Tool[]): void {
+    this.definitions = undefined;
     for (const label of server.tools.keys()) this.table.delete(label);
     server.tools = new Map();
     for (const tool of tools) {
@@ -2009,17 +2160,11 @@ export class McpManager {
     }
   }
 
-  /** In the order of the files, whichever server was the first to connect. */
-  getToolDefinitions() {
-    return [...this.servers.values()].flatMap(({ entry, tools }) =>
-      [...tools].map(([name, tool]) => ({
-        name,
-        description: tool.description ?? '',
-        inputSchema: tool.inputSchema,
-        server: entry.name,
-        tool,
-      })),
-    );
+  /** In the order of the files, whichever server was the first to connect. The same list, to look
+   *  at only, until something changes: there may be a hundred thousand, and a look at each turn. */
+  getToolDefinitions(): readonly ToolDefinition[] {
+    this.definitions ??= [...this.servers.values()].flatMap(definitionsOf);
+    return this.definitions;
   }
 
   isMcpTool(name: string): boolean {
@@ -2061,4 +2206,14 @@ export class McpManager {
     for (const server of servers) this.forget(server);
     await Promise.allSettled(servers.map(({ connection }) => connection?.close()));
   }
+}
+
+function definitionsOf({ entry, tools }: Server): ToolDefinition[] {
+  return [...tools].map(([name, tool]) => ({
+    name,
+    description: tool.description ?? '',
+    inputSchema: tool.inputSchema,
+    server: entry.name,
+    tool,
+  }));
 }

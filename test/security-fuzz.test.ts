@@ -35,7 +35,7 @@ import { TokenStore } from '../chapters/21-authorization/tokens.ts';
 import { KeptVerdicts } from '../chapters/22-no-handshake/verdicts.ts';
 import { MessageReader, readClose, Violation } from '../chapters/25-other-pipes/frames.ts';
 import {
-  blocksToText, fillIn, isTooDeep, LineBuffer, loadEntries, McpConnection, McpError, passOn,
+  blocksToText, fillIn, LineBuffer, loadEntries, McpConnection, McpError, passOn, tooMuchIn,
   problemWithConfig, readJsonFile, RpcError, toolLabel,
   type Json, type Message, type Transport, type TransportEvents,
 } from '../mcp.ts';
@@ -190,7 +190,7 @@ const LINEAR: Record<string, (text: string) => unknown> = {
   challenge: (text) => challengeIn(401, `Bearer ${text}`),
   scopes: words,
   'one message': (text) => passOn(text, 'it', silent),
-  depth: (text) => isTooDeep(`[${text}`),
+  depth: (text) => tooMuchIn(`[${text}`),
   events: (text) => [...new EventParser().parse(Buffer.from(text))],
   blocks: (text) => blocksToText([{ type: 'text', text }]),
   label: (text) => toolLabel(text, text),

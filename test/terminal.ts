@@ -114,6 +114,7 @@ function environment({ home }: Place, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv
     USERPROFILE: home,
     LANG: 'C.UTF-8',
     TERM: 'xterm',
+    MCP_GRACE: '60000', // a busy machine may be slow to start a server
     ...env,
   };
 }

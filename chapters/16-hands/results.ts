@@ -2,7 +2,10 @@
 //
 // What does not fit is not lost: it goes to a file of ours, and the model is told which. It can read that with `read`.
 
-import { accessSync, closeSync, constants, lstatSync, mkdirSync, openSync, writeFileSync } from 'node:fs';
+import {
+  accessSync, closeSync, constants, lstatSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync,
+  type Stats,
+} from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Block, ToolOutput } from '../../agent.ts';
 import { asObject, blocksToText, show, textOf, type Json, type ToolResult } from '../../mcp.ts';
@@ -166,12 +169,45 @@ function isOpenToUs(folder: string): boolean {
   }
 }
 
+const OUR_NAME = /^result-(\d{4,12})-[A-Za-z0-9_-]{0,64}\.[a-z0-9]{2,4}$/;
+const MAX_AGE_MS = 30 * 24 * 3_600_000;
+const MAX_FOLDER_BYTES = 2 ** 30;
+const MAX_FILES = 1000;
 let lastNumber = 0;
+
+type Kept = { path: string; number: number; stat: Stats };
+
+/** The results in the folder, the newest first. What is not surely ours is not among them. */
+function keptIn(folder: string): Kept[] {
+  const kept: Kept[] = [];
+  for (const name of readdirSync(folder)) {
+    const number = OUR_NAME.exec(name)?.[1];
+    const path = join(folder, name);
+    const stat = number && lstatSync(path, { throwIfNoEntry: false });
+    if (!stat || !stat.isFile()) continue; // a link, say
+    const isOurs = process.getuid === undefined || stat.uid === process.getuid();
+    if (isOurs) kept.push({ path, number: Number(number), stat });
+  }
+  return kept.sort((a, b) => b.stat.mtimeMs - a.stat.mtimeMs);
+}
+
+/** Makes room for one more: a server that sends and sends must not fill the disk. The oldest go first. */
+function removeOld(kept: Kept[]): void {
+  let bytes = 0;
+  for (const [n, { path, stat }] of kept.entries()) {
+    bytes += stat.size;
+    const isOld = Date.now() - stat.mtimeMs > MAX_AGE_MS;
+    if (isOld || n >= MAX_FILES - 1 || bytes > MAX_FOLDER_BYTES) rmSync(path, { force: true });
+  }
+}
 
 /** Makes a new file that only we can read, and opens it. The name is ours: one that a server gave could be a path. */
 export function newFile(folder: string, name: string, extension: string): { path: string; fd: number } {
   refuseLinks(folder);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const kept = keptIn(folder);
+  removeOld(kept);
+  lastNumber = kept.reduce((most, { number }) => Math.max(most, number), lastNumber); // none is used twice
   const label = name.replace(/[^A-Za-z0-9_-]+/g, '_').slice(0, 64);
   for (;;) {
     const path = join(folder, `result-${String(++lastNumber).padStart(4, '0')}-${label}.${extension}`);

@@ -12,6 +12,8 @@ const LOCK_WAIT_MS = 20;
 const MAX_TURN_MS = 60_000;
 const NO_HOME = 'the home folder is not an absolute path; set HOME';
 const MOVE_IT = 'move it away';
+const HALF_MADE_MS = 1000;
+const CLOCK_SLACK_MS = 2000;
 
 /** Is it an object in which these are texts? */
 export const hasTexts = (row: unknown, ...names: string[]): row is Json =>
@@ -71,9 +73,9 @@ export class PrivateFile<T extends { version: number }> {
 
   /** Reads, changes and writes under a lock, so that two programs at once lose nothing. Throws with the reason if
    *  that fails; a damaged file is left as it is, and none is damaged by us. */
-  change(edit: (content: T) => void): void {
+  change(edit: (content: T) => void, lockTries = LOCK_TRIES): void {
     if (this.folder === '') throw new Error(NO_HOME);
-    const unlock = this.lock();
+    const unlock = this.lock(lockTries);
     try {
       const content = structuredClone(this.read());
       edit(content);
@@ -83,10 +85,10 @@ export class PrivateFile<T extends { version: number }> {
     }
   }
 
-  private lock(): () => void {
+  private lock(tries: number): () => void {
     try {
       mkdirSync(this.folder, { recursive: true, mode: 0o700 });
-      return lock(`${this.file}.lock`);
+      return lock(`${this.file}.lock`, tries);
     } catch (error) {
       throw cannotWrite(this.folder, error);
     }
@@ -135,8 +137,8 @@ function parsed(text: string): unknown {
   }
 }
 
-function lock(file: string): () => void {
-  for (let tries = 0; tries < LOCK_TRIES; tries++) {
+function lock(file: string, most: number): () => void {
+  for (let tries = 0; tries < most; tries++) {
     const unlock = takeLock(file);
     if (unlock) return unlock;
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_WAIT_MS);
@@ -151,18 +153,34 @@ export function takeLock(file: string): (() => void) | undefined {
     return () => rmSync(file, { force: true });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    if (isLeft(file)) rmSync(file, { force: true });
-    return undefined;
+    if (!isLeft(file)) return undefined;
+    rmSync(file, { force: true });
+    return takeLock(file);
   }
 }
 
-/** Is whoever made it gone? */
+/** Is whoever made it gone? Another process may have its number by now, so look when that began. */
 function isLeft(file: string): boolean {
   try {
-    const age = Math.abs(Date.now() - statSync(file).mtimeMs); // clocks are set back, too
+    const { mtimeMs: madeAt } = statSync(file);
+    const age = Math.abs(Date.now() - madeAt); // clocks are set back, too
     const pid = Number(readFileSync(file, 'utf8'));
-    return age > MAX_TURN_MS || (pid > 0 && !process.kill(pid, 0));
+    if (age > MAX_TURN_MS) return true;
+    if (!(pid > 0)) return age > HALF_MADE_MS; // its maker died before it wrote its number
+    process.kill(pid, 0); // throws if there is no such process
+    return madeAt + CLOCK_SLACK_MS < startOf(pid);
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ESRCH'; // there is no such process
   }
+}
+
+/** When a process began, as far as we can tell. In a container we have the number of those before us. */
+function startOf(pid: number): number {
+  if (pid === process.pid) return performance.timeOrigin;
+  if (process.platform !== 'linux') return 0;
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const afterName = stat.slice(stat.lastIndexOf(')') + 2); // the name may hold anything
+  const sinceBoot = afterName.split(' ')[19]; // in 1/100 s
+  const bootedAt = /^btime (\d+)/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1]; // in seconds
+  return Number(bootedAt) * 1000 + Number(sinceBoot) * 10;
 }

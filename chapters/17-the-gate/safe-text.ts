@@ -127,6 +127,7 @@ const SECRET_SHAPE = // keys of models, of GitHub, of Slack, of Amazon, and what
 const SECRET_ADDRESS = /\b([a-z][a-z\d+.-]{1,20}:\/\/)[^\s/?#@:]*:[^\s/?#@]+@/gi;
 const MASK = '***';
 const secrets = new Set<string>(); // what came up while the program runs, such as a token that a server has given us
+const MAX_SECRETS = 1000; // a server may give another token with every answer; the oldest are forgotten
 
 const MIN_SECRET = 8;
 const MAX_WORDS_LENGTH = 24;
@@ -145,12 +146,19 @@ function secretsIn(value: string): string[] {
 
 /** From now on, no Masker lets these through. Others chose them, such as a token that a server gave us. */
 export function keepSecrets(...found: (string | undefined)[]): void {
-  for (const secret of found.flatMap((value) => secretsIn(value ?? ''))) secrets.add(secret);
+  for (const secret of found.flatMap((value) => secretsIn(value ?? ''))) keep(secret);
 }
 
 /** What the user types as a secret is one, whatever it looks like. Short ones are words that occur anywhere. */
 export function keepTyped(secret = ''): void {
-  if (secret.trim().length >= MIN_SECRET) secrets.add(secret);
+  if (secret.trim().length >= MIN_SECRET) keep(secret);
+}
+
+function keep(secret: string): void {
+  secrets.delete(secret); // so that it becomes the newest
+  secrets.add(secret);
+  const [oldest] = secrets;
+  if (secrets.size > MAX_SECRETS) secrets.delete(oldest!);
 }
 
 /** The same JSON, without a character that does something to a terminal: inside of JSON they can be spelled. */

@@ -36,7 +36,11 @@ type Store = {
   disabled: Disabled[];
 };
 
+type Index = { store: Store; servers: Map<string, Approved>; disabled: Set<string> };
+
 const EMPTY: Store = { version: 1, servers: [], grants: [], disabled: [] };
+
+const MAX_WARNINGS = 5; // of one kind
 
 /** How to start us, for a user who copies a hint: from a clone there is no command of our name. */
 const IS_CLONE = process.env.npm_lifecycle_event === 'start';
@@ -88,7 +92,9 @@ export class Trust {
   private allowed: Set<string>;
   private session: Grant[] = []; // what could not be written down counts for this run
   private disabledNow?: Disabled[]; // and so does what is switched off
+  private index?: Index;
   private hasWarned = false;
+  private unapproved = 0;
   private unkept: (why: string) => void;
 
   constructor(options: TrustOptions = {}) {
@@ -113,7 +119,7 @@ export class Trust {
     this.seen.set(name, { authority, fingerprint: print });
     if (entry.config.disabled === true || this.isDisabled(name)) return 'disabled';
     if (!needsApproval(entry, this.project) || this.allowed.has(`${name}=${print}`)) return true;
-    const known = this.list().servers.find((each) => each.name === name);
+    const known = this.here().servers.get(name);
     if (known?.fingerprint === print) return known.verdict === 'allow' || 'disabled';
     if (!this.person.isThere) {
       this.warnOf(entry, known !== undefined);
@@ -129,6 +135,10 @@ export class Trust {
   /** With everything that a person needs to judge it elsewhere. */
   private warnOf(entry: ServerEntry, isKnown: boolean): void {
     const { name, file } = entry;
+    this.unapproved++;
+    const others = `More servers are not started for that reason; ${PROGRAM} mcp list shows them.`;
+    if (this.unapproved === MAX_WARNINGS + 1) this.warn(others);
+    if (this.unapproved > MAX_WARNINGS) return;
     const who = `MCP server ${quoted(name)} of ${quoted(file)}`;
     const why = `you have not approved it${isKnown ? ' as it is now' : ''}`;
     // Somebody may copy this into a shell, and a project chose the name.
@@ -143,7 +153,7 @@ export class Trust {
   /** An entry in full: what it starts, what to look at twice, what has changed. */
   describe(entry: ServerEntry): string[] {
     const { name, config, authority, shadows } = entry;
-    const known = this.list().servers.find((each) => each.name === name);
+    const known = this.here().servers.get(name);
     const isChanged = known !== undefined && known.fingerprint !== fingerprint(entry);
     const before = isChanged ? changes(pretty(known.config), pretty(config)) : [];
     const isFollower = authority === 'user' && needsApproval(entry, this.project);
@@ -205,7 +215,7 @@ export class Trust {
   // ── Switched off ──
 
   isDisabled(server: string, tool?: string): boolean {
-    return this.list().disabled.some((each) => each.server === server && each.tool === tool);
+    return this.here().disabled.has(JSON.stringify([server, tool]));
   }
 
   setDisabled(isDisabled: boolean, server: string, tool?: string): void {
@@ -221,7 +231,23 @@ export class Trust {
       // What was refused for good is asked about again.
       if (!isDisabled) store.servers = store.servers.filter((each) => !isRefused(each));
     });
-    if (!isKept) this.disabledNow = after(this.list().disabled);
+    if (isKept) return;
+    this.disabledNow = after(this.list().disabled);
+    this.index = undefined;
+  }
+
+  /** What the file says of this project, by name. Made once for each state of the file: a project
+   *  may have thousands of servers, and each is looked up. */
+  private here(): Index {
+    const store = this.read();
+    if (this.index?.store === store) return this.index;
+    const { servers, disabled } = this.list();
+    this.index = {
+      store,
+      servers: new Map(servers.map((each) => [each.name, each])),
+      disabled: new Set(disabled.map(({ server, tool }) => JSON.stringify([server, tool]))),
+    };
+    return this.index;
   }
 
   // ── All of it ──

@@ -178,9 +178,14 @@ function grow(draft: Draft, block: Json, delta: any): string | undefined {
   if (delta.type === 'text_delta') block.text = `${block.text ?? ''}${delta.text}`;
   if (delta.type === 'thinking_delta') block.thinking = `${block.thinking ?? ''}${delta.thinking}`;
   if (delta.type === 'signature_delta') block.signature = delta.signature;
-  if (delta.type === 'citations_delta') block.citations = [...((block.citations as unknown[]) ?? []), delta.citation];
+  if (delta.type === 'citations_delta') addCitation(block, delta.citation);
   if (delta.type === 'input_json_delta') draft.pieces.set(block, (draft.pieces.get(block) ?? '') + delta.partial_json);
   return delta.type === 'text_delta' ? delta.text : undefined;
+}
+
+function addCitation(block: Json, citation: unknown): void {
+  if (Array.isArray(block.citations)) block.citations.push(citation);
+  else block.citations = [citation];
 }
 
 const STOPS: { [reason: string]: StopReason } = {

@@ -11,6 +11,7 @@ import { fitBlocks, fitIds, fitName, fitTool, readArguments, tokenCount } from '
 
 export const OPENAI_URL = 'https://api.openai.com/v1';
 const MAX_TOKENS = 16_384;
+const MAX_LOOKS = 200; // for the end of arguments, in one answer
 
 export type OpenAiOptions = {
   model: string;
@@ -163,6 +164,7 @@ function take(draft: Draft, chunk: any): string {
 class CallAssembly {
   readonly all: OpenCall[] = [];
   private readonly byIndex = new Map<number, OpenCall>();
+  private looks = 0;
 
   take(piece: any): void {
     const { id, index, function: called } = piece ?? {};
@@ -178,7 +180,10 @@ class CallAssembly {
 
   private isNew(open: OpenCall, id?: string, name?: string): boolean {
     if (id) return open.id !== '' && open.id !== id; // the same id again is the same call, even if it repeats the name
-    return Boolean(name) && open.name !== '' && open.json !== '' && readArguments(open.json, true).args !== undefined;
+    if (!name || open.name === '' || open.json === '') return false;
+    // Each look reads all arguments so far: a name on each of a million pieces must not mean a million looks.
+    this.looks++;
+    return this.looks > MAX_LOOKS || readArguments(open.json, true).args !== undefined;
   }
 }
 

@@ -5,6 +5,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ModelEvent } from '../../agent.ts';
+import { tooMuchIn } from '../../mcp.ts';
 import { readEvents } from './sse.ts';
 
 export type Trouble = 'config' | 'unreachable' | 'refused' | 'too-long' | 'protocol';
@@ -249,6 +250,8 @@ export function cutOff(to: Address, why: string): ModelError {
 }
 
 export function parse(to: Address, text: string): any {
+  const tooMuch = tooMuchIn(text);
+  if (tooMuch) throw new ModelError('protocol', `${to.name} sent a message with ${tooMuch}`);
   try {
     const value = JSON.parse(text);
     if (typeof value === 'object' && value !== null) return value;

@@ -2,7 +2,9 @@
 // its history is refused.
 
 import type { Block, Result, ToolCall, ToolDefinition, Turn } from '../../agent.ts';
-import { isObject, isTooDeep, type Json } from '../../mcp.ts';
+import { isObject, tooMuchIn, type Json } from '../../mcp.ts';
+
+const MAX_ARGUMENTS = 2_000_000; // characters: they go back with every later request
 
 /** A model may invent a tool. That its name is sent back must not be what ends the conversation. */
 export function fitName(name: string): string {
@@ -17,7 +19,7 @@ export function fitIds(turns: Turn[], maxLength: number): Map<ToolCall | Result,
   let calls: ToolCall[] = [];
   for (const turn of turns) {
     if (turn.role === 'assistant') {
-      calls = [...turn.calls];
+      calls = [...turn.calls]; // of which the agent keeps a thousand at most
       for (const call of calls) {
         const wanted = call.id.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, maxLength - 6) || 'call';
         let id = wanted;
@@ -51,8 +53,10 @@ export function fitTool({ name, description, inputSchema }: ToolDefinition): Too
 export function readArguments(text: string, isCutOff: boolean): Pick<ToolCall, 'args' | 'unreadable'> {
   if (text.trim() === '')
     return isCutOff ? { unreadable: 'the answer was cut off before the arguments' } : { args: {} };
-  if (isTooDeep(text)) return { unreadable: 'the arguments are nested too deeply' };
   const quoted = text.length > 500 ? `${text.slice(0, 500)}…` : text;
+  if (text.length > MAX_ARGUMENTS) return { unreadable: `more than ${MAX_ARGUMENTS} characters: ${quoted}` };
+  const tooMuch = tooMuchIn(text); // what is nested deeper than that cannot be written again
+  if (tooMuch) return { unreadable: `${tooMuch}, in: ${quoted}` };
   try {
     const args = JSON.parse(text);
     if (isObject(args)) return { args };

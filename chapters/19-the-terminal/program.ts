@@ -64,6 +64,7 @@ export class Program {
       resultsFolder,
       turns: options.continue ? this.session.resume() : [],
       maxTurns: options.maxTurns,
+      graceMs: graceFor(screen),
       emit: (event) => this.tell(event),
       record: (turn) => this.session.record(turn),
     });
@@ -140,6 +141,13 @@ export class Program {
   }
 
   async close(): Promise<void> { await this.manager.disconnectAll(); }
+}
+
+/** A script cannot ask again when a server is there at last, so it waits longer. */
+function graceFor({ isInteractive }: Screen): number {
+  const wanted = Number(process.env.MCP_GRACE);
+  const usual = isInteractive ? 3000 : 5000;
+  return wanted > 0 ? wanted : usual;
 }
 
 function folder(path: string): string {

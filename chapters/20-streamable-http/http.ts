@@ -9,7 +9,7 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
-  asObject, excerpt, isExposed, isObject, isTooDeep, McpError, now, parseMessage, passOn, textOf,
+  asObject, excerpt, isExposed, isObject, McpError, now, parseMessage, passOn, textOf, tooMuchIn,
 } from '../../mcp.ts';
 import type { Id, Json, Message, Transport, TransportEvents, TransportFactory } from '../../mcp.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
@@ -184,10 +184,12 @@ export class HttpTransport implements Transport {
   }
 
   /** Closes the stream of a request. Since 2026 that cancels it, and true means that nothing has to
-   *  be sent. Before that it means nothing, and the server must be told. */
+   *  be sent. Before that it means nothing, and the server must be told; but not of `initialize`,
+   *  which must not be cancelled. */
   private cancel(id: Id): boolean {
     const request = this.openRequests.get(id);
     request?.controller.abort();
+    if (request?.message.method === 'initialize') return true;
     return request?.isModern ?? false;
   }
 
@@ -273,7 +275,8 @@ export class HttpTransport implements Transport {
   /** What came in reply to a request must be a message. */
   private parse(text: string): unknown {
     const json = text.trim(); // also without a byte order mark
-    if (isTooDeep(json)) throw this.error('limit', 'sent a message that is nested too deeply');
+    const tooMuch = tooMuchIn(json);
+    if (tooMuch) throw this.error('limit', `sent a message with ${tooMuch}`);
     const message = parseMessage(json);
     if (message !== json) return message;
     throw this.error('protocol', `sent something that is not JSON: ${excerpt(json)}`);
@@ -374,7 +377,7 @@ export class HttpTransport implements Transport {
     // matter: that is the server's.)
     const isRequest = message.id !== undefined && message.method !== undefined;
     const body = text.trim();
-    const answer = isTooDeep(body) ? undefined : parseMessage(body);
+    const answer = tooMuchIn(body) ? undefined : parseMessage(body);
     const isAnswer = isRequest && isObject(answer) && isObject(answer.error);
     if (isAnswer) return onAnswer({ ...answer, jsonrpc: '2.0', id: message.id });
     throw this.refusal(reply, message, text);

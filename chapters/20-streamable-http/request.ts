@@ -104,7 +104,8 @@ function sendRequest(who: string, url: URL, options: FetchOptions): Promise<Inco
     signal?.addEventListener('abort', stop);
 
     request.on('socket', (socket) => {
-      isConnected = !socket.connecting; // it may have served others before
+      // It may have served others before; or it may have failed before it began (EMFILE).
+      isConnected = socket.readyState === 'open';
       const event = isTls ? 'secureConnect' : 'connect';
       if (!isConnected) socket.once(event, () => (isConnected = true));
     });

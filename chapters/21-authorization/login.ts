@@ -232,7 +232,8 @@ export class Logins {
   readonly transports: Record<string, TransportFactory>;
   private options: LoginOptions;
   private store: TokenStore;
-  private all = new Map<string, Login>(); // the one that was used last is the last
+  private all = new Map<string, Login>();
+  private latest = new Map<string, Login>(); // by the name of the server, the one that was used last
   believesVerdicts = true;
 
   constructor({ warn, store = new TokenStore({ warn }), ...options }: LoginOptions = {}) {
@@ -245,14 +246,12 @@ export class Logins {
   private of(serverName: string, config: Json): Login {
     const key = JSON.stringify([serverName, config]);
     const login = this.all.get(key) ?? new Login(serverName, config, this.options);
-    this.all.delete(key);
     this.all.set(key, login);
+    this.latest.set(serverName, login);
     return login;
   }
 
-  private find(serverName: string): Login | undefined {
-    return [...this.all.values()].findLast((login) => login.serverName === serverName);
-  }
+  private find(serverName: string): Login | undefined { return this.latest.get(serverName); }
 
   get isKept(): boolean { return this.store.isKept; }
 

@@ -4,10 +4,11 @@
 import { rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isObject, type Json } from '../../mcp.ts';
-import { NotWritten, PrivateFile } from '../17-the-gate/private-file.ts';
+import { PrivateFile } from '../17-the-gate/private-file.ts';
 import type { Era, Verdicts } from './era.ts';
 
 const MAX_VERDICTS = 500;
+const LOCK_TRIES = 3; // a probe costs less than a long wait
 type Store = { version: number; eras: Record<string, Era> };
 
 const isEra = (value: unknown) => value === 'handshake' || value === 'stateless';
@@ -44,9 +45,18 @@ export class KeptVerdicts implements Verdicts {
 
   private change(edit: (store: Store) => void): void {
     try {
-      this.file.change(edit);
-    } catch (error) {
-      if (!(error instanceof NotWritten)) this.startOver();
+      this.file.change(edit, LOCK_TRIES);
+    } catch {
+      if (this.isDamaged()) this.startOver();
+    }
+  }
+
+  private isDamaged(): boolean {
+    try {
+      this.file.read();
+      return false; // another program was writing to it, say
+    } catch {
+      return true;
     }
   }
 
