@@ -94,7 +94,8 @@ const secrets = new Set<string>(); // what came up while the program runs, such 
 /** From now on, no Masker lets these through. */
 export function keepSecrets(...found: (string | undefined)[]): void {
   // Others chose it. A word of ours must not be missing from what we write because somebody calls it a secret.
-  const isWord = (text: string) => text.length < 24 && /^[a-z]+([_-]+[a-z]+){0,2}[_-]*$/i.test(text);
+  const upToThree = /^[a-z]+([_-]+[a-z]+){0,2}[_-]*$/i;
+  const isWord = (text: string) => text.length < 24 && upToThree.test(text);
   for (const secret of found) if (secret && secret.length >= 8 && !isWord(secret)) secrets.add(secret);
 }
 

@@ -58,7 +58,7 @@ export function edit(file: string, change: (servers: Json) => void): void {
   change(servers);
   const finite = (key: string, value: unknown) => {
     if (typeof value !== 'number' || Number.isFinite(value)) return value;
-    throw refused(`${file}: ${quoted(key)} would be a number that is too large; correct that first`);
+    throw refused(`${file}: ${quoted(key)} is a number that is too large; correct that first`);
   };
   // 1e999 is JSON, but Infinity to us, and would be written as null.
   replace(file, `${JSON.stringify(root, finite, 2)}\n`);
