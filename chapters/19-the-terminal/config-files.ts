@@ -55,7 +55,7 @@ function editable(file: string, root: Json): unknown {
 export function edit(file: string, change: (servers: Json) => void): void {
   const finite = (key: string, value: unknown) => {
     if (typeof value !== 'number' || Number.isFinite(value)) return value;
-    throw refused(`${file}: ${quoted(key)} would be a number that is too large; correct that first`);
+    throw refused(`${file}: ${quoted(key)} is a number that is too large; correct that first`);
   };
   try {
     // A project's link may lead to a file of yours, whose content would be copied into the project.

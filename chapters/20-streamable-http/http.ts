@@ -515,7 +515,8 @@ export function checked(serverName: string, config: Json): { url: URL; headers: 
 /** Where there is one: what is called like a secret, or looks like one. */
 function secretIn({ pathname, searchParams }: URL, headers: Headers): string | undefined {
   const looksSecret = (text: string) => new Masker({}).text(text) !== text;
-  const isSecret = ([name, value]: [string, string]) => SECRET_NAME.test(name) || looksSecret(value);
+  const isSecret = ([name, value]: [string, string]) =>
+    SECRET_NAME.test(name) || looksSecret(value);
   const header = Object.entries(headers).find(isSecret);
   if (header) return `header ${excerpt(header[0])}`;
   const isInAddress = looksSecret(pathname) || [...searchParams].some(isSecret);

@@ -56,7 +56,7 @@ async function fetchFrom(
   const isElsewhere = status >= 300 && status < 400;
   if (!isElsewhere) return { status, headers, body: unpacked(response) };
   response.destroy();
-  // We asked for no choice (300), have nothing in store (304), and no server chooses our proxy (305).
+  // We want no choice (300), have nothing in store (304), and no server chooses our proxy (305).
   if (!REDIRECTS.includes(status) || !location)
     throw new McpError('protocol', `${who} answered HTTP ${status}, which leads nowhere`);
   const target = addressIn(location, url);

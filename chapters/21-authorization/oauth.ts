@@ -160,15 +160,17 @@ export class OAuth {
     return ceiling.length > 0 ? scope.filter((each) => !isAllowed(each)) : [];
   }
 
-  /** A server may ask for more than the configuration names, and a person may grant it. Without one,
-   *  what a machine may do would be for its servers to say. */
-  private async keepBelowCeiling(scope: string[], consent: Consent = async () => false): Promise<void> {
+  /** A server may ask for more than the configuration names, and a person may grant it. Without
+   *  one, what a machine may do would be for its servers to say. */
+  private async keepBelowCeiling(
+    scope: string[], consent: Consent = async () => false,
+  ): Promise<void> {
     const beyond = this.beyondCeiling(scope);
     const isAgreed = beyond.length === 0 || (!this.isMachine && (await consent(beyond)));
     if (isAgreed) return;
     const more = beyond.map((each) => excerpt(each)).join(' ');
-    throw this.error(`wants more rights (${more}) than "scopes" in its "oauth" has. If it shall have them, `
-      + 'add them there');
+    throw this.error(`wants more rights (${more}) than "scopes" in its "oauth" has. `
+      + 'If it shall have them, add them there');
   }
 
   private rowFor({ metadata, resource }: Found, client: Client): Row {
@@ -229,7 +231,8 @@ export class OAuth {
   private codeIn(answer: URLSearchParams, metadata: Metadata): string {
     const { issuer, authorization_response_iss_parameter_supported: saysWho } = metadata;
     if (saysTwice(answer))
-      throw this.error(`was to be logged into at ${issuer}, but the answer says one thing twice. Nothing was sent`);
+      throw this.error(`was to be logged into at ${issuer}, but the answer says one thing twice. `
+        + 'Nothing was sent');
     const iss = answer.get('iss');
     if (iss === null ? saysWho === true : iss !== issuer)
       throw this.error(`was to be logged into at ${issuer}, but the answer does not come from there. Nothing was sent. `
@@ -301,7 +304,7 @@ export class OAuth {
 
 const ONCE = ['state', 'code', 'iss', 'error', 'error_description'];
 
-/** Of two values we would check one, and somebody else might have meant the other (RFC 6749, 3.1). */
+/** Of two values we would check one, and another reader would take the other (RFC 6749, 3.1). */
 export const saysTwice = (answer: URLSearchParams): boolean =>
   ONCE.some((name) => answer.getAll(name).length > 1);
 

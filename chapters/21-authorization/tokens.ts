@@ -201,7 +201,8 @@ function isSound(value: Json): boolean {
   const isRow = (row: unknown) =>
     hasTexts(row, 'server', 'url', 'issuer', 'resource', 'tokenEndpoint') &&
     hasTexts(row.client, 'id', 'method') && isTokens(row.tokens) && may(row.revocationEndpoint, 'string') &&
-    may(row.client.secret, 'string') && may(row.client.redirectUri, 'string') && mayBeTime(row.client.expiresAt) &&
+    may(row.client.secret, 'string') && may(row.client.redirectUri, 'string') &&
+    mayBeTime(row.client.expiresAt) &&
     (row.key === undefined || hasTexts(row.key, 'x', 'd'));
   const isVerdict = (row: unknown) =>
     hasTexts(row, 'server', 'url', 'challenge') && isTime(row.at) && typeof row.status === 'number';
