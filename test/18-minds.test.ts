@@ -777,7 +777,6 @@ test('an answer without an end is ended by us, streamed or not', async () => {
 
 test('B5: arguments that nest too deeply are not read, however a wire sends them', () => {
   const deep = `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
-  const unreadable = 'the arguments are nested too deeply';
-  assert.deepEqual(readArguments(deep, false), { unreadable });
+  assert.match(readArguments(deep, false).unreadable!, /^more than 500 levels, in: \{"a":\[\[/);
   assert.deepEqual(readArguments('{"a":[[1]]}', false), { args: { a: [[1]] } });
 });
