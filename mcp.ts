@@ -9,10 +9,15 @@
 
 import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess, ChildProcessWithoutNullStreams as Child } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once, setMaxListeners } from 'node:events';
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import {
+  accessSync, constants, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync,
+  renameSync, statSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
+import { basename, delimiter, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 
 // ─── Messages ───────────────────────────────────────────────────────────────────────────────────
 
@@ -105,8 +110,10 @@ export type TransportFactory = (
 
 const LF = 0x0a;
 const MAX_DEPTH = 500;
+const MAX_VALUES = 1_000_000; // each may cost JSON.parse 200 bytes and some microseconds
 export const MAX_LINE_BYTES = 2 ** 28; // a string cannot hold much more
 const WRITE_SIZE = 2 ** 20; // characters
+export const MAX_UNSENT = 2 ** 26; // characters that wait for a server that does not read
 const STDERR_TAIL = 16_384; // characters
 const LAST_LINES = 5;
 const LAST_ANSWERS_MS = 250;
@@ -142,10 +149,12 @@ export class StdioTransport implements Transport {
   private events!: TransportEvents;
   private lines = new LineBuffer();
   private outbox: string[] = []; // lines for the next write
+  private unsent = 0; // characters in the outbox, and in the write that is under way
   private nextWrite?: Promise<void>;
   private lastWrite?: Promise<void>;
   private stderrTail = '';
   private closing?: Promise<void>;
+  private mark = randomUUID();
 
   constructor(serverName: string, config: Json, maxLineBytes: number) {
     const problem = problemWithConfig(config);
@@ -157,20 +166,24 @@ export class StdioTransport implements Transport {
 
   async start(events: TransportEvents): Promise<void> {
     this.events = events;
-    const { command, args = [], cwd } = this.config;
+    const { args = [], cwd } = this.config;
+    const env = this.childEnv();
+    const command = findCommand(this.config.command, env);
     // Never through a shell: a configuration is data, not a script.
     const child = spawn(command, args, {
       cwd,
-      env: this.childEnv(),
+      env,
       stdio: 'pipe',
       windowsHide: true,
       // A process group of its own lets us end the server together with everything it starts.
       detached: !isWindows,
     });
     this.child = child;
+    marks.set(child, this.mark);
     leaveNoOrphan(child);
-    child.on('error', (error) => {
-      this.end('start', `could not be started: ${this.whyNoStart(error)}`);
+    child.on('error', (error: NodeJS.ErrnoException) => {
+      const kind = isShortage(error.code) ? 'unreachable' : 'start';
+      this.end(kind, `could not be started: ${this.whyNoStart(error)}`);
     });
     await once(child, 'spawn'); // rejects on 'error'; the pipes may not exist before 'spawn'
     child.stdout.on('data', (chunk: Buffer) => this.read(chunk));
@@ -192,8 +205,11 @@ export class StdioTransport implements Transport {
   }
 
   send(message: Message): Promise<void> {
+    if (this.unsent > MAX_UNSENT) return Promise.reject(notReading(this.who));
     // JSON escapes the line feeds inside strings, so this one ends the message.
-    this.outbox.push(JSON.stringify(message) + '\n');
+    const line = JSON.stringify(message) + '\n';
+    this.outbox.push(line);
+    this.unsent += line.length;
     if (!this.nextWrite) {
       this.nextWrite = this.writeAfter(this.lastWrite);
       this.lastWrite = this.nextWrite;
@@ -210,14 +226,15 @@ export class StdioTransport implements Transport {
     const lines = this.outbox.splice(0);
     while (lines.length > 0) {
       const text = takeText(lines);
-      await new Promise((done) => this.child.stdin.write(text, done));
+      await new Promise((done) => this.child.stdin.write(escapeSeparators(text), done));
+      this.unsent -= text.length;
     }
   }
 
   private read(chunk: Buffer): void {
     chunk = this.lines.takeWhole(chunk);
     for (const line of chunk.toString().split('\n')) {
-      if (line.length > this.maxLineBytes) return this.endTooLong();
+      if (isLonger(line, this.maxLineBytes)) return this.endTooLong();
       passOn(line, this.who, this.events);
     }
     if (this.lines.unreadBytes > this.maxLineBytes) this.endTooLong();
@@ -231,7 +248,7 @@ export class StdioTransport implements Transport {
   /** End of input, then SIGTERM, then SIGKILL to the whole group. Most exit on the first step. */
   private async sayGoodbye(): Promise<void> {
     if (!this.child?.pid || !living.has(this.child)) return; // it never ran, or is gone
-    this.child.stdin.end(takeText(this.outbox));
+    this.child.stdin.end(escapeSeparators(takeText(this.outbox)));
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       if (await closesWithin(GOODBYE_STEP_MS, this.child)) break;
       signalGroup(this.child, signal);
@@ -273,10 +290,13 @@ export class StdioTransport implements Transport {
   }
 
   private whyNoStart({ code = '', message }: NodeJS.ErrnoException): string {
-    const { command, cwd } = this.config;
+    const { command, cwd = '' } = this.config;
+    const file = findCommand(command, this.childEnv());
+    const isThere = file !== basename(file) && existsSync(resolve(cwd, file));
     if (cwd && !existsSync(cwd)) return `its "cwd" ${cwd} does not exist`;
+    if (isShortage(code)) return `this machine has no room for it now (${code})`;
     if (code === 'EACCES') return 'the file is not executable, or not open to us';
-    if (code === 'ENOENT' && existsSync(command)) {
+    if (code === 'ENOENT' && isThere) {
       return 'the interpreter that its first line names is missing';
     }
     // On Windows npx and its like are .cmd scripts, and only cmd can start those.
@@ -310,8 +330,18 @@ export class StdioTransport implements Transport {
   }
 
   private childEnv(): NodeJS.ProcessEnv {
-    return { ...ourEnv(NETWORK_ENV), ...safeEnv(), ...this.config.env };
+    return withSafePath({
+      ...ourEnv(NETWORK_ENV),
+      ...safeEnv(),
+      ...this.config.env,
+      [MARK]: this.mark,
+    });
   }
+}
+
+/** Too many files or processes are open, ours or others'. That passes, so it may be tried again. */
+export function isShortage(code = ''): boolean {
+  return ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes(code);
 }
 
 /** What any child process of ours may see. */
@@ -327,6 +357,77 @@ function ourEnv(names: RegExp): NodeJS.ProcessEnv {
   return Object.fromEntries(found);
 }
 
+/** The same without the parts of the PATH in which a project could put a `node` of its own: those
+ *  that lead into its folder, and the relative and empty ones, which mean any folder we are in. */
+export function withSafePath(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { CLAUDE_PROJECT_DIR: project = process.cwd() } = env;
+  const isSafe = (part: string) => isAbsolute(part) && !isOfProject(part, project);
+  const parts = pathOf(env).filter(isSafe);
+  // An empty PATH would mean the folder we are in, too.
+  const path = parts.join(delimiter) || DEFAULT_PATH;
+  return { ...env, [pathName(env)]: path, ...(isWindows && { [NOT_FROM_HERE]: '1' }) };
+}
+
+const DEFAULT_PATH = isWindows ? 'C:\\Windows\\System32' : '/usr/bin:/bin';
+const NOT_FROM_HERE = 'NoDefaultCurrentDirectoryInExePath'; // cmd.exe looks there first without it
+
+/** Windows writes "Path", and of two spellings the first in the alphabet counts. */
+function pathName(env: NodeJS.ProcessEnv): string {
+  const names = Object.keys(env).sort();
+  return (isWindows && names.find((name) => name.toUpperCase() === 'PATH')) || 'PATH';
+}
+
+const pathOf = (env: NodeJS.ProcessEnv) => (env[pathName(env)] ?? '').split(delimiter);
+
+/** The file that a command means, on the PATH of `env`. We look for it ourselves, because Windows
+ *  begins in the folder we are in. If there is none, what `spawn` will not find either. */
+export function findCommand(command: string, env = withSafePath(safeEnv())): string {
+  const isPath = command.includes('/') || (isWindows && command.includes('\\'));
+  if (isPath) return command;
+  const endings = isWindows ? ['', '.com', '.exe'] : [''];
+  const files = pathOf(env).flatMap((folder) =>
+    endings.map((ending) => join(folder, command + ending)),
+  );
+  return files.find(isProgram) ?? (isWindows ? files[0]! : command);
+}
+
+function isProgram(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** Does it lead into the project, or elsewhere into its repository? A folder that holds the home
+ *  folder is the user's own, whatever else it is. */
+function isOfProject(path: string, project: string): boolean {
+  const folders = [project, repositoryOf(project)];
+  return folders.some((each) => isWithin(each, path) && !isWithin(each, homedir()));
+}
+
+function repositoryOf(folder: string): string {
+  const isTop = folder === dirname(folder) || existsSync(join(folder, '.git'));
+  return isTop ? folder : repositoryOf(dirname(folder));
+}
+
+function isWithin(folder: string, path: string): boolean {
+  const inner = relative(realPath(folder), realPath(path));
+  return inner !== '..' && !inner.startsWith(`..${sep}`) && !isAbsolute(inner);
+}
+
+/** Where a path leads through all links, also if its end does not exist. */
+function realPath(path: string): string {
+  const whole = resolve(path);
+  const parent = dirname(whole);
+  try {
+    return realpathSync.native(whole);
+  } catch {
+    return parent === whole ? whole : join(realPath(parent), basename(whole));
+  }
+}
+
 /** Takes lines for one write: at least one, and no more when it has grown big enough. */
 function takeText(lines: string[]): string {
   let count = 0;
@@ -335,8 +436,13 @@ function takeText(lines: string[]): string {
     size += lines[count]!.length;
     count++;
   }
-  const text = lines.splice(0, count).join('');
-  return escapeSeparators(text);
+  return lines.splice(0, count).join('');
+}
+
+/** The connection lives: it may read on. */
+export function notReading(who: string): McpError {
+  const what = `does not read what we send: more than ${MAX_UNSENT} characters wait for it`;
+  return new McpError('unreachable', `${who} ${what}`);
 }
 
 /** U+2028 and U+2029 are legal in JSON, but some line readers (readline in Node 24) split there. */
@@ -344,12 +450,18 @@ export function escapeSeparators(text: string): string {
   return text.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
 }
 
+/** In UTF-8 a unit of a string takes one to three bytes. */
+export function isLonger(text: string, maxBytes: number): boolean {
+  return text.length * 3 > maxBytes && Buffer.byteLength(text) > maxBytes;
+}
+
 /** Passes on the message in one text, for every transport that receives text. */
 export function passOn(text: string, who: string, events: TransportEvents): void {
   const trimmed = text.trim(); // no CR, no byte order mark
   if (trimmed === '') return;
-  if (isTooDeep(trimmed)) {
-    const what = `sent a message with more than ${MAX_DEPTH} levels, which is dropped`;
+  const tooMuch = tooMuchIn(trimmed);
+  if (tooMuch) {
+    const what = `sent a message with ${tooMuch}, which is dropped`;
     return events.dropped?.(new McpError('limit', `${who} ${what}`));
   }
   events.message(parseMessage(trimmed));
@@ -401,19 +513,23 @@ export class LineBuffer {
   }
 }
 
-/** JSON.parse needs ten seconds and gigabytes for 64 million brackets, so count them first. */
-export function isTooDeep(json: string): boolean {
-  if (json.length < MAX_DEPTH) return false;
-  if (!/^\s*[[{]/.test(json)) return false; // a coloured line of noise has brackets too
+/** JSON.parse needs ten seconds and gigabytes for 64 million brackets, deep or side by side, so
+ *  count them first. A comma or an opening bracket comes before every value but one. */
+export function tooMuchIn(json: string): string | undefined {
+  if (json.length < MAX_DEPTH) return undefined;
+  if (!/^\s*[[{]/.test(json)) return undefined; // a coloured line of noise has brackets too
   let depth = 0;
+  let values = 0;
   for (let i = 0; i < json.length; i++) {
     const char = json[i];
     if (char === '"') i = endOfString(json, i);
     if (char === '[' || char === '{') depth++;
     if (char === ']' || char === '}') depth--;
-    if (depth > MAX_DEPTH) return true;
+    if (char === ',' || char === '[' || char === '{') values++;
+    if (depth > MAX_DEPTH) return `more than ${MAX_DEPTH} levels`;
+    if (values > MAX_VALUES) return `more than ${MAX_VALUES} values`;
   }
-  return false;
+  return undefined;
 }
 
 /** Brackets in strings do not count. A string ends at a quote with an even number of backslashes
@@ -453,13 +569,70 @@ function closesWithin(ms: number, child: Child): Promise<boolean> {
   });
 }
 
-/** Signals a child and everything it started. False if the group was empty. */
+/** Signals a child and everything it started. False if there was nothing left to signal. */
 export function signalGroup(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): boolean {
+  if (isWindows) {
+    const taskkill = findCommand('taskkill');
+    if (child.exitCode === null) spawnSync(taskkill, ['/pid', `${child.pid}`, '/t', '/f']);
+    return false;
+  }
+  const targets = [-child.pid!, ...straysOf(child)]; // a negative number means the group
+  return targets.filter((pid) => isSignalled(pid, signal)).length > 0;
+}
+
+function isSignalled(pid: number, signal: NodeJS.Signals): boolean {
   try {
-    if (!isWindows) return process.kill(-child.pid!, signal);
-    if (child.exitCode === null) spawnSync('taskkill', ['/pid', `${child.pid}`, '/t', '/f']);
-  } catch {} // the group is empty
-  return false;
+    return process.kill(pid, signal);
+  } catch {
+    return false; // there is no such process, or its group is empty
+  }
+}
+
+/** A word in a child's environment, which all that it starts inherit. On Linux it tells us who has
+ *  left its group, as a daemon does. */
+export const MARK = 'MCP_BY_HAND_CHILD';
+export const marks = new WeakMap<ChildProcess, string>();
+const CENSUS_MS = 50;
+let census = { takenAt: -CENSUS_MS, byMark: new Map<string, number[]>() };
+
+function straysOf(child: ChildProcess): number[] {
+  const mark = marks.get(child);
+  if (process.platform !== 'linux' || mark === undefined) return [];
+  // One for all children that end together.
+  if (now() - census.takenAt >= CENSUS_MS) census = { takenAt: now(), byMark: takeCensus() };
+  const marked = census.byMark.get(mark) ?? [];
+  return marked.filter((pid) => groupOf(pid) !== child.pid);
+}
+
+/** All processes that have a mark, by that mark. */
+function takeCensus(): Map<string, number[]> {
+  const byMark = new Map<string, number[]>();
+  for (const name of readIfThere('/proc', (path) => readdirSync(path)) ?? []) {
+    if (!/^\d+$/.test(name)) continue;
+    const environment = readIfThere(`/proc/${name}/environ`, readBytes);
+    const mark = environment?.split('\0').find((each) => each.startsWith(`${MARK}=`));
+    if (mark === undefined) continue;
+    const word = mark.slice(MARK.length + 1);
+    byMark.set(word, [...(byMark.get(word) ?? []), Number(name)]);
+  }
+  return byMark;
+}
+
+function groupOf(pid: number): number {
+  const stat = readIfThere(`/proc/${pid}/stat`, readBytes) ?? '';
+  const afterName = stat.slice(stat.lastIndexOf(')') + 2); // the name may hold anything
+  return Number(afterName.split(' ')[2]);
+}
+
+const readBytes = (path: string) => readFileSync(path, 'latin1');
+
+/** A process may be gone by now, or not open to us. */
+function readIfThere<T>(path: string, read: (path: string) => T): T | undefined {
+  try {
+    return read(path);
+  } catch {
+    return undefined;
+  }
 }
 
 export const living = new Set<ChildProcess>(); // until their end was seen
@@ -503,6 +676,7 @@ export type CallOptions = {
   signal?: AbortSignal; // cancels the call
   onProgress?: (progress: Json) => void; // asks the server to report its progress
   headers?: Record<string, string>; // for transports that have some
+  tool?: Tool; // what the caller has decided by: the manager calls this tool, or none
 };
 export type Call = { method: string; params?: Json; options: CallOptions };
 export type Next = (call: Call) => Promise<Json>;
@@ -591,6 +765,8 @@ export const VERSION = '0.1.0';
 export const CLIENT_INFO = { name: 'mcp-by-hand', version: VERSION };
 const MAX_REFUSAL = 10_000; // characters of a server's error that are passed on
 const MAX_PAGES = 1000;
+const MAX_LIST = 2 ** 26; // characters of all its pages together
+const MAX_TOLD = 20; // tools that are left out
 const MAX_CANCELLED = 1000;
 const MAX_UNANSWERED = 1000;
 const MAX_TIMER_MS = 2 ** 31 - 1; // a longer setTimeout fires at once
@@ -603,6 +779,7 @@ export class McpConnection {
   private extensions = new Map<string, Parts>(); // by name, the outermost first
   private transport?: Transport;
   private connecting?: Promise<void>;
+  private reopening?: Promise<void>;
   /** Changed by this class only; everybody else reads the getters below. */
   private life: {
     ended?: Error; // why nothing can be requested now
@@ -761,8 +938,13 @@ export class McpConnection {
   }
 
   /** Starts over on a new transport, whether or not the old one has ended. A handshake must
-   *  follow. */
-  async reopen(): Promise<void> {
+   *  follow. Called again meanwhile, it waits for the same start. */
+  reopen(): Promise<void> {
+    this.reopening ??= this.startOver().finally(() => (this.reopening = undefined));
+    return this.reopening;
+  }
+
+  private async startOver(): Promise<void> {
     if (this.life.final) throw this.life.final;
     const old = this.transport;
     this.transport = undefined; // ignore anything it still sends
@@ -776,18 +958,20 @@ export class McpConnection {
   }
 
   private async open(): Promise<void> {
+    let transport: Transport | undefined;
+    const isCurrent = () => this.transport === transport;
     try {
-      const transport = this.makeTransport();
+      transport = this.makeTransport();
       this.transport = transport;
       this.ending = new AbortController();
       setMaxListeners(0, this.ending.signal); // any number of handlers may be at work
-      const isCurrent = () => this.transport === transport;
       await transport.start({
         message: (message) => void (isCurrent() && this.receive(message)),
         dropped: (why) => this.report('dropped', why.message),
         closed: (why) => void (isCurrent() && this.failAll(why)),
       });
     } catch (error) {
+      if (!isCurrent()) throw error; // another has taken its place, and lives
       const what = `could not be started: ${textOf(error)}`;
       this.failAll(error instanceof McpError ? error : this.error('start', what));
       throw this.ended; // the transport's own account, if it gave one, is better than the error
@@ -826,6 +1010,7 @@ export class McpConnection {
     this.life.final ??= this.error('closed', 'was closed by us');
     this.failAll(this.life.final);
     await this.transport?.close();
+    await this.reopening?.catch(() => {}); // it may be closing another
   }
 
   /** Ends it for good, also if it has ended already: every later call hears this reason. */
@@ -944,7 +1129,7 @@ export class McpConnection {
   }
 
   /** Stops waiting, and says so: the server may then stop working. What opens a conversation must
-   *  not be cancelled. */
+   *  not be cancelled; but its stream, if it has one of its own, can be closed. */
   private cancel(id: number, why: McpError): void {
     const { method = '' } = this.pending.get(id)?.call ?? {};
     this.fail(id, why);
@@ -953,9 +1138,21 @@ export class McpConnection {
       const [oldest] = this.cancelled;
       this.cancelled.delete(oldest);
     }
-    if (/^(initialize|server\/discover)$/.test(method)) return;
+    const isSilent = /^(initialize|server\/discover)$/.test(method);
+    if (isSilent && this.hasStreamPerRequest) this.closeStream(id);
+    if (isSilent) return;
     const told = this.notify('notifications/cancelled', { requestId: id, reason: why.kind });
     told.catch(() => {}); // it may be gone
+  }
+
+  /** The transport closes the stream, and sends nothing: so it is not shown as sent. */
+  private closeStream(requestId: number): void {
+    const cancelled: Message = {
+      jsonrpc: '2.0',
+      method: 'notifications/cancelled',
+      params: { requestId },
+    };
+    this.transport?.send(cancelled).catch(() => {}); // it may be gone
   }
 
   private hearProgress(params: Json): unknown {
@@ -1102,6 +1299,7 @@ export class McpConnection {
   async listAll(method: string, key: string): Promise<unknown[]> {
     const deadline = now() + this.options.handshakeTimeoutMs; // for all pages together
     const found: unknown[] = [];
+    let size = 0;
     const cursors = new Set<unknown>();
     let params: Json | undefined;
     while (cursors.size < MAX_PAGES) {
@@ -1113,6 +1311,10 @@ export class McpConnection {
       for (const item of part) found.push(item);
       const { nextCursor = null } = page; // an empty string is a cursor like any other
       if (nextCursor === null) return found;
+      size += JSON.stringify(page).length; // many pages, each as long as a line may be
+      if (size > MAX_LIST) {
+        throw this.error('limit', `has ${key} of more than ${MAX_LIST} characters`);
+      }
       if (cursors.has(nextCursor)) {
         throw this.error('protocol', `repeats the cursor ${excerpt(nextCursor)}`);
       }
@@ -1153,7 +1355,9 @@ export class McpConnection {
       else tools.set(name, withSchema(tool as Tool));
     }
     if (leftOut.length > 0) {
-      this.warn('tools', `has tools that we leave out: ${leftOut.slice(0, 20).join('; ')}`);
+      const some = leftOut.slice(0, MAX_TOLD).join('; ');
+      const more = leftOut.length > MAX_TOLD ? ` and ${leftOut.length - MAX_TOLD} more` : '';
+      this.warn('tools', `has tools that we leave out: ${some}${more}`);
     }
     return [...tools.values()];
   }
@@ -1283,6 +1487,12 @@ function withSchema(tool: Tool): Tool {
   return tool.inputSchema ? tool : { ...tool, inputSchema: { type: 'object' } };
 }
 
+/** Another description makes another tool. Another order of its keys does not. */
+function isSameTool(one: Tool, two: Tool): boolean {
+  const told = ['name', 'description', 'inputSchema', 'annotations'];
+  return told.every((key) => isDeepStrictEqual(one[key], two[key]));
+}
+
 /** A foreign value that should be text. Not `${value}`: its toString may be no function. */
 export const show = (value: unknown) => (typeof value === 'string' ? value : excerpt(value));
 const bytes = (base64: unknown) => `${Buffer.byteLength(show(base64 ?? ''), 'base64')} bytes`;
@@ -1388,7 +1598,8 @@ export function readJsonFile(file: string): Json | undefined {
   if (stat.size > MAX_CONFIG_BYTES) throw new Error(`it has more than ${MAX_CONFIG_BYTES} bytes`);
   const decoder = new TextDecoder('utf-8', { fatal: true }); // drops a byte order mark
   const json = withoutComments(decoder.decode(readFileSync(file))).trim();
-  if (isTooDeep(json)) throw new Error(`it has more than ${MAX_DEPTH} levels`);
+  const tooMuch = tooMuchIn(json);
+  if (tooMuch) throw new Error(`it has ${tooMuch}`);
   const root: unknown = JSON.parse(json);
   if (!isObject(root)) throw new Error('it is not a JSON object');
   return root;
@@ -1450,11 +1661,15 @@ function configError({ name, file }: ServerEntry, problem: string): McpError {
 /** The configuration with a value for every ${VAR} and ${VAR:-default}. A project's file cannot
  *  read the variables in `hidden`, such as the key of a model. */
 export function fillIn(entry: ServerEntry, env = process.env, hidden: string[] = []): Json {
+  const used: string[] = []; // the variables whose values were taken
   const valueOf = (_: string, name: string, fallback?: string) => {
     const isKey = hidden.some((key) => key.toUpperCase() === name.toUpperCase());
     const isHidden = isKey && entry.authority === 'project';
     const isSet = Object.hasOwn(env, name) && !isHidden;
-    if (isSet && env[name]) return env[name];
+    if (isSet && env[name]) {
+      used.push(name);
+      return env[name];
+    }
     if (fallback !== undefined) return fallback;
     if (isSet) return '';
     const why = isHidden ? 'is the key of a model, which a project cannot read' : 'is not set';
@@ -1463,9 +1678,112 @@ export function fillIn(entry: ServerEntry, env = process.env, hidden: string[] =
   const variable = /\$\{(\w+)(?::-([^}]*))?\}/g;
   const fill = (text: string) => text.replace(variable, valueOf);
   // Through JSON and back: the reviver meets every string of the entry, however deep.
-  return JSON.parse(JSON.stringify(entry.config), (_, value) =>
+  const config: Json = JSON.parse(JSON.stringify(entry.config), (_, value) =>
     typeof value === 'string' ? fill(value) : value,
   );
+  if (!isExposed(asObject(config).url)) return config;
+  const { url, headers = {} } = entry.config;
+  used.length = 0;
+  fill(JSON.stringify([headers, behindHost(show(url))]));
+  if (used.length === 0) return config;
+  const why = `would go to ${new URL(show(config.url)).host} in clear text, for everybody to read`;
+  throw configError(entry, `\${${used[0]}} ${why}; use https:// or wss://`);
+}
+
+/** Can what is sent to this address be read on the way? */
+export function isExposed(address: unknown): boolean {
+  const text = address instanceof URL ? address.href : show(address);
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname } = new URL(text);
+  const isClear = protocol === 'http:' || protocol === 'ws:';
+  const isThisMachine = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+  return isClear && !isThisMachine;
+}
+
+/** A variable that brings the host along is an address; what comes after it may be a secret. */
+const behindHost = (url: string) => url.replace(/^[^/?#]*(\/\/[^/?#]*)?/, '');
+
+// ── Where it starts ──
+
+export type LaunchOptions = { home?: string; cwd?: string; hidden?: string[] };
+
+/** What a server is started with: its entry filled in, told where the project is, and in its
+ *  folder. A project's server starts in the project. There `npx` and `python -m` run what a clone
+ *  has brought along, so the user's own start in a folder that is empty. */
+export function launchConfig(entry: ServerEntry, options: LaunchOptions = {}): Json {
+  const { home = homedir(), cwd: project = process.cwd(), hidden } = options;
+  const config = fillIn(entry, withProject(project), hidden);
+  if (transportType(config) !== 'stdio') return config;
+  const isNowhere = entry.authority === 'user' && !config.cwd;
+  const cwd = isNowhere ? emptyFolder(entry, home) : resolve(project, `${config.cwd ?? ''}`);
+  return { ...config, cwd, env: { ...asObject(config.env), CLAUDE_PROJECT_DIR: project } };
+}
+
+const withProject = (project: string) => ({ ...process.env, CLAUDE_PROJECT_DIR: project });
+
+/** A project's entry, and one of the user's own that follows the project: with a relative "cwd", or
+ *  a variable such as ${PWD}, it may run what a clone has brought along. */
+export function needsApproval(entry: ServerEntry, project = process.cwd()): boolean {
+  if (entry.authority !== 'user') return true;
+  if (transportType(entry.config) !== 'stdio') return false;
+  const env: NodeJS.ProcessEnv = withProject(project);
+  const names = JSON.stringify(entry.config).matchAll(/\$\{(\w+)/g);
+  const values = [...names].flatMap(([, name = '']) => env[name] || []);
+  if (values.some((value) => isOfProject(value, project))) return true;
+  const folder = folderOf(entry, env);
+  return folder !== '' && !isAbsolute(folder);
+}
+
+/** Its "cwd" filled in. An entry of which that is impossible does not start. */
+function folderOf(entry: ServerEntry, env: NodeJS.ProcessEnv): string {
+  try {
+    return `${fillIn(entry, env).cwd ?? ''}`;
+  } catch {
+    return '';
+  }
+}
+
+function emptyFolder(entry: ServerEntry, home: string): string {
+  const folder = join(home, '.mcp-by-hand', 'empty');
+  try {
+    if (!isAbsolute(home)) throw new Error('the home folder is not an absolute path');
+    for (const path of [dirname(folder), folder]) makeOurs(path);
+    // Moved, not deleted: it may be the notes of a server.
+    if (readdirSync(folder).length > 0) renameSync(folder, `${folder}-${Date.now()}`);
+    makeOurs(folder);
+    return folder;
+  } catch (error) {
+    const why = `it should start in ${folder}, an empty folder, but ${textOf(error)}`;
+    throw configError(entry, `${why}. Mend that, or give it a "cwd" of its own`);
+  }
+}
+
+/** Makes a folder for us alone. What others may have planted in its place is not used. */
+function makeOurs(folder: string): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const stat = lstatSync(folder);
+  if (!stat.isDirectory()) throw new Error(`${folder} is a link`);
+  if (isWindows) return; // owners and modes mean nothing there
+  const isOurs = stat.uid === process.getuid!() && (stat.mode & 0o022) === 0;
+  if (!isOurs) throw new Error(`others may write to ${folder}`);
+}
+
+/** What to say of words that mean something in the project's folder, where the server does not
+ *  start. */
+export function lostWords(entry: ServerEntry, project = process.cwd()): string | undefined {
+  const { cwd, command, args = [] } = entry.config as StdioConfig;
+  if (entry.authority !== 'user' || cwd || transportType(entry.config) !== 'stdio') return;
+  const isLost = (word: string) => {
+    const path = word.replace(/^-[^=]*=/, ''); // --root=.
+    const isThere = path !== '' && !isAbsolute(path) && existsSync(join(project, path));
+    return isThere || /^\.\.?([/\\]|$)/.test(path);
+  };
+  const isPath = /[/\\]/.test(command); // else it is looked for on the PATH
+  const lost = [...(isPath ? [command] : []), ...args].filter(isLost);
+  if (lost.length === 0) return;
+  const words = lost.map(excerpt).join(', ');
+  const help = 'Write whole paths; or "cwd": ".", and you are asked once in each project';
+  return `is your own, and starts in an empty folder, where ${words} leads nowhere. ${help}`;
 }
 
 // ─── Names ──────────────────────────────────────────────────────────────────────────────────────
@@ -1525,10 +1843,18 @@ type Server = {
   startMs?: number; // until its tools were listed
   tools: Map<string, Tool>; // by label
   listing?: Promise<void>;
+  isStale?: boolean; // it may have other tools than those above
   refreshTimer?: NodeJS.Timeout;
   told?: Standing; // what `onState` heard last
 };
 export type ServerStatus = ReturnType<McpManager['status']>[number];
+export type ToolDefinition = {
+  name: string; // the label
+  description: string;
+  inputSchema: Json;
+  server: string;
+  tool: Tool; // as the server describes it
+};
 
 const REFRESH_DELAY_MS = 100;
 
@@ -1538,7 +1864,10 @@ export class McpManager {
   private servers = new Map<string, Server>();
   private prefixes = new Map<string, string>(); // whose labels begin so
   private table = new Map<string, { server: Server; tool: Tool }>(); // by label
+  private definitions?: ToolDefinition[]; // of all tools, until those of a server change
   private loading?: Promise<void>;
+  private questions = 0; // that are open: may this server start?
+  private lastStart = 0;
 
   constructor(options: ManagerOptions = {}) {
     this.options = { ...options, onWarning: options.onWarning ?? warnOnStderr };
@@ -1548,6 +1877,11 @@ export class McpManager {
   loadAndConnect(): Promise<void> {
     this.loading ??= this.connectAll();
     return this.loading;
+  }
+
+  /** When the last server was allowed to start. A person who is asked takes no time of it. */
+  get startingSince(): number {
+    return this.questions > 0 ? now() : this.lastStart;
   }
 
   private async connectAll(): Promise<void> {
@@ -1572,6 +1906,7 @@ export class McpManager {
     const { home = homedir(), cwd = process.cwd() } = this.options;
     const { load = (report) => loadEntries(home, cwd, report) } = this.options;
     this.warnings.length = 0;
+    this.lastStart = now();
     return load((problem) => {
       this.warnings.push(problem);
       this.options.onWarning!(problem);
@@ -1590,15 +1925,25 @@ export class McpManager {
 
   private async mayStart(server: Server): Promise<boolean> {
     const { entry } = server;
-    const { approve = ({ authority }) => authority === 'user' } = this.options;
     if (server.decided) return false; // closed while it was in the queue
     const problem = this.problemWith(entry);
     if (problem) throw configError(entry, problem);
-    const approval = await approve(structuredClone(entry)); // a copy: what was shown is what starts
+    const approval = await this.approvalOf(structuredClone(entry)); // what was shown is what starts
     const why = `${entry.file} asks to start it, and nobody has approved that`;
     if (approval === 'disabled') this.decide(server, 'disabled');
     else if (approval !== true) this.decide(server, 'pending', why);
     return !server.decided; // it may also have been closed while a person was asked
+  }
+
+  private async approvalOf(entry: ServerEntry): Promise<Approval> {
+    const { approve = (each) => !needsApproval(each, this.options.cwd) } = this.options;
+    this.questions++;
+    try {
+      return await approve(entry);
+    } finally {
+      this.questions--;
+      this.lastStart = now();
+    }
   }
 
   private problemWith({ name, config }: ServerEntry): string | undefined {
@@ -1610,19 +1955,19 @@ export class McpManager {
 
   private async start(server: Server): Promise<void> {
     const { entry } = server;
-    const { extensions = [], hidden } = this.options;
+    const { extensions = [], cwd } = this.options;
     if (server.decided) return; // closed a moment ago
     const startedAt = now();
-    const connection = new McpConnection(entry.name, fillIn(entry, process.env, hidden), {
+    const connection = new McpConnection(entry.name, launchConfig(entry, this.options), {
       ...this.options,
       extensions: [...extensions, this.watch(server)],
     });
     server.connection = connection;
+    const lost = lostWords(entry, cwd);
+    if (lost) connection.warn('folder', lost);
     await connection.connect();
     await connection.initialize();
-    const listing = this.list(server);
-    server.listing = listing.catch(() => {}); // a refresh waits for it; its failure is told here
-    await listing;
+    await this.list(server);
     server.startMs = Math.round(now() - startedAt);
   }
 
@@ -1630,12 +1975,42 @@ export class McpManager {
    *  that changes a server's state. */
   private watch(server: Server): Extension {
     const mcpManager: Extension = () => ({
-      layer: (call, next) => this.noteLogin(server, next(call)),
-      opened: () => this.tellState(server),
+      layer: (call, next) => this.passOn(server, call, next),
+      opened: () => this.greeted(server),
       changed: (what) => this.lookAgain(server, what),
       closed: () => this.tellState(server),
     });
     return mcpManager;
+  }
+
+  /** After a handshake it may be another server than before. */
+  private greeted(server: Server): void {
+    server.isStale = true;
+    this.tellState(server);
+  }
+
+  private passOn(server: Server, call: Call, next: Next): Promise<Json> {
+    const { tool } = call.options;
+    let answer = tool ? this.compare(server, tool).then(() => next(call)) : next(call);
+    answer = this.noteLogin(server, answer);
+    return answer;
+  }
+
+  /** Here, behind all layers, so that it is done again for a call that is sent again. */
+  private async compare(server: Server, wanted: Tool): Promise<void> {
+    const connection = server.connection!;
+    await server.listing;
+    const failed = (error: unknown) => {
+      const kind = connection.ended ? 'unreachable' : 'unknown-tool'; // nothing was sent
+      const what = 'did not list its tools, so none of them is called';
+      throw connection.error(kind, `${what}: ${textOf(error)}`);
+    };
+    if (server.isStale) await this.list(server).catch(failed);
+    const found = server.tools.get(toolLabel(server.entry.name, wanted.name));
+    if (found && isSameTool(found, wanted)) return;
+    const now = found ? 'it has changed' : 'it is gone';
+    const what = `has not the tool ${excerpt(wanted.name)} that was agreed to: ${now}`;
+    throw connection.error('unknown-tool', `${what}. Nothing was called.`);
   }
 
   /** A login can end at any time, and begin again: what a call meets is the state. */
@@ -1710,18 +2085,33 @@ export class McpManager {
     this.decide(server, 'closed');
   }
 
+  /** One list after the other: a late one must not replace a newer one. */
   private async list(server: Server): Promise<void> {
-    const tools = await server.connection!.listTools();
-    if (server.decided?.state !== 'closed') this.setTools(server, tools);
+    await server.listing;
+    const listing = this.listNow(server);
+    server.listing = listing.catch(() => {}); // its failure is told here
+    await listing;
+  }
+
+  private async listNow(server: Server): Promise<void> {
+    server.isStale = false; // what is announced from now on needs another look
+    try {
+      const tools = await server.connection!.listTools();
+      if (server.decided?.state !== 'closed') this.setTools(server, tools);
+    } catch (error) {
+      server.isStale = true;
+      throw error;
+    }
   }
 
   private lookAgain(server: Server, what: Offer): void {
+    if (what === 'tools') server.isStale = true;
     if (what === 'tools') this.refreshSoon(server);
     else this.tellChanged(server, what);
   }
 
   /** Servers may announce many changes at once, or one in answer to every look. So look a little
-   *  later, and only when the look before is over: a late list must not replace a newer one. */
+   *  later, and only when the look before is over. */
   private refreshSoon(server: Server): void {
     if (!server.connection?.server) return; // before the handshake nothing may be requested
     server.refreshTimer ??= setTimeout(() => void this.refresh(server), REFRESH_DELAY_MS).unref();
@@ -1729,13 +2119,12 @@ export class McpManager {
 
   private async refresh(server: Server): Promise<void> {
     await server.listing;
-    server.refreshTimer = undefined; // what is announced from now on needs another look
+    server.refreshTimer = undefined;
     if (server.decided) return; // closed meanwhile
     const failed = (error: unknown) => {
       server.connection!.warn('refresh', `did not list its tools again: ${textOf(error)}`);
     };
-    server.listing = this.list(server).catch(failed);
-    await server.listing;
+    if (server.isStale) await this.list(server).catch(failed); // else a call has looked already
     this.tellChanged(server, 'tools');
   }
 
@@ -1756,6 +2145,7 @@ export class McpManager {
   /** Replaces the rows of one server. Its labels begin with a prefix that no other server has, so
    *  only two tools of its own can clash. A server that died keeps its rows: a call tells why. */
   private setTools(server: Server, tools: Tool[]): void {
+    this.definitions = undefined;
     for (const label of server.tools.keys()) this.table.delete(label);
     server.tools = new Map();
     for (const tool of tools) {
@@ -1770,17 +2160,11 @@ export class McpManager {
     }
   }
 
-  /** In the order of the files, whichever server was the first to connect. */
-  getToolDefinitions() {
-    return [...this.servers.values()].flatMap(({ entry, tools }) =>
-      [...tools].map(([name, tool]) => ({
-        name,
-        description: tool.description ?? '',
-        inputSchema: tool.inputSchema,
-        server: entry.name,
-        tool,
-      })),
-    );
+  /** In the order of the files, whichever server was the first to connect. The same list, to look
+   *  at only, until something changes: there may be a hundred thousand, and a look at each turn. */
+  getToolDefinitions(): readonly ToolDefinition[] {
+    this.definitions ??= [...this.servers.values()].flatMap(definitionsOf);
+    return this.definitions;
   }
 
   isMcpTool(name: string): boolean {
@@ -1822,4 +2206,14 @@ export class McpManager {
     for (const server of servers) this.forget(server);
     await Promise.allSettled(servers.map(({ connection }) => connection?.close()));
   }
+}
+
+function definitionsOf({ entry, tools }: Server): ToolDefinition[] {
+  return [...tools].map(([name, tool]) => ({
+    name,
+    description: tool.description ?? '',
+    inputSchema: tool.inputSchema,
+    server: entry.name,
+    tool,
+  }));
 }

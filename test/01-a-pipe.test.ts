@@ -41,7 +41,7 @@ test('fault 16, A18: of our environment the server gets a safe list, and no key'
   later(() => ['ANTHROPIC_API_KEY', 'AWS_SECRET', 'DATABASE_URL', 'HARMLESS', 'LC_TEST'].forEach((name) => delete process.env[name]));
   const { call } = await start({ ...habit(), env: { GIVEN: 'yes' } });
   const names = Object.keys(JSON.parse((await call('where')).content[0].text).env);
-  const safe = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR', 'TZ', 'GIVEN', ...NETWORK];
+  const safe = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR', 'TZ', 'GIVEN', 'MCP_BY_HAND_CHILD', ...NETWORK];
   assert.deepEqual(names.filter((name) => !safe.includes(name.toUpperCase()) && !/^LC_/.test(name)), []);
   assert.ok(names.includes('PATH') && names.includes('GIVEN'));
   assert.ok(!names.includes('LC_TEST'), 'a shell function in a value is not passed on');

@@ -56,7 +56,7 @@ test('the model gets the rows of the table, and a short system prompt with the f
   const { system, tools: offered } = model.requests[0]!;
   assert.deepEqual(offered, tools.map(({ definition }) => definition));
   assert.ok(system.length < 1500, `${system.length}`);
-  assert.match(system.split('\n').at(-1)!, new RegExp(`^The folder is ${cwd}\\. Today is`));
+  assert.match(system.split('\n').at(-1)!, new RegExp(`^The folder is "${cwd}"\\. Today is`));
 });
 
 test('an empty answer is legal, but no turn: a service would refuse the next request because of it', async () => {

@@ -22,7 +22,7 @@ test('the model gets the built-in tools, then those of the servers; the system p
   assert.deepEqual(tools.map(({ name }) => name), ['read', 'write', 'edit', 'grep', 'glob', 'bash', 'mcp__good__add', 'mcp__good__greet']);
   assert.ok(tools.every(({ inputSchema, description }) => inputSchema.type === 'object' && description !== ''));
   assert.ok(system.length < 1500, `${system.length}`);
-  assert.match(system.split('\n').at(-1)!, new RegExp(`^The folder is ${cwd}\\. Today is`));
+  assert.match(system.split('\n').at(-1)!, new RegExp(`^The folder is "${cwd}"\\. Today is`));
 });
 
 test('the table follows tools/list_changed: the next request to the model has the new tool', async () => {

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { Gate, hands, Roots, Trust, type Tool } from '../agent.ts';
 import { MODES, type Mode } from '../chapters/17-the-gate/gate.ts';
-import { commandsIn, matchesText, namesTool, parseRules, readSettings, type Effect, type Rule } from '../chapters/17-the-gate/rules.ts';
+import { commandsIn, matchesText, namesOf, namesTool, parseRules, readSettings, type Effect, type Rule } from '../chapters/17-the-gate/rules.ts';
 import type { Json, ServerEntry } from '../mcp.ts';
 import { calls, person, prepareAgent } from './agents.ts';
 import { cleanUp, folder, rejection } from './helpers.ts';
@@ -101,14 +101,15 @@ test('a star in ask and deny stands for anything; without one a text must be equ
 
 test('D2: a rule for one server never reaches another', () => {
   const rule = (effect: Effect, text: string): Rule => parseRules(effect, [text], onTheLine, reader())[0]!;
-  assert.ok(namesTool(rule('allow', 'mcp__s__*'), 'mcp__s__x'));
-  assert.ok(namesTool(rule('allow', 'mcp__s__*'), 'mcp__s__a__b'));
-  assert.ok(!namesTool(rule('allow', 'mcp__s__*'), 'mcp__s2__x'));
-  assert.ok(!namesTool(rule('allow', 'mcp__s__x'), 'mcp__s__xy'));
-  assert.ok(namesTool(rule('deny', 'mcp__s'), 'mcp__s__x'));
-  assert.ok(!namesTool(rule('deny', 'mcp__s'), 'mcp__s2__x'));
-  assert.ok(namesTool(rule('deny', 'mcp__*__del*'), 'mcp__any__delete'));
-  assert.ok(!namesTool({ ...rule('deny', 'read'), tool: 'constructor' }, 'read'));
+  const names = (each: Rule, name: string) => namesTool(each, namesOf({ definition: { name } }));
+  assert.ok(names(rule('allow', 'mcp__s__*'), 'mcp__s__x'));
+  assert.ok(names(rule('allow', 'mcp__s__*'), 'mcp__s__a__b'));
+  assert.ok(!names(rule('allow', 'mcp__s__*'), 'mcp__s2__x'));
+  assert.ok(!names(rule('allow', 'mcp__s__x'), 'mcp__s__xy'));
+  assert.ok(names(rule('deny', 'mcp__s'), 'mcp__s__x'));
+  assert.ok(!names(rule('deny', 'mcp__s'), 'mcp__s2__x'));
+  assert.ok(names(rule('deny', 'mcp__*__del*'), 'mcp__any__delete'));
+  assert.ok(!names({ ...rule('deny', 'read'), tool: 'constructor' }, 'read'));
 });
 
 test('a rule that forbids reading means grep and glob too, and one about edits means write', async () => {
@@ -141,7 +142,7 @@ test('a rule that forbids a folder forbids what is in it, however it is written'
     const { effect } = await prepare({ mode: 'yolo', settings: { deny: [`read(${pattern})`] } });
     for (const path of ['private/x', 'private/.deep/x']) assert.equal(effect('read', { path }), 'deny', `${pattern}: ${path}`);
   }
-  for (const pattern of ['private/x', 'rivate', 'private2', '/private', '*/private']) {
+  for (const pattern of ['private/x', 'rivate', 'private2', '/rivate', '*/private']) {
     const { effect } = await prepare({ mode: 'yolo', settings: { deny: [`read(${pattern})`] } });
     assert.equal(effect('read', { path: 'private/y' }), 'allow', pattern);
   }
@@ -158,8 +159,6 @@ test('a pattern that allows does not reach hidden files, secrets or what steers 
 test('a rule with a pattern that nobody can apply still forbids, and does not allow', async () => {
   const { effect } = await prepare({ mode: 'yolo', settings: { deny: ['mcp__mine__del(all)'] } });
   assert.equal(effect('mcp__mine__del'), 'deny');
-  const { gate, tool } = await prepare({ mode: 'yolo', settings: { deny: [`read(${'{a,b}'.repeat(20)})`] } });
-  assert.match((await rejection(gate.check(tool('read'), { path: 'x' }, signal))).message, /1000 patterns/);
 });
 
 test('the commands of a line are found behind the usual disguises', () => {
@@ -172,6 +171,25 @@ test('the commands of a line are found behind the usual disguises', () => {
   for (const line of ['echo rm -rf', 'firm -rf x', 'rmdir x']) assert.ok(!commandsIn(line).some((command) => matchesText('rm -rf *', command)), line);
   assert.ok(commandsIn('a;'.repeat(500_000)).length > 0);
   assert.ok(commandsIn('a=b '.repeat(250_000)).length > 0);
+});
+
+test('B5: arguments that nest too deeply are refused by a limit, in every mode', async () => {
+  const nested = (levels: number): Json => {
+    let args: Json = { x: 1 };
+    for (let n = 1; n < levels; n++) args = { x: n % 2 ? [args] : args };
+    return args;
+  };
+  for (const mode of MODES) {
+    const { check } = await prepare({ mode, here: { allow: ['mcp__mine__x'] }, answers: [] });
+    const reasons: string[] = [];
+    for (const levels of [60, 100, 1000, 100_000]) {
+      const verdict = await check('mcp__mine__x', nested(levels));
+      reasons.push(verdict.allowed ? 'allowed' : verdict.reason);
+    }
+    const fitting = mode === 'read-only' ? /the mode is read-only/ : /^allowed$/;
+    assert.match(reasons[0]!, fitting);
+    for (const reason of reasons.slice(1)) assert.match(reason, /more than 100 levels/);
+  }
 });
 
 // ─── Tools of the program's own ───
@@ -324,7 +342,8 @@ test('every kind of call in every mode', async () => {
     ['an edit', 'edit', { path: 'a' }, { ask: 'ask', 'read-only': 'deny', 'accept-edits': 'allow', yolo: 'allow' }],
     ['a write to a secret', 'write', { path: 'x/id_rsa' }, { ask: 'ask', 'read-only': 'deny', 'accept-edits': 'ask', yolo: 'allow' }],
     ['a write to a fence', 'edit', { path: '.git/hooks/pre-commit' }, { ask: 'ask', 'read-only': 'deny', 'accept-edits': 'ask', yolo: 'allow' }],
-    ['a read of a fence', 'read', { path: '.git/config' }, { ask: 'allow', 'read-only': 'allow', 'accept-edits': 'allow', yolo: 'allow' }],
+    ['a read of a fence', 'read', { path: '.git/HEAD' }, { ask: 'allow', 'read-only': 'allow', 'accept-edits': 'allow', yolo: 'allow' }],
+    ['a write to a build file', 'write', { path: 'package.json' }, { ask: 'ask', 'read-only': 'deny', 'accept-edits': 'ask', yolo: 'allow' }],
     ['a write outside', 'write', { path: '../a' }, { ask: 'deny', 'read-only': 'deny', 'accept-edits': 'deny', yolo: 'deny' }],
     ['a command', 'bash', { command: 'true' }, { ask: 'ask', 'read-only': 'deny', 'accept-edits': 'ask', yolo: 'allow' }],
     ['a server of mine', 'mcp__mine__x', {}, { ask: 'ask', 'read-only': 'deny', 'accept-edits': 'ask', yolo: 'allow' }],
@@ -404,7 +423,7 @@ test('always is not offered for secrets, fences and what is outside, and then is
     const verdict = await check(name, { path });
     assert.ok(!verdict.allowed);
     assert.ok(!questions.at(-1)!.prompt.includes('lways'));
-    assert.deepEqual(questions.at(-1)!.lines, ['Please answer y or n, or say why not.']);
+    assert.deepEqual(questions.at(-1)!.lines.slice(-1), ['Please answer y or n, or say why not.']);
   }
 });
 
@@ -448,10 +467,11 @@ test('a question that fails, or is overtaken by an abort, allows nothing', async
 test('a call that cannot be judged is not allowed', async () => {
   const { gate, tool } = await prepare({ mode: 'yolo' });
   assert.match((await rejection(gate.check(tool('read'), { path: 'a\0b' }, signal))).message, /NUL/);
-  const endless: Json = {}; // cannot be shown. (Merely deep arguments can, since Node 26.)
+  const endless: Json = {}; // cannot be shown
   endless.deeper = endless;
   const asked = await prepare({ answers: ['y'] });
-  await rejection(asked.gate.check(asked.tool('mcp__mine__x'), endless, signal));
+  const verdict = await asked.gate.check(asked.tool('mcp__mine__x'), endless, signal);
+  assert.equal(verdict.allowed, false);
   assert.equal(asked.questions.length, 0);
 });
 

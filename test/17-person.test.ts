@@ -205,7 +205,7 @@ test('choices: a key or its word, in any case; nothing else is one', async () =>
   for (const typed of ['', 'ye', 'yy', 'yes please', '1', '\u0443', 'l8r', 'y\nn']) {
     const person = new ScriptedPerson([typed, 'n']);
     assert.deepEqual(await person.choose(start), { key: 'n' }, typed);
-    assert.deepEqual(person.questions[1]!.lines, ['Please answer y, n or l.'], typed);
+    assert.deepEqual(person.questions[1]!.lines, [...start.lines, 'Please answer y, n or l.'], typed);
   }
   assert.equal(await new ScriptedPerson(['what?', undefined]).choose(start), undefined);
 });
@@ -217,7 +217,7 @@ test('choices: the labels are shown; an empty line and other words mean what the
   assert.equal(person.questions[0]!.text, 'It is about this.\nWell? [y]es / [n]o / or say why not');
   assert.deepEqual(await person.choose(asks), { words: 'because' });
   assert.deepEqual(await person.choose(asks), { key: 'y' }, '"sure" may mean a yes, so it is asked again');
-  assert.deepEqual(person.questions.at(-1)!.lines, ['Please answer y or n, or say why not.']);
+  assert.deepEqual(person.questions.at(-1)!.lines, [...start.lines, 'Please answer y or n, or say why not.']);
 });
 
 // ─── Forms ────────────────────────────────────────────────────────────────────────────────────────────────────

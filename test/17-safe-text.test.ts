@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { changes, Masker, plain, printable, quoted, spelledOut, withoutDisguise } from '../chapters/17-the-gate/safe-text.ts';
+import { changes, keepSecrets, Masker, plain, printable, quoted, spelledOut, withoutDisguise } from '../chapters/17-the-gate/safe-text.ts';
 import { assertClean, prepareAgent, UNCLEAN } from './agents.ts';
 import { cleanUp, habit } from './helpers.ts';
 
@@ -113,7 +113,7 @@ test('what a server says of itself is in the system prompt, under its name, and 
   const { agent, model } = prepareAgent({ servers: { s: habit(), long: habit('instructs-at-length', '100000') }, script: ['hi'] });
   await agent.chat('go');
   const { system } = model.requests[0]!;
-  assert.match(system, /The MCP server s says of itself:\nBe careful\./);
+  assert.match(system, /The MCP server "s" says of itself:\n> Be careful\./);
   assert.match(system, /x{2048}… \[97952 characters more\]/);
   assert.ok(system.length < 4500);
 });
@@ -129,6 +129,33 @@ test('the masker takes out the values of variables that sound secret, and no sho
   assert.equal(masker.text(text), '*** *** *** *** *** *** *** yes /home/somebody');
   masker.learn({ LATER_TOKEN: 'learned later', OTHER: 'not secret', N_TOKEN: 12345678 });
   assert.equal(masker.text('learned later, not secret'), '***, not secret');
+});
+
+/** Words of ours that others would like to see blanked. */
+const OUR_WORDS = [
+  'permission', 'approved:', '(disabled)', 'is not started', 'you have not approved it', 'trust.json', ' '.repeat(40),
+  'needs your permission, and there is nobody to ask.', 'settings.json', '2025-11-25', '127.0.0.1', '--allow-server',
+  '────────────', 'The MCP server', '.mcp-by-hand',
+];
+
+test('F7: a project or a server cannot call our own words a secret, and so blank them', () => {
+  const masker = new Masker({});
+  for (const [n, words] of OUR_WORDS.entries()) {
+    keepSecrets(words);
+    masker.learn({ [`X${n}_TOKEN`]: words, Authorization: `Bearer ${words}` }, 'project');
+  }
+  const text = `${OUR_WORDS.join(' | ')}${' '.repeat(40)}`;
+  assert.equal(masker.text(text), text);
+  assert.equal(JSON.parse(masker.json({ text })).text, text);
+});
+
+test('F7: but what looks like a secret is one, also behind a word and over several lines', () => {
+  const masker = new Masker({});
+  masker.learn({ A_TOKEN: 'Basic dXNlcjpwYXNzd29yZA==', B_KEY: 'hunter22-and-more' }, 'project');
+  keepSecrets('-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\n-----END PRIVATE KEY-----\n', 'eyJhbGciOiJub25lIn0.e30.');
+  keepSecrets('abcdefghijklmnopqrstuvwxyz');
+  const text = 'Basic dXNlcjpwYXNzd29yZA== hunter22-and-more MIIEvQIBADANBgkqhkiG9w0B eyJhbGciOiJub25lIn0.e30.';
+  assert.equal(masker.text(`${text} abcdefghijklmnopqrstuvwxyz`), 'Basic *** *** *** *** ***');
 });
 
 test('the masker leaves nothing of a value that begins like another', () => {

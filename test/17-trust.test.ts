@@ -99,7 +99,7 @@ test('answers: yes, not now, never; and only yes starts it', async () => {
   for (const answer of ['always', 'sure', 'read README.md']) { // none of the answers: asked again
     const { user, questions } = person(answer, 'n');
     assert.equal(await prepare({ person: user }).trust.approve(entry()), false);
-    assert.deepEqual(questions[1]!.lines, ['Please answer y, n or v.']);
+    assert.deepEqual(questions[1]!.lines.slice(-1), ['Please answer y, n or v.']);
   }
   const { user, questions } = person('n', 'v', 'y');
   const { trust } = prepare({ person: user });
@@ -250,7 +250,7 @@ test('what a program that died left behind is in nobody\'s way', async () => {
 test('a lock that somebody holds is respected; what was agreed to counts for this run, and that is said', async () => {
   const { trust, make, file, warnings } = prepare();
   mkdirSync(join(file, '..'), { mode: 0o700 });
-  writeFileSync(`${file}.lock`, '');
+  writeFileSync(`${file}.lock`, `${process.ppid}`);
   trust.allow(entry());
   assert.match(warnings[0]!, /not written down.*\.lock is in the way/);
   assert.ok(!existsSync(file) && existsSync(`${file}.lock`));

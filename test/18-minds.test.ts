@@ -8,6 +8,7 @@ import type { Model } from '../agent.ts';
 import { Anthropic } from '../chapters/18-minds/anthropic.ts';
 import { chooseModel, formsOf, keysOf, ModelError, models, type ModelRow } from '../chapters/18-minds/models.ts';
 import { OpenAi } from '../chapters/18-minds/openai.ts';
+import { readArguments } from '../chapters/18-minds/shapes.ts';
 import { readEvents, type ServerSentEvent } from '../chapters/18-minds/sse.ts';
 import { cleanUp, later, rejection, until } from './helpers.ts';
 import {
@@ -772,4 +773,10 @@ test('an answer without an end is ended by us, streamed or not', async () => {
     const error = await rejection(hear(model, 'Hello'));
     assert.match(error.message, /more than 67108864 bytes/);
   }
+});
+
+test('B5: arguments that nest too deeply are not read, however a wire sends them', () => {
+  const deep = `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
+  assert.match(readArguments(deep, false).unreadable!, /^more than 500 levels, in: \{"a":\[\[/);
+  assert.deepEqual(readArguments('{"a":[[1]]}', false), { args: { a: [[1]] } });
 });

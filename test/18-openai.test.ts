@@ -303,6 +303,14 @@ test('usage comes in a last chunk without choices, or not at all', async () => {
   assert.ok(!('usage' in (await heard(data(delta({}, 'stop')))).end));
 });
 
+test('I7: counts that are no counts are 0, so that a sum of them stays a sum', async () => {
+  for (const odd of ['1e999', '"7"', '-5', '1.5', '{}', 'null']) {
+    const usage = `{"choices": [], "usage": {"prompt_tokens": ${odd}, "completion_tokens": 2}}`;
+    const { end } = await heard(data(delta({}, 'stop')) + `data: ${usage}\n\n` + DONE);
+    assert.deepEqual(end.usage, { input: 0, output: 2, cached: 0 }, odd);
+  }
+});
+
 test('what is not text does not become text', async () => {
   const odd = [
     { role: 'assistant', content: null },

@@ -5,6 +5,8 @@ import { PassThrough, Writable } from 'node:stream';
 import { afterEach, test } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
 import { Masker } from '../chapters/17-the-gate/safe-text.ts';
+import type { Page } from '../chapters/17-the-gate/dialogue.ts';
+import { fold, rowsOf, Sheets, widthOf } from '../chapters/19-the-terminal/fold.ts';
 import { help } from '../chapters/19-the-terminal/options.ts';
 import { PersonAtTerminal } from '../chapters/19-the-terminal/person-at-terminal.ts';
 import { Screen } from '../chapters/19-the-terminal/screen.ts';
@@ -34,7 +36,9 @@ function terminal({ isTTY = true } = {}) {
   const shows = (words: string) => until(() => text().includes(words), words);
   const type = (line: string) => void stdin.write(`${line}\r`);
   const ask = (prompt: string, signal?: AbortSignal) => person.ask({ lines: [`about ${prompt}`], prompt, signal });
-  return { screen, person, stdin, text, shows, type, ask };
+  const resize = (columns: number, rows: number) =>
+    void Object.assign(streams.stderr, { columns, rows }).emit('resize');
+  return { screen, person, stdin, text, shows, type, ask, resize };
 }
 
 test('trap 11: a login that is over takes back its own question; the gate\'s, behind it, is asked and answered', async () => {
@@ -126,6 +130,100 @@ test('a form, at the terminal', async () => {
   }
   assert.deepEqual(await filled, { action: 'accept', content: { name: 'Ada', color: 'green' } });
   assert.match(text(), /^The MCP server "s" asks:\n"Who\?"\n {2}"name": text\n/m);
+});
+
+const YES = { key: 'y', word: 'yes', label: '[y]es' };
+const NO = { key: 'n', word: 'no', label: '[n]o', isNo: true };
+
+test('D10: a window that has shrunk since the question was drawn shows it again before a letter counts', async () => {
+  const { person, shows, type, text, resize } = terminal();
+  resize(80, 24);
+  const lines = Array.from({ length: 15 }, (_, n) => `  line ${n}`);
+  const chosen = person.choose({ lines, prompt: 'Well?', choices: [YES, NO] });
+  await shows('[n]o: ');
+  assert.ok(!text().includes('⋮'));
+  resize(80, 10);
+  type('y');
+  await shows('another size');
+  assert.match(text(), /line 0\n[^]*⋮ \d+ rows\n[^]*line 14\n.*another size/);
+  await shows('m shows the rest.\nWell? [y]es / [n]o: ');
+  type('m');
+  await shows('── 1 to');
+  resize(80, 24);
+  type('y');
+  await until(() => text().split('another size').length === 3);
+  await until(() => text().endsWith('[n]o: '));
+  type('y');
+  assert.deepEqual(await chosen, { key: 'y' }, 'now all of it is in sight');
+});
+
+test('D10: an answer that is none shows the question again, and a no counts from the start', async () => {
+  const { person, shows, type, resize } = terminal();
+  resize(80, 12);
+  const lines = Array.from({ length: 30 }, (_, n) => `  line ${n}`);
+  const chosen = person.choose({ lines, prompt: 'Well?', choices: [YES, NO] });
+  await shows('[n]o: ');
+  type('what?');
+  await shows('Please answer y or n.');
+  type('y');
+  await shows('type the whole word');
+  type('n');
+  assert.deepEqual(await chosen, { key: 'n' });
+});
+
+test('D10: whatever is asked, and whatever the size: it fits, with its head and its end', () => {
+  const pages: Record<string, Page> = {
+    'ten thousand arguments': {
+      lines: ['"f" wants to start', ...Array.from({ length: 10_000 }, (_, n) => `  argument ${n}`)],
+      prompt: 'Start it? [y]es, this exact entry / [n]ot now / ne[v]er',
+    },
+    'a list in one line': {
+      lines: ['The model wants:', `  list: ${JSON.stringify(Array(10_000).fill('x'))}`, '  end'],
+      prompt: 'Allow it?',
+    },
+    'a diff of empty lines': {
+      lines: ['head', ...Array(5000).fill('  + '), '  + evil', ...Array(5000).fill('  + '), 'end'],
+      prompt: 'Allow it?',
+    },
+    'wide letters, tabs and line feeds': {
+      lines: ['head', `  │ ${'漢字\t\n🎉'.repeat(2000)}`, 'end'],
+      prompt: 'Allow it?',
+    },
+  };
+  for (const [columns, rows] of [[120, 40], [80, 24], [40, 12], [30, 10]] as const)
+    for (const [name, page] of Object.entries(pages)) {
+      const sheets = new Sheets(page, { columns, rows });
+      const first = sheets.first();
+      const prompt = rowsOf(`${first.prompt}: yes`, columns).length;
+      const where = `${name} at ${columns}x${rows}`;
+      assert.ok(!sheets.isSeen, where);
+      assert.ok(1 + first.lines.length + prompt <= rows, where);
+      assert.ok(first.lines.some((line) => line.startsWith('⋮ ')), where);
+      assert.equal(first.lines[0], page.lines[0]!.slice(0, columns - 1), where);
+      const widest = Math.max(...first.lines.map((row) => [...row].reduce((sum, c) => sum + widthOf(c), 0)));
+      assert.ok(widest < columns, where);
+      const foreign = first.lines.filter((line) => /^[^ ⋮┆"NTehm]/.test(line)); // begins a row
+      assert.deepEqual(foreign, [], where);
+    }
+});
+
+test('D10: a fold counts what it hides, to the character', () => {
+  const line = `  list: ${'x'.repeat(3000)}`;
+  const rows = fold([line, ...Array(30).fill('  more')], { columns: 80, rows: 20 });
+  const [folded] = rows.filter((row) => row.endsWith('characters'));
+  const shown = rows.slice(0, 4).join('').replace(/[^x]/g, '').length;
+  assert.equal(Number(/[\d,]+/.exec(folded!)![0].replace(',', '')), 3000 - shown);
+});
+
+test('D10: an address is in one piece where it fits, so that it can be copied', async () => {
+  const { person, shows, type, text, resize } = terminal();
+  resize(80, 24);
+  const url = new URL(`https://example.com/${'a'.repeat(300)}`);
+  const opened = person.open({ lines: ['"Pay here"'], url });
+  await shows('[n]o: ');
+  assert.ok(text().includes(`\n  ${url.href}\n`));
+  type('n');
+  assert.deepEqual(await opened, { action: 'decline' });
 });
 
 test('without a terminal nobody is there, and nothing is read', async () => {

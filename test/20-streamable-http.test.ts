@@ -773,7 +773,7 @@ test('a redirect within the server is followed, with method, body and headers', 
 test('G11, G4: a redirect to another server is refused, and that one receives nothing at all', async () => {
   const other = await peer();
   for (const location of [other.url, other.url.replace('127.0.0.1', 'localhost'), `//127.0.0.1:${other.port}/x`, 'https://127.0.0.1/', 'file:///etc/passwd', 'http://[']) {
-    for (const status of [301, 302, 307, 308]) {
+    for (const status of [301, 302, 303, 307, 308]) {
       const { url } = await peer({ 'tools/call': (_, response) => response.writeHead(status, { location }).end() }, { session: 's' });
       const { connection } = await openTo(url, {}, { headers: { authorization: 'Bearer secret' } });
       const error = await rejection(connection.callTool('x'));
@@ -782,6 +782,42 @@ test('G11, G4: a redirect to another server is refused, and that one receives no
       await connection.close();
     }
   }
+  assert.deepEqual(other.log, []);
+});
+
+test('G20: 303 is followed within the server, by a GET without the message, and its answer counts', async () => {
+  const { url, asked, log } = await peer({
+    'tools/call': ({ path }, response) => response.writeHead(303, { location: '/done?x=1' }).end(),
+    GET: ({ path }, response) => {
+      if (!path.startsWith('/done')) return response.writeHead(405).end();
+      const { id } = asked('tools/call')[0]!.body;
+      return json(response, answer({ id }, { content: [{ type: 'text', text: 'seen' }] }));
+    },
+  }, { session: 's' });
+  const { connection } = await openTo(url, {}, { headers: { 'x-team': 'blue' } });
+  assert.equal(await call(connection, 'x', { secret: 'said-once' }), 'seen');
+  const got = log.find(({ path }) => path.startsWith('/done'))!;
+  assert.deepEqual([got.verb, got.headers['x-team'], got.headers['content-type']], ['GET', 'blue', undefined]);
+  assert.ok(!JSON.stringify([got.body ?? null, got.headers]).includes('said-once'));
+});
+
+test('G20: 300, 304, 305 and their like are no answer and no way, whatever their body or Location', async () => {
+  const other = await peer();
+  for (const status of [300, 304, 305, 306, 399])
+    for (const location of [undefined, '/elsewhere', other.url]) {
+      const { url, log } = await peer({
+        'tools/call': ({ body }, response) => {
+          const headers = { 'content-type': 'application/json', ...(location && { location }) };
+          const result = { content: [{ type: 'text', text: 'taken' }] };
+          return response.writeHead(status, headers).end(JSON.stringify(answer(body, result)));
+        },
+      });
+      const { connection } = await openTo(url);
+      const error = await rejection(connection.callTool('x'));
+      assert.deepEqual([error.kind, error.message.includes(`HTTP ${status}`)], ['protocol', true], error.message);
+      assert.ok(log.every(({ path }) => path === '/mcp'));
+      await connection.close();
+    }
   assert.deepEqual(other.log, []);
 });
 
@@ -935,6 +971,28 @@ test('G10: a secret goes over http:// to this machine only', () => {
   for (const url of ['https://mcp.example/', 'http://localhost:1/', 'http://127.0.0.1/', 'http://127.1/', 'http://[::1]:8080/', 'http://LOCALHOST/'])
     assert.deepEqual(checked('demo', { url, headers }).headers, { authorization: 'Bearer hidden' }, url);
   checked('demo', { url: 'http://mcp.example/', headers: { 'x-team': 'blue' } });
+});
+
+test('G19: whatever its name says is a secret goes over http:// to this machine only, also in an address', () => {
+  const names = [
+    'X-Api-Key', 'x-auth', 'Cookie', 'X-Access-Token', 'Private-Token', 'X-Secret', 'X-Password',
+    'Proxy-Authorization', 'apikey', 'X-Amz-Security-Token', 'X-Session', 'X-Signature', 'Credentials',
+  ];
+  const inHeaders = names.map((name) => ({ url: 'http://h.example/', headers: { [name]: 'hidden' } }));
+  const inShape = ['Bearer hidden-and-long', 'sk-hidden-0123456789abcdef'].map((value) =>
+    ({ url: 'http://h.example/', headers: { 'x-team': value } }));
+  const inAddress = ['?token=hidden', '?a=1&api_key=hidden', '?x-amz-signature=hidden', '?sig=hidden',
+    '/sk-hidden-0123456789abcdef/mcp', '?a=Bearer%20hidden-and-long', '?a=ghp_hidden0123456789abcdef'];
+  const all = [...inHeaders, ...inShape, ...inAddress.map((rest) => ({ url: `http://h.example/mcp${rest}` }))];
+  for (const config of all) {
+    const refused = (error: any) => error.kind === 'config' && /http:\/\/.*https:\/\//s.test(error.message)
+      && !/hidden/.test(error.message);
+    assert.throws(() => checked('demo', config), refused, JSON.stringify(config));
+    const { url, headers } = { headers: {}, ...config };
+    for (const safe of [url.replace('http:', 'https:'), url.replace('h.example', '127.0.0.1')])
+      assert.equal(checked('demo', { url: safe, headers }).url.href, safe);
+  }
+  for (const rest of ['mcp', 'mcp?team=blue', 'monkey/tokens']) checked('demo', { url: `http://h.example/${rest}` });
 });
 
 // ─── Headers of the later era ─────────────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,7 @@
 // program that agrees; test/real/browser.test.ts takes a real one.
 
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -76,6 +76,16 @@ function isTidy({ home }: Place): void {
 }
 
 // ─── mcp login ────────────────────────────────────────────────────────────────────────────────────────────────
+
+test('I9: a login that cannot be kept says so, and exits with 3', async () => {
+  const { where } = await lockedCalculator();
+  mkdirSync(join(where.home, '.mcp-by-hand'), { mode: 0o700 });
+  writeFileSync(join(where.home, '.mcp-by-hand', 'logins.json'), '{', { mode: 0o600 });
+  const terminal = new Terminal(where, ['mcp', 'login', 'calc'], desktop().env);
+  assert.equal(await terminal.ended(), 3, terminal.text);
+  assert.match(terminal.text, /it is not JSON; restore it, or move it away, and then log in again/);
+  assert.match(terminal.text, /^calc: you are logged in for this run only: that was not written down$/m);
+});
 
 test('mcp login: a browser opens, its user agrees, the server is connected; the tokens are private', async () => {
   const { where, log } = await lockedCalculator();

@@ -459,7 +459,10 @@ onBoth('an answer to the question that comes after the handshake changes nothing
     await opened.connection.initialize();
     const { id } = opened.wire[0]![1];
     await opened.connection.request('x/late', reply);
-    await until(() => opened.wire.some(([direction, message]) => direction === 'in' && message.id === id));
+    const isAnswer = ([direction, message]: (typeof opened.wire)[number]) =>
+      direction === 'in' && message.id === id;
+    const isIn = () => opened.wire.some(isAnswer);
+    if (wire === 'stdio') await until(isIn); // over HTTP the request was closed
     await opened.connection.request('x/after');
     const [after] = await seen(opened, 'x/after');
     assert.equal(after.params?._meta, undefined);

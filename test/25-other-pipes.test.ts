@@ -279,7 +279,7 @@ test('ws: the opening request is by the book, carries our headers, and has a new
   assert.deepEqual([server.requests[0]!.method, server.requests[0]!.url], ['GET', '/mcp?a=1']);
 });
 
-test('ws: a configuration that cannot work is refused, with the reason', () => {
+test('G19: ws: a configuration that cannot work, or shows a secret, is refused, with the reason', () => {
   const cases: [object, RegExp][] = [
     [{}, /"url" is not an address that begins with ws:\/\/ or wss:\/\//],
     [{ url: 'https://x.test' }, /begins with ws:/],
@@ -287,6 +287,8 @@ test('ws: a configuration that cannot work is refused, with the reason', () => {
     [{ url: 'ws://me:secret@x.test' }, /holds a password/],
     [{ url: 'ws://x.test', headers: { a: 'b\r\nc: d' } }, /"headers" is not a mapping/],
     [{ url: 'ws://x.test', headers: { AUTHORIZATION: 'Bearer t' } }, /ws:\/\/ would show it to everybody; use wss:\/\//],
+    [{ url: 'ws://x.test', headers: { 'X-Api-Key': 'k' } }, /"x-api-key" holds a secret, and ws:\/\//],
+    [{ url: 'ws://x.test/?token=k' }, /its "url" holds a secret, and ws:\/\/ .* use wss:\/\//],
   ];
   for (const [config, reason] of cases)
     assert.throws(() => new WebSocketTransport('demo', { ...config }, 1), (error: any) => {

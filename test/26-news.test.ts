@@ -33,7 +33,7 @@ test('the model is told of a new tool, and of one that is gone, with the next re
   const told = model.requests.map(({ system }) => /The tools have changed.*/.exec(system)?.[0] ?? '');
   assert.deepEqual(told.slice(0, 2), ['', '']); // nothing has changed yet when these were asked
   assert.match(told[2]!, /new: mcp__s__new\.$/);
-  assert.match(told[3]!, /gone: .*mcp__s__grow.*mcp__s__new/);
+  assert.match(told[3]!, /new: mcp__s__new, then gone: .*mcp__s__grow.*mcp__s__new/); // all of it
   const notes = events.filter((event) => event.type === 'note').map(({ text }) => text);
   assert.ok(notes.includes('the tools have changed; new: mcp__s__new'), `${notes}`);
 });

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -12,7 +12,7 @@ import { firstDifference, problemsOfConsoles } from '../chapters/book/consoles.t
 import { exerciseOf, withHole } from '../chapters/book/exercise.ts';
 import { fix } from '../chapters/book/fix.ts';
 import { owners, nameOf, readBook, stepOf, type Book } from '../chapters/book/pages.ts';
-import { cut, diff } from '../chapters/book/program.ts';
+import { cut, diff, writeProgram } from '../chapters/book/program.ts';
 import { cleanUp, folder, later, root, until } from './helpers.ts';
 
 afterEach(cleanUp);
@@ -125,6 +125,15 @@ export function greet(name: string): string {
   assert.equal(cut(small(), 'mcp.ts', 2), SOURCE);
   const added = diff(small(), 2).filter((line) => line.startsWith('+'));
   assert.deepEqual(added, ["+ import { homedir } from 'node:os';", '+   const home = homedir();', '+   text += name;', '+', '+ export const twice = (n: number) => n * 2;']);
+});
+
+test('a program is not written through a link, nor is what is behind one cleared away', () => {
+  const [outside, target] = [folder(), folder()];
+  writeFileSync(join(outside, 'mine.txt'), 'mine');
+  symlinkSync(outside, join(target, 'node_modules'), 'junction');
+  assert.throws(() => writeProgram(small(), 1, target), /node_modules is a link.*move it away/);
+  assert.throws(() => writeProgram(small(), 1, join(target, 'node_modules')), /node_modules is a link/);
+  assert.deepEqual(readdirSync(outside), ['mine.txt']);
 });
 
 test('a quotation that is not in its file, or not in this order, is named by page and line', () => {

@@ -164,14 +164,16 @@ function desk(signal = new AbortController().signal) {
   return { visitor, address, shown };
 }
 
-type Knock = { method?: string; path?: string; host?: string; query?: Record<string, string>; to?: string };
+type Knock = {
+  method?: string; path?: string; host?: string; query?: Record<string, string>; to?: string; more?: http.OutgoingHttpHeaders;
+};
 
 /** One request to where the browser is awaited, as anybody could make it. */
-function knock(redirectUri: string, { method = 'GET', path, host, query = {}, to = '127.0.0.1' }: Knock = {}) {
+function knock(redirectUri: string, { method = 'GET', path, host, query = {}, to = '127.0.0.1', more }: Knock = {}) {
   const { port, pathname, host: usual } = new URL(redirectUri);
   const target = path ?? `${pathname}?${new URLSearchParams(query)}`;
   return new Promise<{ status?: number; headers: http.IncomingHttpHeaders; body: string; code?: string }>((done) => {
-    const request = http.request({ host: to, port, path: target, method, headers: { host: host ?? usual },
+    const request = http.request({ host: to, port, path: target, method, headers: { host: host ?? usual, ...more },
       agent: false });
     request.on('error', (error: NodeJS.ErrnoException) => done({ headers: {}, body: '', code: error.code }));
     request.on('response', async (response) => {
@@ -423,6 +425,17 @@ test('G4: no document and no endpoint sends us on to somebody else, and nothing 
   assert.deepEqual(target.log, []);
 });
 
+test('G20: what comes with a status of 3xx is no registration, no token and no document', async () => {
+  for (const status of [300, 303, 304, 305]) {
+    const made = { client_id: 'c', access_token: 'a-token', token_type: 'Bearer' };
+    for (const path of ['/register', '/token']) {
+      const { refusal, server, client } = await set({ as: { [`POST ${path}`]: () => said(made, status) } });
+      await refusal();
+      assert.equal(client.row(server.url)?.tokens, undefined, `${status} ${path}`);
+    }
+  }
+});
+
 test('G4: a revocation and a refresh are not sent on either', async () => {
   const target = await sink();
   for (const status of [301, 302, 303, 307, 308]) {
@@ -668,6 +681,79 @@ test('G7: an answer that is pasted needs the right state, too', async () => {
   await program({ visitor }).to(server.url);
   assert.equal(questions, wrong + 1, 'one more than wrong answers');
   assert.deepEqual(as.asked('/token').map(({ form }) => form.code), ['the-right-code']);
+});
+
+// ─── G18: a callback that says a thing twice, or comes from elsewhere ─────────────────────────
+
+test('G18: a callback that names a thing twice is refused, in whatever order; the wait goes on', async () => {
+  const { as, uri, state, right, login } = await waiting();
+  const twice = (name: string, value: string, isFirst: boolean) => {
+    const rest = Object.entries(right).filter(([each]) => each !== name);
+    const own = (right as Record<string, string>)[name] ?? value;
+    const both = isFirst ? [[name, own], [name, value]] : [[name, value], [name, own]];
+    return { path: `/callback?${new URLSearchParams([...rest, ...both] as [string, string][])}` };
+  };
+  const values = { state: 'x', code: 'an-evil-code', iss: 'https://evil.example', error: 'x' };
+  for (const [name, value] of Object.entries(values))
+    for (const isFirst of [true, false])
+      for (const again of [value, (right as Record<string, string>)[name] ?? '', '']) {
+        const { status } = await knock(uri, twice(name, again, isFirst));
+        assert.equal(status, 400, `${name} ${again}`);
+      }
+  const spelled = `/callback?${new URLSearchParams(right)}&c%6fde=an-evil-code`;
+  assert.equal((await knock(uri, { path: spelled })).status, 400);
+  for (const origin of ['https://evil.example', 'null', 'http://127.0.0.1:1'])
+    assert.equal((await knock(uri, { query: right, more: { origin } })).status, 400, origin);
+  unasked(as, '/token');
+  assert.equal((await knock(uri, { query: { ...right, state } })).status, 200);
+  assert.ok((await login).opened);
+  assert.deepEqual(as.asked('/token').map(({ form }) => form.code), ['the-right-code']);
+});
+
+test('G18: with the right state and another issuer it is over, and nothing is redeemed', async () => {
+  const { as, uri, right, login } = await waiting();
+  const wrong = { ...right, iss: 'https://evil.example' };
+  assert.equal((await knock(uri, { query: wrong })).status, 200);
+  assert.match((await login).error.message, /does not come from there/);
+  assert.equal((await knock(uri, { query: right })).code, 'ECONNREFUSED');
+  unasked(as, '/token');
+});
+
+test('G18: an address that is pasted is ours, and says everything once; whoever brings the answer', async () => {
+  const as = await authorizationServer();
+  const server = await protectedServer({ as });
+  desk();
+  const wrong = [
+    (right: URL) => right.href.replace('127.0.0.1', 'evil.example'),
+    (right: URL) => right.href.replace('http:', 'https:'),
+    (right: URL) => right.href.replace('/callback', '/other'),
+    (right: URL) => right.href.replace(/:\d+/, ':1'),
+    (right: URL) => `${right.href}&code=an-evil-code`,
+    (right: URL) => `${right.href}&state=x`,
+  ];
+  const paste = ({ lines: [, line = ''] }: { lines: string[] }) => {
+    address ??= new URL(line.trim());
+    const { redirect_uri = '', state = '' } = Object.fromEntries(address.searchParams);
+    const query = new URLSearchParams({ state, code: 'the-right-code', iss: as.issuer });
+    const right = new URL(`${redirect_uri}?${query}`);
+    return wrong.shift()?.(right) ?? right.href;
+  };
+  let address: URL | undefined;
+  const user = new ScriptedPerson(Array(wrong.length + 1).fill(paste), openBrowser);
+  const visitor = throughBrowserOf(user, new AbortController().signal);
+  await program({ visitor }).to(server.url);
+  assert.deepEqual([wrong.length, user.questions.length], [0, 7]);
+  assert.deepEqual(as.asked('/token').map(({ form }) => form.code), ['the-right-code']);
+  for (const more of ['&code=x', '&state=x', '&iss=x', '&error=x', '&error=x&error=y']) {
+    const take = (asked: URL) => {
+      const { redirect_uri = '', state = '' } = Object.fromEntries(asked.searchParams);
+      const query = new URLSearchParams({ state, code: 'c', iss: other.as.issuer });
+      return new URL(`${redirect_uri}?${query}${more}`);
+    };
+    const other = await set({ browse: { take } });
+    await other.refusal();
+    unasked(other.as, '/token');
+  }
 });
 
 test('G7, G15: no request, however odd, ends the program that waits for the browser', async () => {
@@ -1002,6 +1088,92 @@ test('G12: a secret in the configuration does not go to another issuer when a lo
 });
 
 // ─── G14: too much ────────────────────────────────────────────────────────────────────────────────────────────
+
+// ─── G17: "scopes" in the configuration are a ceiling ─────────────────────────────────────────
+
+/** Lets every live token in, but wants `admin` for a call. */
+async function greedy(scope = 'admin') {
+  const as = await authorizationServer();
+  const forbids = locked(`Bearer error="insufficient_scope", scope="${scope}"`, 403);
+  const gate = (heard: Heard) => {
+    if (!as.live.has(tokenIn(heard) ?? '')) return locked('Bearer scope="read admin"');
+    return heard.json.method === 'tools/call' ? forbids : undefined;
+  };
+  return { as, server: await protectedServer({ as, gate, prm: { scopes_supported: ['admin'] } }) };
+}
+
+const scopesAsked = (as: Scripted) => as.asked('POST /token').map(({ form }) => form.scope);
+
+test('G17: a server cannot widen the scopes of a machine, whichever grant it has', async () => {
+  const claims = { iss: 'x', exp: Math.floor(Date.now() / 1000) + 600 };
+  const assertion = `${[{ alg: 'none' }, claims].map((each) =>
+    Buffer.from(JSON.stringify(each)).toString('base64url')).join('.')}.x`;
+  const grants = [
+    { grant: 'client_credentials', clientId: 'robot', clientSecret: 'the-robots-secret' },
+    { grant: 'workload', assertion },
+  ];
+  for (const grant of grants) {
+    const { as, server } = await greedy();
+    const { to, home } = program();
+    const oauth = { ...grant, issuer: as.issuer, scopes: 'read' };
+    const { connection } = await to(server.url, oauth);
+    const error = await rejection(connection.callTool('echo', {}));
+    assert.equal(error.kind, 'auth');
+    assert.match(error.message, /more rights \("admin"\) than "scopes" in its "oauth" has/);
+    assert.deepEqual(scopesAsked(as), ['read'], 'no wider token was asked for');
+    await connection.request('ping'); // what it may, it may still
+    // Nor does a token of a wider configuration live on in a narrower one.
+    const narrower = await program({ home }).to(server.url, { ...oauth, scopes: 'less' });
+    await narrower.connection.request('ping');
+    assert.deepEqual(scopesAsked(as), ['read', 'less']);
+  }
+});
+
+test('G17: what stays below the ceiling needs no more than before', async () => {
+  const { as, server } = await greedy('write');
+  const oauth = {
+    grant: 'client_credentials', clientId: 'robot', clientSecret: 'the-robots-secret',
+    issuer: as.issuer, scopes: 'read write',
+  };
+  const { connection } = await program().to(server.url, oauth);
+  const error = await rejection(connection.callTool('echo', {}));
+  assert.match(error.message, /although we have asked for everything it wants \(read write\)/);
+  assert.deepEqual(scopesAsked(as), ['read write']);
+});
+
+test('G17: to go beyond them a person is asked, and only a yes is one; without a person it is no', async () => {
+  const answers: [answer: string | undefined, scopes: string[]][] = [
+    ['y', ['read', 'read admin']], ['n', ['read']], [undefined, ['read']],
+  ];
+  for (const [answer, expected] of answers) {
+    const { as, server } = await greedy();
+    const walk = (url: URL) => void fetch(url).catch(() => {});
+    const open = (url: URL) => (walk(url), true);
+    const waits = () => new Promise<undefined>(() => {}); // for the browser
+    const first = new ScriptedPerson([waits], open);
+    const { logins, to, store, home } = program();
+    const oauth = { scopes: 'read' };
+    const { signal } = new AbortController();
+    await rejection(to(server.url, oauth));
+    await logins.logIn('demo', first, signal);
+    const { connection } = await to(server.url, oauth);
+    await rejection(connection.callTool('echo', {}));
+    const person = new ScriptedPerson([answer, ...(answer === 'y' ? [waits] : [])], open);
+    const login = logins.logIn('demo', person, signal);
+    const asked = () => as.asked('GET /authorize').map(({ query }) => query.scope);
+    if (answer === 'y') await login;
+    else assert.match((await rejection(login)).message, /more rights \("admin"\)/);
+    assert.match(person.questions[0]!.text, /The MCP server "demo" asks:\n.*"admin"/);
+    assert.match(person.questions[0]!.text, /"scopes"/);
+    assert.deepEqual(asked(), expected);
+    assert.deepEqual(store.find('demo', server.url)!.tokens!.scope, expected.at(-1)!.split(' '));
+    // A browser that opens by itself is not a person who agrees.
+    const { visitor, visits } = browser();
+    const alone = await program({ home, visitor }).to(server.url, oauth);
+    if (answer !== 'y') await rejection(alone.connection.callTool('echo', {}));
+    assert.deepEqual(visits, []);
+  }
+});
 
 test('G14: documents and token answers without end, bombs, and deep ones end at the limit', async () => {
   const { code, output } = await run('oauth-bombs.ts', [folder()]).ended;
@@ -1458,6 +1630,71 @@ test('I2: so is one in which what may be left out has the wrong type', async () 
   }
 });
 
+// ─── I7: what is written can be read again ────────────────────────────────────────────────────
+
+/** 1e999 is a number in JSON, and Infinity to us; as JSON again it would be null. */
+const ODD_NUMBERS = ['1e999', '-1e999', '-1', '0', '1e300', '"soon"', '"1e999"', 'null', '[3600]', '{}', 'true'];
+
+test('I7: no number of an authorization server spoils the file of logins, nor its own login', async () => {
+  for (const odd of ODD_NUMBERS) {
+    const as = await authorizationServer();
+    const body = (text: string) => ({ body: text, headers: { 'content-type': 'application/json' } });
+    as.ways['POST /token'] = () =>
+      body(JSON.stringify(as.issue({ expires_in: '?' })).replace('"?"', odd));
+    as.ways['POST /register'] = () => body(
+      `{"client_id": "c", "client_secret": "the-client-secret", "client_secret_expires_at": ${odd}}`);
+    const server = await protectedServer({ as });
+    const home = folder();
+    const warnings: string[] = [];
+    const make = () => new TokenStore({ home, warn: (text) => warnings.push(text) });
+    make().keep(rowOf({ server: 'another' }));
+    await program({ store: make(), visitor: browser().visitor }).to(server.url);
+    assert.deepEqual(make().find('another', rowOf().url), rowOf({ server: 'another' }), odd);
+    const { tokens, client } = make().find('demo', server.url)!;
+    assert.ok(as.live.has(tokens!.access), odd);
+    assert.deepEqual([tokens!.expiresAt, client.expiresAt], [undefined, undefined], odd);
+    await program({ store: make() }).to(server.url); // the next program uses it
+    assert.deepEqual(warnings, [], odd);
+  }
+});
+
+test('I7: a sane lifetime is kept, also one that is written as text', async () => {
+  for (const expires_in of [3600, '3600', 3600.5]) {
+    const { login, client, server } = await set({ token: { expires_in } });
+    await login();
+    const { expiresAt = 0 } = client.row(server.url)!.tokens!;
+    const seconds = (expiresAt - Date.now()) / 900;
+    assert.ok(seconds > 3500 && seconds < 3601, `${expires_in}: ${seconds}`);
+  }
+});
+
+test('I7: what could not be read again is not written: the others stay, and more can be kept', () => {
+  const odd: unknown[] = [
+    { tokens: { access: 'a', type: 'Bearer', scope: [], expiresAt: Infinity } }, { issuer: undefined },
+    { tokens: { access: 'a', type: 'Bearer', scope: [], expiresAt: NaN } }, { client: { id: 'c' } },
+    { client: { id: 'c', method: 'none', expiresAt: -Infinity } }, { tokens: { access: 5 } },
+  ];
+  for (const change of odd) {
+    const { make, warnings, file } = kept();
+    const before = readFileSync(file, 'utf8');
+    const store = make();
+    store.keep(rowOf({ server: 'odd', ...(change as Partial<Row>) }));
+    assert.equal(readFileSync(file, 'utf8'), before);
+    assert.match(warnings.join(), /logins\.json: this one is not kept/);
+    store.keep(rowOf({ server: 'next' }));
+    assert.ok(make().find('demo', rowOf().url) && make().find('next', rowOf().url));
+    assert.equal(make().find('odd', rowOf().url), undefined);
+    assert.equal(warnings.length, 1);
+  }
+});
+
+test('I7: a file with 1e999 in it is a damaged file, and not one that is damaged by the next login', () => {
+  const { file, assertUnused } = kept();
+  const text = changed({ tokens: { ...rowOf().tokens!, expiresAt: 5 } });
+  writeFileSync(file, text.replace('"expiresAt":5', '"expiresAt":1e999'), { mode: 0o600 });
+  assertUnused(/another shape/);
+});
+
 test('I2: the program tells that the file is not used', async () => {
   const { where } = await program16();
   const file = join(where.home, '.mcp-by-hand', 'logins.json');
@@ -1479,6 +1716,18 @@ test('I2: the program goes on with a damaged file, asks for a login, and leaves 
   assert.equal(JSON.parse(out)[0].state, 'needs-auth');
   assert.ok(server.log.length > 0 && server.log.every((heard) => tokenIn(heard) === undefined));
   assert.equal(readFileSync(file, 'utf8'), '{"version": 1, "rows": [');
+});
+
+test('I9: a logout that cannot be written down says so, and exits with 3', async () => {
+  const { where } = await program16();
+  const file = join(where.home, '.mcp-by-hand', 'logins.json');
+  const before = readFileSync(file, 'utf8');
+  writeFileSync(`${file}.lock`, ''); // another program holds it, as it seems
+  const { code, out, err } = await runProgram(where, ['mcp', 'logout', 'demo']);
+  assert.deepEqual([code, out], [3, '']);
+  assert.match(err, /logins\.json\.lock is in the way; .*delete it, and then log in again: mcp-by-hand mcp login NAME/);
+  assert.match(err, /demo: you are logged out for this run only: that was not written down/);
+  assert.equal(readFileSync(file, 'utf8'), before);
 });
 
 test('I3: a file or a folder that is a link is not used, and nothing is written behind it', () => {

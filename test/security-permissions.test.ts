@@ -4,10 +4,13 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, test } from 'node:test';
+import type { ScriptLine } from '../chapters/15-the-loop/scripted.ts';
 import { MODES } from '../chapters/17-the-gate/gate.ts';
 import type { Json } from '../mcp.ts';
 import { calls, prepareAgent } from './agents.ts';
@@ -148,6 +151,117 @@ test('D9: a look-alike of what was allowed is something else', async () => {
   assert.deepEqual(outcomes(), ['worked', 'denied', 'denied', 'denied', 'denied']);
 });
 
+// ─── D11: rules name tools as their servers do ───
+
+const listing = (...names: string[]) =>
+  habit('tools', JSON.stringify(names.map((name) => ({ name, inputSchema: { type: 'object' } }))));
+const callAll: ScriptLine[] = [
+  ({ tools }) => {
+    const found = tools.filter(({ name }) => name.startsWith('mcp'));
+    return { calls: found.map(({ name }) => ({ name, args: {} })) };
+  },
+  'done',
+];
+/** The server has no such tools in truth, so what passes the gate fails behind it. */
+const isDenied = (outcome: string) => outcome === 'denied';
+const LONG = 'list_all_of_the_open_pull_requests_of_every_repository_there_is';
+
+test('D11: what is denied as its server calls it is denied, whatever its label is', async () => {
+  const servers = {
+    s: listing('files.delete', LONG, 'ok'),
+    'db.prod': listing('x'),
+    'my server (old)': listing('y'),
+    [`s-${LONG}`]: listing('z'),
+    Ünter: listing('u'),
+    free: listing('ok'),
+  };
+  const deny = [
+    'mcp__s__files.delete', `mcp__s__${LONG}`, 'mcp__db.prod__*', 'mcp__my server (old)',
+    `mcp__s-${LONG}__z`, 'mcp__U\u0308NTER',
+  ];
+  for (const how of [{ rules: { deny } }, { settings: { permissions: { deny } } }]) {
+    const { agent, outcomes } = prepareAgent({ mode: 'yolo', servers, script: callAll, ...how });
+    await agent.chat('go');
+    const expected = [true, true, false, true, true, true, true, false];
+    assert.deepEqual(outcomes().map(isDenied), expected, JSON.stringify(how));
+  }
+});
+
+test('D11: Claude Code writes "_" for what it does not like, and that counts', async () => {
+  const servers = { 'db.prod': listing('drop.all', 'ok'), 'a b': listing('c') };
+  const rules = { deny: ['mcp__db_prod__drop_all'], ask: ['mcp__a_b__*'] };
+  const { agent, outcomes } = prepareAgent({ mode: 'yolo', servers, script: callAll, rules });
+  await agent.chat('go');
+  assert.deepEqual(outcomes().map(isDenied), [true, false, true]);
+});
+
+test('D11: a real name may allow too, but only what it says beyond doubt', async () => {
+  const servers = {
+    a: listing('b__c', 'd.e'), a__b: listing('c'), 'x.y': listing('t'), x_y: listing('t'),
+    s_: listing('t'), s: listing('_t'),
+  };
+  const allow = ['mcp__a__d.e', 'mcp__a__b__c', 'mcp__x.y__*', 'mcp__s___t'];
+  const { agent, outcomes, model } = prepareAgent({ servers, script: callAll, rules: { allow } });
+  await agent.chat('go');
+  const offered = model.requests[0]!.tools.filter(({ name }) => name.startsWith('mcp'));
+  const worked = offered.filter((_, n) => !isDenied(outcomes()[n]!)).map(({ name }) => name);
+  assert.equal(worked.length, 4);
+  assert.ok(worked[0] === 'mcp__a__b__c' && worked[1]!.startsWith('mcp__a__d_e-'), `${worked}`);
+  assert.ok(worked[2]!.startsWith('mcp__x_y-') && worked[3] === 'mcp__s___t', `${worked}`);
+  const wide = ['mcp__a', 'mcp__*__t', 'mcp__x.*__t', 'MCP__x.y__*', 'mcp__a__d.*', 'mcp__x.y__'];
+  const none = prepareAgent({ servers, script: callAll, rules: { allow: wide } });
+  await none.agent.chat('go');
+  assert.ok(none.outcomes().every(isDenied));
+  for (const text of wide) assert.ok(none.warnings.some((each) => each.includes(text)), text);
+});
+
+test('D11: a rule that could never deny anything is an error at start', () => {
+  const never = [
+    'mcp__', 'mcp__s__', 'mcp_s_delete', 'mcp-s', 'mcp__a/b__c', 'mcp__s__my tool',
+    'mcp__s__t\u0007', `mcp__${'x'.repeat(300)}`, 'delete', 'raed(x)', 'wirte*', `read(${'{a,b}'.repeat(20)})`,
+    `write(${'x'.repeat(999)})`,
+  ];
+  for (const effect of ['deny', 'ask'] as const)
+    for (const text of never) {
+      const settings = { permissions: { [effect]: ['bash', text] } };
+      const said = `${JSON.stringify(text)} is no rule`;
+      const message = (error: Error) => error.message.includes(said);
+      assert.throws(() => prepareAgent({ settings }), message, text);
+      assert.throws(() => prepareAgent({ rules: { [effect]: [text] } }), message, text);
+    }
+});
+
+test('D11: a rule for a server or a program that is not here is kept; the latter is told', () => {
+  const kept = ['mcp__elsewhere', 'mcp__elsewhere__delete.all', 'mcp__*__del*', 'm*', '*', 'Gr*'];
+  const { warnings } = prepareAgent({ settings: { permissions: { deny: kept, ask: kept } } });
+  assert.deepEqual(warnings, []);
+  const other = prepareAgent({ settings: { permissions: { deny: ['WebFetch', 'bash'] } } });
+  assert.match(other.warnings.join('\n'), /does not have, so they deny nothing here: "WebFetch"$/);
+  assert.throws(() => prepareAgent({ rules: { deny: ['WebFetch'] } }), /"WebFetch" is no rule/);
+});
+
+test('D11: what is broken in the rules of a project takes nothing else along', async () => {
+  const permissions = { deny: ['raed(x)', 'bash(true)', 'mcp__a/b'] };
+  const { agent, outcomes, warnings } = prepareAgent({
+    mode: 'yolo', files: { '.claude/settings.json': JSON.stringify({ permissions }) },
+    script: calls(['bash', { command: 'true' }], ['bash', { command: 'false; true x' }]),
+  });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['denied', 'worked']);
+  assert.match(warnings.join('\n'), /no rules, and so ignored: "raed\(x\)", "mcp__a\/b"/);
+});
+
+test('D11: a folder is denied as Claude Code writes it, in any spelling', async () => {
+  const deny = ['Read(/private/**)', 'read(U\u0308nter/*)'];
+  const paths = ['private/x', 'Private/X', '\u00dcnter/x', 'sub/private/x'];
+  const { agent, outcomes } = prepareAgent({
+    mode: 'yolo', files: { 'sub/private/x': '' }, rules: { deny },
+    script: calls(...paths.map((path): [string, Json] => ['read', { path }])),
+  });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['denied', 'denied', 'denied', 'worked']);
+});
+
 // ─── E: files and shell ───
 
 test('E4: a question about a link shows where it leads, also if the names are alike', async () => {
@@ -245,6 +359,119 @@ test('E13: no command is harmless by itself: what speaks to the network is asked
     await agent.chat('go');
     assert.deepEqual(outcomes(), commands.map(() => 'denied'), mode);
   }
+});
+
+// ─── E15, E16: files that make programs run, and files that hold secrets ───
+
+const writes = (paths: string[]) =>
+  calls(...paths.map((path): [string, Json] => ['write', { path, content: 'x' }]));
+const reads = (paths: string[]) =>
+  calls(...paths.map((path): [string, Json] => ['read', { path }]));
+
+const FENCED = [
+  'CLAUDE.md', 'AGENTS.md', 'sub/Agents.MD', 'GEMINI.md', '.cursorrules', '.cursor/rules/x.mdc',
+  '.windsurfrules', '.github/copilot-instructions.md', '.github/agents/x.md', '.codex/config.toml',
+  '.claude/commands/x.md', '.gemini/settings.json', '.vscode/mcp.json', 'mcp.json', 'opencode.json',
+  '.gitattributes', '.gitmodules', 'sub/.git', 'bare/HEAD', 'lefthook.yml', '.lefthook.toml',
+  '.lintstagedrc.json', '.husky/_/x', '.gitlab-ci.yml', 'ci/x.gitlab-ci.yml', 'Jenkinsfile',
+  'azure-pipelines.yml', '.buildkite/pipeline.yml', '.circleci/config.yml', '.travis.yml',
+  'action.yml', '.devcontainer.json', 'x.code-workspace', '.exrc', '.dir-locals.el', '.gdbinit',
+  '.pnpmfile.cjs', '.yarn/plugins/x.cjs', '.cargo/config.toml', 'pip.conf', '.mvn/jvm.config',
+  '.zshrc', '.bash_aliases', '.config/fish/config.fish', 'sitecustomize.py', 'x.pth', '.envrc',
+  'netlify.toml', 'Procfile', '.CURSOR/mcp.json', 'claude.md.', 'CLAUDE\u200b.md', 'ＡＧＥＮＴＳ.md',
+];
+const BUILT = [
+  'package.json', 'sub/Package.json', 'package-lock.json', 'Makefile', 'GNUmakefile', 'justfile',
+  'Taskfile.yml', 'vite.config.ts', 'next.config.mjs', '.eslintrc.js', '.prettierrc.cjs',
+  'tsconfig.json', 'tsconfig.build.json', 'Cargo.toml', 'build.rs', 'pyproject.toml', 'setup.py',
+  'conftest.py', 'requirements-dev.txt', 'Gemfile', 'Rakefile', 'build.gradle.kts', 'gradlew',
+  'gradle/wrapper/gradle-wrapper.properties', 'pom.xml', 'CMakeLists.txt', '.tool-versions',
+  'mise.toml', 'Dockerfile', 'Dockerfile.dev', 'docker-compose.yml', 'compose.yaml', 'BUILD.bazel',
+  'App.csproj', 'Directory.Build.targets', 'binding.gyp', 'node_modules/x/index.js', 'flake.nix',
+  '.pylintrc', 'go.mod',
+];
+const FREE = ['src/package.ts', 'docs/makefile.md', 'config.ts', 'src/build/x.ts', 'src/ahead.ts'];
+const SECRETS = [
+  'prod.tfvars', 'terraform.tfstate', 'x.tfstate.backup', 'kubeconfig', '.kube/config',
+  '.docker/config.json', '.netrc', '.pgpass', 'service-account-prod.json', 'client_secret_1.json',
+  'x.p12', 'x.pfx', 'x.jks', 'x.keystore', 'x.kdbx', '.aws/credentials', '.ssh/known_hosts',
+  '.gnupg/x', 'secrets.yml', 'config/secrets.yaml', '.env.production', '.env.local', '.env-prod',
+  '.mcp.json', '.vscode/mcp.json', '.claude/settings.local.json', '.git/config', '.bash_history',
+  '.mcp-by-hand/logins.json', 'deploy_rsa', '.cargo/credentials.toml', 'AUTH.json', '.dev.vars',
+  'Secrets.YAML', '.env\u200b', 'id_rsa ', 'SE\u0301CRET/../.netrc.',
+];
+const HARMLESS = [
+  '.env.example', '.env-sample', '.env.prod.template', 'id_rsa.pub', 'src/secrets.ts', 'AGENTS.md',
+  'package.json', '.github/workflows/ci.yml', 'Makefile', '.git/HEAD', '.gitattributes',
+];
+
+test('E15: what runs by itself, or steers an agent, is asked about every time', async () => {
+  const { agent, outcomes, questions } = prepareAgent({
+    mode: 'accept-edits', maxCalls: 200, rules: { allow: ['write', 'write(**)'] },
+    script: writes([...FENCED, ...FREE]), answers: FENCED.map(() => 'n'),
+  });
+  await agent.chat('go');
+  const expected = [...FENCED.map(() => 'denied'), ...FREE.map(() => 'worked')];
+  const wrong = outcomes().findIndex((outcome, n) => outcome !== expected[n]);
+  assert.equal(wrong, -1, [...FENCED, ...FREE][wrong]);
+  for (const { text, prompt } of questions) {
+    assert.match(text, /call write \(.*(runs?|obey|steers).*\):/);
+    assert.ok(!prompt.includes('lways'), text);
+  }
+});
+
+test('E15: a build file is asked about, until the user has allowed this very file', async () => {
+  const again = ['package.json', 'Makefile', 'pom.xml', 'sub/pom.xml'];
+  const { agent, outcomes, questions } = prepareAgent({
+    mode: 'accept-edits', maxCalls: 200, rules: { allow: ['write', 'write(**)', 'write(pom.xml)'] },
+    script: writes([...BUILT.filter((path) => path !== 'pom.xml'), ...again]),
+    answers: [...BUILT.slice(1).map((_, n) => (n === 0 ? 'always' : 'n')), 'n', 'n'],
+  });
+  await agent.chat('go');
+  const first = BUILT.slice(1).map((_, n) => (n === 0 ? 'worked' : 'denied'));
+  const wrong = outcomes().findIndex((outcome, n) => n < first.length && outcome !== first[n]);
+  assert.equal(wrong, -1, BUILT.filter((path) => path !== 'pom.xml')[wrong]);
+  assert.deepEqual(outcomes().slice(-4), ['worked', 'denied', 'worked', 'denied']);
+  assert.ok(questions.every(({ prompt }) => prompt.includes('[a]lways this file')));
+  assert.match(questions[0]!.text, /\(a package manager runs what it names\)/);
+});
+
+test('E15: with nobody to ask, a build file stays as it is', async () => {
+  const mode = 'accept-edits';
+  const { agent, outcomes, results } = prepareAgent({ mode, script: writes(['package.json']) });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['denied']);
+  assert.match(results()[0]!.text, /a package manager runs what it names, and there is nobody/);
+  assert.match(results()[0]!.text, /--allow 'write\(package\.json\)'/);
+});
+
+test('E16: what may hold secrets is not read unasked; what only steers programs is', async () => {
+  const files = Object.fromEntries(HARMLESS.map((path) => [path, 'x']));
+  const { agent, outcomes } = prepareAgent({
+    files, maxCalls: 200, script: reads([...SECRETS, ...HARMLESS]),
+  });
+  await agent.chat('go');
+  const expected = [...SECRETS.map(() => 'denied'), ...HARMLESS.map(() => 'worked')];
+  const wrong = outcomes().findIndex((outcome, n) => outcome !== expected[n]);
+  assert.equal(wrong, -1, [...SECRETS, ...HARMLESS][wrong]);
+});
+
+test('E16: a second name does not open a file, and a search passes it over', async () => {
+  const files = { '.env': 'TOP SECRET', 'plain.txt': 'TOP', 'node_modules/p/index.js': 'TOP' };
+  const { agent, outcomes, results, questions, cwd } = prepareAgent({
+    files, answers: ['n'],
+    script: calls(
+      ['read', { path: 'notes.txt' }], ['read', { path: 'node_modules/p/index.js' }],
+      ['grep', { pattern: 'TOP' }],
+    ),
+  });
+  linkSync(join(cwd, '.env'), join(cwd, 'notes.txt'));
+  linkSync(join(cwd, 'node_modules/p/index.js'), join(cwd, 'node_modules/p/twin.js'));
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['denied', 'worked', 'worked']);
+  assert.match(questions[0]!.text, /it has a second name \(a hard link\)/);
+  assert.match(results()[2]!.text, /^plain\.txt:1:TOP\n/);
+  assert.doesNotMatch(results()[2]!.text, /SECRET/);
 });
 
 test('E14: files that may hold secrets are asked about, by every tool; with nobody to ask they stay closed', async () => {

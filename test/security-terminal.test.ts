@@ -1,9 +1,19 @@
 // The attack cases that end at the terminal, by their ids, on the whole program.
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync, existsSync, linkSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync,
+  symlinkSync, unlinkSync, writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
+import { hands, Roots, Trust } from '../agent.ts';
+import { fit, newFile } from '../chapters/16-hands/results.ts';
+import { fingerprint } from '../chapters/17-the-gate/trust.ts';
+import { PrivateFile } from '../chapters/17-the-gate/private-file.ts';
+import { Masker } from '../chapters/17-the-gate/safe-text.ts';
+import { appendPrivately, Session } from '../chapters/19-the-terminal/session.ts';
 import { assertClean } from './agents.ts';
 import { cleanUp, folder, habit, until } from './helpers.ts';
 import { call, calls, say, startModelServer, type ModelServer } from './model-server.ts';
@@ -98,7 +108,10 @@ test('F2: what a server causes to be written while a question stands open is hel
   const model = await startModelServer([
     calls([{ name: 'mcp__s__later', args: {} }, tell]), say('over'),
   ]);
-  const where = place({}, userServers({ s: habit('tells-later') }));
+  const where = place();
+  const mcpServers = { s: { ...habit('tells-later'), cwd: where.cwd } };
+  mkdirSync(join(where.home, '.claude'));
+  writeFileSync(join(where.home, '.claude', 'settings.json'), JSON.stringify({ mcpServers }));
   const terminal = new Terminal(where, ['--wire', '--allow', 'mcp__s__later', 'go'], anthropic(model));
   await terminal.see(/^Allow it\?.*: *$/);
   terminal.type('ye');
@@ -130,6 +143,72 @@ test('D4, D5: the end of input at a question is a no; what was typed before it i
   assert.equal(await terminal.ended(), 0);
   assert.match(terminal.text, /^⊘ bash\(command: "touch marker"\) denied/m);
   assert.deepEqual(readdirSync(where.cwd), []);
+});
+
+/** What pushes a command out of sight. */
+const LONG_COMMANDS = {
+  'forty empty lines': `echo hi${'\n'.repeat(41)}touch marker`,
+  'three thousand blanks': `echo hi${' '.repeat(3000)}; touch marker`,
+  'other blanks': `echo hi${'\u3000\u2800\t'.repeat(500)}; touch marker`,
+  'wide letters': `echo ${'漢'.repeat(1500)}; touch marker`,
+  'the middle of a list': `${'echo hi\n'.repeat(400)}touch marker\n${'echo ho\n'.repeat(400)}true`,
+  'one long word, and our own words in it':
+    `echo ${'x'.repeat(700)}${'⋮ 0 rows / Allow it? [y]es: y '.repeat(60)}; touch marker`,
+};
+
+for (const [half, columns, rows] of [[0, 80, 24], [1, 40, 12]] as const)
+  test(`D10: at ${columns}x${rows} what is out of sight is counted, and no letter agrees to it`, async () => {
+    const commands = Object.entries(LONG_COMMANDS).filter((_, n) => n % 2 === half);
+    const script = commands.map(([, command]) => call('bash', { command }));
+    const model = await startModelServer([...script, say('over')]);
+    const where = place();
+    const terminal = new Terminal(where, ['go'], anthropic(model), columns, rows);
+    let questions = 0;
+    const answer = async (line: string) => {
+      await terminal.see('why not:', ++questions);
+      const window = terminal.window.join('\n');
+      terminal.enter(line);
+      return window;
+    };
+    for (const [name] of commands) {
+      const first = await answer(questions % 4 === 0 ? 'y' : 'A');
+      assert.match(first, /^The model wants to call bash:$/m, name); // the head
+      assert.match(first, /touch\W+marker|ho\n.*│ true/, name); // the end
+      assert.match(first, /^⋮ [\d,]+ (empty lines|characters|rows)$/m, name);
+      const second = await answer('');
+      assert.match(second, /^The model wants to call bash:$/m, name);
+      assert.match(second, /type the\W+whole\W+word/, name);
+    }
+    await terminal.see(/^over$/);
+    assert.ok(!existsSync(join(where.cwd, 'marker')));
+  });
+
+test('D10: m shows the rest, page by page, and then a letter counts; a whole word counts at once', async () => {
+  const lines = Array.from({ length: 50 }, (_, n) => `echo line ${n}`);
+  const command = [...lines, 'touch marker', ...lines].join('\n');
+  const script = [call('bash', { command }), call('bash', { command: `${command}\nrm marker` })];
+  const model = await startModelServer([...script, say('over')]);
+  const where = place();
+  const terminal = new Terminal(where, ['go'], anthropic(model), 80, 24);
+  const seen: string[] = [];
+  for (let n = 1; !seen.at(-1)?.includes('to 103 of 103 rows'); n++) {
+    await terminal.see('why not:', n);
+    seen.push(terminal.window.join('\n'));
+    if (n === 3) terminal.enter('y');
+    else if (!seen.at(-1)!.includes('to 103')) terminal.enter('m');
+  }
+  const pages = seen.filter((window) => window.includes('── '));
+  const shown = pages.flatMap((window) => window.split(/^── .*$/m).at(-1)!.split('\n'));
+  const told = shown.filter((row) => row.includes(' │ ')).map((row) => row.trim().slice(2));
+  assert.deepEqual(told, command.split('\n'), 'all of it, once');
+  assert.match(seen[3]!, /type the whole word/);
+  assert.ok(!existsSync(join(where.cwd, 'marker')));
+  terminal.enter('y');
+  await terminal.see('why not:', seen.length + 1);
+  assert.ok(existsSync(join(where.cwd, 'marker')));
+  terminal.enter('yes');
+  await terminal.see(/^over$/);
+  assert.ok(!existsSync(join(where.cwd, 'marker')));
 });
 
 // ─── F: the terminal itself ───────────────────────────────────────────────────────────────────────────────────
@@ -207,6 +286,16 @@ test('F1, F4: nor a pipe, nor a file of ours; JSON stays JSON, one record per li
   assert.ok(trace.every(({ t }) => typeof t === 'string'));
 });
 
+test('F7: a project that calls our words its secrets does not blank them in what we say', async () => {
+  const secrets = { A_TOKEN: 'permission', B_TOKEN: 'Not allowed: ', C_KEY: 'there is nobody to ask', D_KEY: '        ' };
+  const config = { ...habit(), env: secrets };
+  const where = place({ '.mcp.json': { mcpServers: { s: config } } });
+  const allowed = `s=${fingerprint({ config })}`;
+  const { code, err } = await run(where, ['-p', '--allow-server', allowed, 'run "true"']);
+  assert.equal(code, 3);
+  assert.match(err, /^! bash: Not allowed: bash needs your permission, and there is nobody to ask\./m);
+});
+
 // ─── I: what is kept ──────────────────────────────────────────────────────────────────────────────────────────
 
 test('I6: transcripts and traces are 0600, and no secret is in them, on the wire view or in the events', async () => {
@@ -229,4 +318,129 @@ test('I6: transcripts and traces are 0600, and no secret is in them, on the wire
     assert.doesNotMatch(text, new RegExp(`${key}|very-secret-1`));
   }
   assert.equal(readLines(files[0]!)[0].type, 'trace');
+});
+
+// ─── What a project has put in the way ────────────────────────────────────────────────────────────────────────
+
+/** Each is something that a clone or an archive can bring along, at the place of a file that we write. */
+const PLANTED: Record<string, (path: string, outside: string) => string> = {
+  'a link': (path, outside) => (symlinkSync(join(outside, 'victim'), path), path),
+  'a link to nothing': (path, outside) => (symlinkSync(join(outside, 'fresh'), path), path),
+  'a folder that is a link': (path, outside) => (symlinkSync(outside, path), join(path, 'fresh')),
+  'a hard link': (path, outside) => (linkSync(join(outside, 'victim'), path), path),
+  'a FIFO': (path) => (execFileSync('mkfifo', [path]), path),
+  'a folder': (path) => (mkdirSync(path), path),
+};
+
+for (const [what, plant] of Object.entries(PLANTED))
+  test(`I8: ${what} in the place of a file of ours is not written through`, () => {
+    const [cwd, outside] = [folder(), folder()];
+    writeFileSync(join(outside, 'victim'), 'mine', { mode: 0o644 });
+    const file = plant(join(cwd, 'planted'), outside);
+    const why = /planted.* (is a link|is not a regular file|has a second name)/;
+    assert.throws(() => appendPrivately(file, 'a line'), why);
+    const isFolder = what.startsWith('a folder that');
+    if (isFolder) assert.throws(() => newFile(join(cwd, 'planted', 'results'), 'x', 'txt'), /planted is a link/);
+    assert.deepEqual(readdirSync(outside), ['victim']);
+    assert.equal(readFileSync(join(outside, 'victim'), 'utf8'), 'mine');
+    assert.equal(statSync(join(outside, 'victim')).mode & 0o777, 0o644);
+  });
+
+test('I8: neither --trace nor mcp add and remove write through a link of the project', async () => {
+  const where = place({}, { 'mine.json': { mcpServers: { mine: { command: 'x', env: { KEY: 'private' } } } } });
+  const mine = join(where.home, 'mine.json');
+  const before = readFileSync(mine, 'utf8');
+  mkdirSync(join(where.home, 'folder'));
+  writeFileSync(join(where.home, 'folder', 'settings.json'), before);
+  symlinkSync(mine, join(where.cwd, 'trace'));
+  symlinkSync(mine, join(where.cwd, '.mcp.json'));
+  symlinkSync(join(where.home, 'folder'), join(where.cwd, '.claude'));
+  const [traced, added, removed] = await Promise.all([
+    run(where, ['-p', 'hello', '--trace', 'trace']),
+    run(where, ['mcp', 'add', 'other', 'some-command']),
+    run(where, ['mcp', 'remove', 'mine']),
+  ]);
+  assert.deepEqual([traced.code, added.code, removed.code], [3, 3, 3]);
+  assert.match(traced.err, /cannot write the trace: .*trace is a link/);
+  for (const { err } of [added, removed]) assert.match(err, /(\.mcp\.json|\.claude) is a link/);
+  assert.equal(readFileSync(mine, 'utf8'), before);
+  assert.equal(readFileSync(join(where.home, 'folder', 'settings.json'), 'utf8'), before);
+  assert.ok(lstatSync(join(where.cwd, '.mcp.json')).isSymbolicLink(), 'nor is it copied into the project');
+});
+
+test('I8: a conversation is not kept behind a link, and one that is a FIFO is not waited for', async () => {
+  const where = place();
+  const elsewhere = folder();
+  mkdirSync(join(where.home, '.mcp-by-hand'), { mode: 0o700 });
+  symlinkSync(elsewhere, join(where.home, '.mcp-by-hand', 'sessions'));
+  const { code, err } = await run(where, ['-p', 'hello']);
+  assert.match(err, /this conversation is not kept: .*sessions is a link/);
+  assert.deepEqual([code, readdirSync(elsewhere)], [0, []]);
+  unlinkSync(join(where.home, '.mcp-by-hand', 'sessions'));
+  const session = new Session(new Trust(where), new Masker({}));
+  session.record({ role: 'user', text: 'kept' });
+  execFileSync('mkfifo', [join(session.folder, 'zzz.jsonl')]);
+  assert.deepEqual(new Session(new Trust(where), new Masker({})).resume(), [{ role: 'user', text: 'kept' }]);
+});
+
+test('F6: no file of ours holds a character that does something to a terminal, and nothing is lost by that', async () => {
+  const where = place();
+  const trust = new Trust(where);
+  const command = `cat ${NASTY} 👩‍👩‍👧`;
+  trust.grant({ kind: 'shell', command });
+  const session = new Session(trust, new Masker({}));
+  session.record({ role: 'user', text: command });
+  const whole = `${NASTY}\r\n`.repeat(3000);
+  fit({ blocks: [{ type: 'text', text: whole }], isError: false }, session.resultsFolder, 'x');
+  const { signal } = new AbortController();
+  writeFileSync(join(where.cwd, 'nasty'), whole);
+  const [bash] = hands({ roots: new Roots(where.cwd), resultsFolder: session.resultsFolder })
+    .filter(({ definition }) => definition.name === 'bash');
+  await bash!.run({ command: 'cat nasty' }, { signal, onProgress: () => {} });
+  const all = readdirSync(join(where.home, '.mcp-by-hand'), { recursive: true, withFileTypes: true });
+  const files = all.filter((each) => each.isFile()).map((each) => join(each.parentPath ?? each.path, each.name));
+  assert.equal(files.length, 4, files.join());
+  for (const file of files) assertClean(readFileSync(file, 'utf8'));
+  assert.ok(new Trust(where).isGranted({ kind: 'shell', command }));
+  assert.deepEqual(new Session(trust, new Masker({})).resume(), [{ role: 'user', text: command }]);
+});
+
+// ─── What could not be kept ───────────────────────────────────────────────────────────────────────────────────
+
+test('I9: a command that could not keep what it decided says so, how to mend it, and exits with 3', async () => {
+  const server = { command: 'x' };
+  const damaged = place({ '.mcp.json': { mcpServers: { s: server } } }, { '.mcp-by-hand/trust.json': '{"version": 1,' });
+  const trust = join(damaged.home, '.mcp-by-hand', 'trust.json');
+  chmodSync(dirname(trust), 0o700);
+  chmodSync(trust, 0o600);
+  const blocked = place({ '.mcp.json': { mcpServers: { s: server } } }, { '.mcp-by-hand': 'a file', '.claude': 'a file' });
+  const rest = [['trust', 'revoke', 's'], ['trust', 'reset'], ['mcp', 'disable', 's'], ['mcp', 'add', 'other', 'x']];
+  const commands = [['trust', 'allow', 's'], ...rest];
+  const ended = await Promise.all(commands.map((command) => run(damaged, command)));
+  ended.push(await run(damaged, ['mcp', 'remove', 's'])); // not while another changes the same file
+  const [allowed, added] = await Promise.all([
+    run(blocked, ['trust', 'allow', 's']),
+    run(blocked, ['mcp', 'add', '-s', 'user', 'other', 'x']),
+  ]);
+  for (const [n, { code, out, err }] of [...ended, allowed, added].entries()) {
+    assert.equal(code, 3, `${commands[n]}: ${out}${err}`);
+    assert.doesNotMatch(out, /may start|revoked|is disabled|approved it|^added/m);
+    assert.doesNotMatch(err, / at .*\.js:/, 'no stack');
+  }
+  for (const { err } of ended) {
+    assert.match(err, /trust\.json: it is not JSON/);
+    assert.match(err, /restore it, or move it away.*\n?.*then.* trust allow NAME/);
+  }
+  assert.match(ended[4]!.err, /other is in .*\.mcp\.json now, but/);
+  assert.match(allowed.err, /\.mcp-by-hand/);
+  assert.match(added.err, /nothing was changed: .*settings\.json/);
+  assert.equal(readFileSync(trust, 'utf8'), '{"version": 1,', 'it is left as it is');
+});
+
+test('I9: what could not be written leaves nothing behind', () => {
+  const home = folder();
+  const store = new PrivateFile(home, 'x.json', { version: 1 }, () => true);
+  const blocking = () => void mkdirSync(store.file); // so that the last step fails
+  assert.throws(() => store.change(blocking), /x\.json could not be written .*; make that possible/);
+  assert.deepEqual(readdirSync(join(home, '.mcp-by-hand')), ['x.json']);
 });

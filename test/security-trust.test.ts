@@ -10,6 +10,8 @@ import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { Trust } from '../agent.ts';
 import { readSettings } from '../chapters/17-the-gate/rules.ts';
+import { edit } from '../chapters/19-the-terminal/config-files.ts';
+import { KeptVerdicts } from '../chapters/22-no-handshake/verdicts.ts';
 import type { Grant } from '../chapters/17-the-gate/trust.ts';
 import { McpManager, type Json, type ServerEntry } from '../mcp.ts';
 import { assertClean, calls, person, prepareAgent } from './agents.ts';
@@ -203,7 +205,7 @@ test('A12, A16: settings that are a FIFO, a folder, a link to /dev/zero or 100 M
 });
 
 test('a hundred thousand rules are no hindrance', async () => {
-  const deny = Array.from({ length: 100_000 }, (_, n) => `r${n}`);
+  const deny = Array.from({ length: 100_000 }, (_, n) => `mcp__r${n}`);
   const { agent, outcomes } = prepareAgent({ settings: { permissions: { deny: [...deny, 'bash'] } }, script: calls(['bash', { command: 'true' }], ['read', { path: 'x' }]) });
   await agent.chat('go');
   assert.deepEqual(outcomes(), ['denied', 'failed']);
@@ -305,6 +307,19 @@ test('I2: a file that ends in the middle approves nothing', async () => {
   const whole = readFileSync(file, 'utf8');
   writeFileSync(file, whole.slice(0, whole.length / 2));
   await assertUnused(/JSON/);
+});
+
+test('I9: what is switched off counts for this run, as the warning says, if it cannot be written down', () => {
+  const { file, make, warnings } = approved();
+  writeFileSync(file, '{', { mode: 0o600 });
+  const trust = make();
+  trust.setDisabled(true, 's', 'tool');
+  trust.setDisabled(true, 's');
+  assert.match(warnings.at(-1)!, /so it counts for this run only: .*restore it, or move it away/);
+  assert.deepEqual([trust.isDisabled('s', 'tool'), trust.isDisabled('s')], [true, true]);
+  assert.equal(trust.list().disabled.length, 2, 'so the table leaves them out');
+  trust.setDisabled(false, 's');
+  assert.deepEqual([trust.isDisabled('s', 'tool'), trust.isDisabled('s')], [true, false]);
 });
 
 test('I3: a file or a folder that is a link is not used', async () => {
@@ -440,4 +455,32 @@ test('a home that is the project, or leads into it: approvals work, and the agen
     assert.deepEqual([outcomes(), questions.length], [['denied', 'denied', 'denied'], 3]);
     assert.equal(await new Trust({ home, cwd }).approve(entry()), true);
   }
+});
+
+// ─── I7: what is written can be read again ───
+
+test('I7: a decision that could not be read again is not written, and takes no other along', () => {
+  const warnings: string[] = [];
+  const place = { home: folder(), cwd: folder(), warn: (text: string) => warnings.push(text) };
+  const good: Grant = { kind: 'shell', command: 'npm test' };
+  const trust = new Trust(place);
+  trust.grant(good);
+  trust.grant({ kind: 'shell', command: undefined as unknown as string });
+  assert.match(warnings.join(), /counts for this run only: what was to be kept could not be read again/);
+  trust.grant({ kind: 'write', path: 'a' });
+  const next = new Trust(place);
+  assert.ok(next.isGranted(good) && next.isGranted({ kind: 'write', path: 'a' }));
+  assert.equal(next.list().grants.length, 2);
+  const eras = new KeptVerdicts(place.home);
+  eras.set('a', 'stateless');
+  eras.set('b', Infinity as unknown as 'stateless');
+  assert.deepEqual([eras.get('a'), eras.get('b')], ['stateless', undefined]);
+});
+
+test('I7: a number that JSON cannot hold stays as it is in a file that people write', () => {
+  const file = join(folder(), '.mcp.json');
+  const text = '{"mcpServers": {"slow": {"command": "x", "timeout": 1e999}}}';
+  writeFileSync(file, text);
+  assert.throws(() => edit(file, (servers) => (servers.b = { command: 'y' })), /"timeout"/);
+  assert.equal(readFileSync(file, 'utf8'), text);
 });

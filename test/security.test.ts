@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { keysOf, models } from '../chapters/18-minds/models.ts';
-import type { ServerEntry } from '../mcp.ts';
+import { fillIn, type Json, type McpError, type ServerEntry } from '../mcp.ts';
 import { cleanUp, folder, goodServer, habit, later } from './helpers.ts';
 import { manage, prepare } from './manage.ts';
 
@@ -140,4 +140,33 @@ test('an approve that fails or says something odd is a no', async () => {
   const odd = await manage({ s: canary }, undefined, { approve: () => 'no' as never });
   assert.equal(odd.state('s').state, 'pending');
   assert.ok(!existsSync(marker));
+});
+
+test('G19: what an entry takes from the environment goes in clear text to this machine only', () => {
+  const env = { TEAM: 'the-value', HOST: 'far.example', BASE: 'http://far.example/mcp' };
+  const filled = (config: Json) => fillIn(
+    { name: 's', config, file: '/f.json', scope: 'user', authority: 'user' }, env);
+  const header = { headers: { 'X-Team': 'a ${TEAM} b' } };
+  const shown: Json[] = [
+    { url: 'http://far.example/', ...header }, { url: 'HTTP://FAR.EXAMPLE', ...header },
+    { url: 'ws://far.example/', ...header }, { url: 'http://10.0.0.1/', type: 'sse', ...header },
+    { url: 'http://${HOST}/', ...header }, { url: '${BASE}', ...header },
+    { url: 'http://far.example/', headers: { Cookie: 'x=${TEAM:-nothing}' } },
+    { url: 'http://far.example/${TEAM}/mcp' }, { url: 'http://far.example/mcp?team=${TEAM}' },
+    { url: 'http://far.example?${TEAM}' }, { url: '${BASE}/${TEAM}' },
+    { url: 'ws://far.example/${TEAM}' }, { url: 'http://127.0.0.1.far.example/${TEAM}' },
+  ];
+  for (const config of shown) {
+    const refused = (error: McpError) => error.kind === 'config' && /\$\{TEAM\}.*clear text/.test(error.message)
+      && /https:\/\/|wss:\/\//.test(error.message) && !/the-value/.test(error.message);
+    assert.throws(() => filled(config), refused, JSON.stringify(config));
+  }
+  const fine: Json[] = [
+    { url: 'https://far.example/${TEAM}', ...header }, { url: 'wss://far.example/', ...header },
+    { url: 'http://127.0.0.1:1/${TEAM}', ...header }, { url: 'http://localhost/', ...header },
+    { url: 'ws://[::1]:1/', ...header }, { url: 'http://${HOST}/mcp' }, { url: '${BASE}' },
+    { url: 'http://far.example/', headers: { 'X-Team': '${NONE:-blue}' } },
+    { command: 'x', env: { T: '${TEAM}' } }, { url: 'http://far.example/', env: { T: '${TEAM}' } },
+  ];
+  for (const config of fine) assert.doesNotThrow(() => filled(config), JSON.stringify(config));
 });

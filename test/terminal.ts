@@ -114,6 +114,7 @@ function environment({ home }: Place, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv
     USERPROFILE: home,
     LANG: 'C.UTF-8',
     TERM: 'xterm',
+    MCP_GRACE: '60000', // a busy machine may be slow to start a server
     ...env,
   };
 }
@@ -175,8 +176,10 @@ export class Terminal {
   private exitCode?: number;
   private changes = new EventEmitter();
 
-  constructor(where: Place, args: string[] = [], env: NodeJS.ProcessEnv = {}, width = 120) {
-    const size = { cols: width, rows: 50 };
+  constructor(
+    where: Place, args: string[] = [], env: NodeJS.ProcessEnv = {}, width = 120, rows = 50,
+  ) {
+    const size = { cols: width, rows };
     const [node, ...more] = command;
     // Proposed: xterm.js may still change how its buffer is read.
     this.screen = new xterm.Terminal({ ...size, scrollback: 10_000, allowProposedApi: true });
@@ -252,9 +255,9 @@ export class Terminal {
     this.type(isMarked ? PASTE_BEGINS + typed + PASTE_ENDS : typed);
   }
 
-  resize(width: number): void {
-    this.screen.resize(width, this.screen.rows);
-    this.pty.resize(width, this.screen.rows);
+  resize(width: number, rows = this.screen.rows): void {
+    this.screen.resize(width, rows);
+    this.pty.resize(width, rows);
   }
 
   /** As when its window is closed: the program hears SIGHUP, and has no terminal any more.

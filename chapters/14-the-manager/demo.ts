@@ -8,9 +8,10 @@ import * as mcp from '../../mcp.ts';
 const base = mkdtempSync(join(tmpdir(), 'manager '));
 process.on('exit', () => rmSync(base, { recursive: true, force: true }));
 const [home, cwd] = [join(base, 'home'), join(base, 'project')];
-const habit = (...args: string[]) => ({ command: 'node', args: ['fixtures/habits.mjs', ...args] });
+const node = (...args: string[]) => ({ command: 'node', args, cwd: process.cwd() }); // the user's own start elsewhere
+const habit = (...args: string[]) => node('fixtures/habits.mjs', ...args);
 const slow = habit('slow-start', '300');
-const calculator = { command: 'node', args: ['fixtures/server.mjs'] };
+const calculator = node('fixtures/server.mjs');
 const missing = { command: 'no-such-command' };
 const users = { calculator, slow, 'also-slow': slow, missing, broken: habit('dies-at-once'), plant: habit('grows-a-tool') };
 for (const folder of [join(home, '.claude'), cwd]) mkdirSync(folder, { recursive: true });

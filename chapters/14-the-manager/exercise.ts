@@ -8,8 +8,9 @@ import type { Judge } from '../book.ts';
 const base = mkdtempSync(join(tmpdir(), 'manager '));
 process.on('exit', () => rmSync(base, { recursive: true, force: true }));
 const folder = (name: string) => (mkdirSync(join(base, name), { recursive: true }), join(base, name));
-const habit = (...args: string[]) => ({ command: 'node', args: ['fixtures/habits.mjs', ...args] });
-const calculator = { command: 'node', args: ['fixtures/server.mjs'] };
+const node = (...args: string[]) => ({ command: 'node', args, cwd: process.cwd() });
+const habit = (...args: string[]) => node('fixtures/habits.mjs', ...args);
+const calculator = node('fixtures/server.mjs');
 const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
 export const judge: Judge = async ({ load, see, expect }) => {

@@ -17,7 +17,7 @@ const emit = (event: program.AgentEvent) => {
 };
 const gate: program.GateKeeper = async () => ({ allowed: true }); // chapter 17 has a real one
 const servers = (args: Record<string, string>) => () => new Map(Object.entries(args).map(([name, file]): [string, ServerEntry] =>
-  [name, { name, config: { command: 'node', args: [file] }, scope: 'user', authority: 'user', file: 'demo.ts' }]));
+  [name, { name, config: { command: 'node', args: [file], cwd: process.cwd() }, scope: 'user', authority: 'user', file: 'demo.ts' }]));
 const chat = async (mcp: McpManager | undefined, tools: program.Tool[], ...calls: [name: string, args: Json][]) => {
   const model = new program.Scripted([...calls.map(([name, args]) => ({ calls: [{ name, args }] })), 'Done.']);
   await new program.Agent({ model, tools, gate, mcp, resultsFolder, cwd, emit }).chat('Go.');

@@ -4,9 +4,12 @@
 import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, sep } from 'node:path';
+import { setImmediate as breathe } from 'node:timers/promises';
 
 const MAX_ALTERNATIVES = 1000;
 const MAX_PATTERN = 1000;
+const MAX_EXPANDED = 100_000; // characters of all alternatives together
+const BREATH = 16; // entries of a folder between two looks at what else is to do
 
 type Part = { star: true } | { star: false; matches: (char: string) => boolean; isDot: boolean };
 
@@ -23,7 +26,10 @@ type Part = { star: true } | { star: false; matches: (char: string) => boolean; 
  */
 export function globMatcher(pattern: string, hidden = false): (path: string) => boolean {
   if (pattern.length > MAX_PATTERN) throw new Error(`the pattern has more than ${MAX_PATTERN} characters`);
-  const alternatives = expandBraces(pattern).map((one) => one.replace(/^(\.\/)+/, '').split('/').map(parseName));
+  const expanded = expandBraces(pattern);
+  if (expanded.join('').length > MAX_EXPANDED)
+    throw new Error('the braces of the pattern stand for too much; use fewer');
+  const alternatives = expanded.map((one) => one.replace(/^(\.\/)+/, '').split('/').map(parseName));
   return (path) => {
     const names = path.split('/');
     const one = (parts: Part[] | '**', name: string) => parts !== '**' && nameFits(parts, name, hidden);
@@ -31,9 +37,9 @@ export function globMatcher(pattern: string, hidden = false): (path: string) => 
   };
 }
 
-/** For rules about files. Whoever forbids secrets/* means secrets/.env too. */
-export function matches(pattern: string, path: string): boolean {
-  return globMatcher(pattern, true)(path.split(sep).join('/'));
+/** A path of this system as patterns are written: with "/". */
+export function slashed(path: string): string {
+  return path.split(sep).join('/');
 }
 
 /** Does a list fit a pattern in which a star stands for any run of items? A regular expression with ten stars can
@@ -84,7 +90,7 @@ function parseClass(text: string): (char: string) => boolean {
 
 /** a{b,c}d → abd, acd. The innermost pair goes first, so pairs may stand in pairs. */
 function expandBraces(pattern: string): string[] {
-  const pair = /^((?:\\[^]|[^\\])*?)\{([^{}]*,[^{}]*)\}([^]*)$/;
+  const pair = /^((?:\\[^]|[^\\])*?)\{([^{},]*,[^{}]*)\}([^]*)$/;
   const finished: string[] = [];
   const unfinished = [pattern];
   while (unfinished.length > 0) {
@@ -105,7 +111,11 @@ export const SKIPPED_FOLDERS = ['.git', 'node_modules'];
 type WalkOptions = { signal?: AbortSignal; maxEntries?: number; onCut?: () => void };
 
 /** The files below a folder, by name. It follows no link, so it neither leaves the folder nor runs in a circle: a
- *  link is named like a file. What cannot be read is left out. After `maxEntries` it ends, and calls `onCut`. */
+ *  link is named like a file. What cannot be read is left out. After `maxEntries` it ends, and
+ *  calls `onCut`.
+ *
+ *  An `await` of something that is there already lets no timer and no key press through, and a
+ *  folder can have a hundred thousand files: so it takes a breath now and then. */
 export async function* walk(root: string, options: WalkOptions = {}): AsyncGenerator<string> {
   const { signal, maxEntries = 200_000, onCut } = options;
   const folders = [root];
@@ -114,8 +124,9 @@ export async function* walk(root: string, options: WalkOptions = {}): AsyncGener
     const folder = folders.pop()!;
     const subfolders: string[] = [];
     for (const entry of await entriesOf(folder)) {
+      if (++entries % BREATH === 0) await breathe();
       signal?.throwIfAborted();
-      if (++entries > maxEntries) return onCut?.();
+      if (entries > maxEntries) return onCut?.();
       if (entry.isFile() || entry.isSymbolicLink()) yield join(folder, entry.name);
       else if (entry.isDirectory() && !SKIPPED_FOLDERS.includes(entry.name)) subfolders.push(join(folder, entry.name));
     }

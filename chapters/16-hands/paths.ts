@@ -4,10 +4,11 @@
 // by a link, by a folder that begins like ours, by a link that was put in place after the judgement.
 
 import { randomUUID } from 'node:crypto';
-import { constants, existsSync, readlinkSync, realpathSync, type Stats } from 'node:fs';
+import { constants, existsSync, readlinkSync, realpathSync, statSync, type Stats } from 'node:fs';
 import { lstat, mkdir, open, readlink, realpath, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { reasonFor, reasonForLinks, type Delicacy } from './delicate.ts';
 
 // ─── Judging ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -18,6 +19,7 @@ export type Location = {
   readable: boolean; // inside, or in a folder of our own that anybody may read
   secret?: string; // why it may hold secrets: nobody should read or write it unasked
   fence?: string; // why a change may start programs or free the agent: nobody should write it unasked
+  build?: string; // why a change may run with the next build: to be asked once, at least
 };
 
 export class Roots {
@@ -41,9 +43,17 @@ export class Roots {
     const isReadOnly = this.readOnlyRoots.some((root) => isUnder(root, real));
     const inside = !isReadOnly && this.roots.some((root) => isUnder(root, real));
     // A harmless name can lead to a secret, and a secret's name to a harmless place: both count.
-    const secret = reasonIn(SECRETS, real) ?? reasonIn(SECRETS, named);
-    const fence = reasonIn(FENCES, real) ?? reasonIn(FENCES, named);
-    return { shown: path, real, inside, readable: inside || isReadOnly, secret, fence };
+    const reason = (kind: Delicacy) => reasonFor(kind, real) ?? reasonFor(kind, named);
+    const linked = isReadOnly ? undefined : reasonForLinks(real, linksOf(real));
+    return {
+      shown: path,
+      real,
+      inside,
+      readable: inside || isReadOnly,
+      secret: reason('secret') ?? linked,
+      fence: reason('fence'),
+      build: reason('build'),
+    };
   }
 
   /** A real path in the words that the model uses: relative to the working folder, if it is in there. */
@@ -74,50 +84,22 @@ function follow(path: string, hops = 0): string {
   return target === undefined ? join(parent, basename(path)) : follow(resolve(parent, target), hops + 1);
 }
 
+/** How many names a file has. */
+function linksOf(path: string): number {
+  try {
+    const stats = statSync(path);
+    return stats.isFile() ? stats.nlink : 1;
+  } catch {
+    return 1; // there is none
+  }
+}
+
 function linkTarget(path: string): string | undefined {
   try {
     return readlinkSync(path);
   } catch {
     return undefined; // nothing is there, or no link
   }
-}
-
-// ─── Names to be careful with ─────────────────────────────────────────────────────────────────────────────────
-
-type Reasons = [pattern: RegExp, reason: string][];
-
-const SECRETS: Reasons = [
-  [/\/[^/]*\.env$|\/\.env[-._~](?!(example|sample|template|dist)$)[^/]*$|\/\.envrc$/, 'environment files hold secrets'],
-  [/\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk)$|\/id_(rsa|dsa|ecdsa|ed25519)[^/]*(?<!\.pub)$/, 'it may be a key'],
-  [/\/(\.npmrc|\.pypirc|[._]netrc|\.git-credentials|\.pgpass|\.htpasswd|\.vault-token)$/, 'it may hold passwords'],
-  [/\/(\.ssh|\.gnupg|\.aws|\.azure|\.password-store|\.config\/(gh|gcloud))(\/|$)/, 'keys and passwords are kept there'],
-  [/\/(kubeconfig|\.kube\/config|\.docker\/config\.json|\.credentials\.json)$/, 'it may hold passwords'],
-  [/^\/proc\/.*\/(environ|mem)$/, 'it shows the memory of a program'],
-];
-
-const FENCES: Reasons = [
-  [/\/(\.git|\.hg|\.husky|\.githooks)(\/|$)|\/\.(gitconfig|gitmodules)$|\/\.pre-commit-config\.yaml$/, 'git runs it'],
-  [/\/\.(vscode|idea|devcontainer)(\/|$)/, 'editors run programs that it names'],
-  [/\/\.(claude|cursor|mcp-by-hand)(\/|$)|\/\.(mcp|claude)\.json$/, 'it steers agents'],
-  [/\/\.(npmrc|yarnrc(\.yml)?|pnpmfile\.cjs|pypirc)$|\/(pip\.conf|bunfig\.toml)$/, 'package managers obey it'],
-  [/\/\.((ba|z|k|tc?|c)shrc|zshenv|z?profile|z?log(in|out)|bash_\w+|envrc|inputrc)$|\/config\.fish$/, 'shells run it'],
-  [/\/\.(github\/(workflows|actions)|circleci)(\/|$)|\/\.gitlab-ci\.yml$/, 'build machines run it'],
-];
-
-function reasonIn(reasons: Reasons, path: string): string | undefined {
-  const plain = path.split(sep).map(plainName).join('/');
-  return reasons.find(([pattern]) => pattern.test(plain))?.[1];
-}
-
-/** Many disks take .Git, ".git " and .g<zero width>it for .git, and one of them "x:stream" for a part of x. */
-function plainName(name: string): string {
-  const visible = name.normalize('NFKC').replace(/\p{Cf}/gu, '');
-  return visible.toLowerCase().replace(/(?<=.):.*$|[. ]+$/g, '');
-}
-
-/** For files that a search comes across: may this one hold secrets? */
-export function isSecret(path: string): boolean {
-  return reasonIn(SECRETS, path) !== undefined;
 }
 
 // ─── Opening what was judged ──────────────────────────────────────────────────────────────────────────────────

@@ -2,8 +2,11 @@
 //
 // What does not fit is not lost: it goes to a file of ours, and the model is told which. It can read that with `read`.
 
-import { mkdirSync, openSync, writeFileSync, closeSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  accessSync, closeSync, constants, lstatSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync,
+  type Stats,
+} from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import type { Block, ToolOutput } from '../../agent.ts';
 import { asObject, blocksToText, show, textOf, type Json, type ToolResult } from '../../mcp.ts';
 
@@ -61,7 +64,7 @@ function joinTexts(blocks: Block[]): Block[] {
 function shorten(text: string, folder: string, name: string): Block {
   let whole: string;
   try {
-    whole = `the whole is in ${save(folder, name, 'txt', text)}, which you can read or grep`;
+    whole = `the whole is in ${save(folder, name, 'txt', inert(text))}, which you can read or grep`;
   } catch (error) {
     whole = `the rest is lost, because it could not be saved: ${textOf(error)}`;
   }
@@ -141,11 +144,70 @@ const sizeOf = (base64: string) => Buffer.byteLength(base64, 'base64');
 
 // ─── Files of ours ────────────────────────────────────────────────────────────────────────────────────────────
 
+/** Text for a file that somebody may show on a terminal: what does something there is spelled out. */
+export function inert(text: string): string {
+  const spell = (char: string) => `\\u{${char.codePointAt(0)!.toString(16)}}`;
+  return text.replaceAll('\r\n', '\n').replace(/[^\P{C}\n\t]|[\p{Zl}\p{Zp}]/gu, spell);
+}
+
+/** Throws if a link is on the way to a file that we are about to write. A project can bring links along, and what we
+ *  write would end up wherever they lead. One in a folder that is closed to us, such as macOS's /tmp, is the system's. */
+export function refuseLinks(path: string): void {
+  for (let at = resolve(path); at !== dirname(at); at = dirname(at)) {
+    const isLink = lstatSync(at, { throwIfNoEntry: false })?.isSymbolicLink();
+    if (isLink && isOpenToUs(dirname(at)))
+      throw new Error(`${at} is a link, and nothing is written through it; name the place itself`);
+  }
+}
+
+function isOpenToUs(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const OUR_NAME = /^result-(\d{4,12})-[A-Za-z0-9_-]{0,64}\.[a-z0-9]{2,4}$/;
+const MAX_AGE_MS = 30 * 24 * 3_600_000;
+const MAX_FOLDER_BYTES = 2 ** 30;
+const MAX_FILES = 1000;
 let lastNumber = 0;
+
+type Kept = { path: string; number: number; stat: Stats };
+
+/** The results in the folder, the newest first. What is not surely ours is not among them. */
+function keptIn(folder: string): Kept[] {
+  const kept: Kept[] = [];
+  for (const name of readdirSync(folder)) {
+    const number = OUR_NAME.exec(name)?.[1];
+    const path = join(folder, name);
+    const stat = number && lstatSync(path, { throwIfNoEntry: false });
+    if (!stat || !stat.isFile()) continue; // a link, say
+    const isOurs = process.getuid === undefined || stat.uid === process.getuid();
+    if (isOurs) kept.push({ path, number: Number(number), stat });
+  }
+  return kept.sort((a, b) => b.stat.mtimeMs - a.stat.mtimeMs);
+}
+
+/** Makes room for one more: a server that sends and sends must not fill the disk. The oldest go first. */
+function removeOld(kept: Kept[]): void {
+  let bytes = 0;
+  for (const [n, { path, stat }] of kept.entries()) {
+    bytes += stat.size;
+    const isOld = Date.now() - stat.mtimeMs > MAX_AGE_MS;
+    if (isOld || n >= MAX_FILES - 1 || bytes > MAX_FOLDER_BYTES) rmSync(path, { force: true });
+  }
+}
 
 /** Makes a new file that only we can read, and opens it. The name is ours: one that a server gave could be a path. */
 export function newFile(folder: string, name: string, extension: string): { path: string; fd: number } {
+  refuseLinks(folder);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const kept = keptIn(folder);
+  removeOld(kept);
+  lastNumber = kept.reduce((most, { number }) => Math.max(most, number), lastNumber); // none is used twice
   const label = name.replace(/[^A-Za-z0-9_-]+/g, '_').slice(0, 64);
   for (;;) {
     const path = join(folder, `result-${String(++lastNumber).padStart(4, '0')}-${label}.${extension}`);

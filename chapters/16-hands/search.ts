@@ -2,12 +2,13 @@
 
 import { once } from 'node:events';
 import { lstat } from 'node:fs/promises';
-import { relative, sep } from 'node:path';
+import { relative } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { ToolOutput } from '../../agent.ts';
 import { textOf } from '../../mcp.ts';
-import { globMatcher, SKIPPED_FOLDERS, walk } from './glob.ts';
-import { isSecret, openFile, type Location, type Roots } from './paths.ts';
+import { reasonFor, reasonForLinks } from './delicate.ts';
+import { globMatcher, SKIPPED_FOLDERS, slashed, walk } from './glob.ts';
+import { openFile, type Location, type Roots } from './paths.ts';
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1000;
@@ -21,12 +22,15 @@ function say(lines: string[], isError = false): ToolOutput {
   return { blocks: [{ type: 'text', text: lines.join('\n') }], isError };
 }
 
+/** `isHidden` names files that a search through a folder must not show. */
+type SearchOptions = { roots: Roots; isHidden: (real: string) => boolean; timeoutMs: number };
+
 // ─── glob ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 type GlobArguments = { pattern: string; limit?: number };
 
 export async function glob(
-  location: Location, args: GlobArguments, roots: Roots, signal: AbortSignal,
+  location: Location, args: GlobArguments, { roots, timeoutMs }: SearchOptions, signal: AbortSignal,
 ): Promise<ToolOutput> {
   const { pattern, limit = DEFAULT_LIMIT } = args;
   if (/^([\\/]|[A-Za-z]:|~)|(^|\/)\.\.(\/|$)/.test(pattern))
@@ -37,21 +41,27 @@ export async function glob(
   const found: { path: string; changedAt: number }[] = [];
   const notes: string[] = [];
   const onCut = () => void notes.push('[there are too many files to look at all; give a smaller folder as path]');
-  for await (const path of walk(location.real, { signal, onCut })) {
-    if (!matches(slashed(relative(location.real, path)))) continue;
-    const changedAt = (await lstat(path).catch(() => undefined))?.mtimeMs;
-    if (changedAt !== undefined) found.push({ path, changedAt }); // else it is gone by now
+  const time = AbortSignal.timeout(timeoutMs);
+  const either = AbortSignal.any([signal, time]);
+  const isOver = () => time.aborted && !signal.aborted;
+  try {
+    for await (const path of walk(location.real, { signal: either, onCut })) {
+      if (!matches(slashed(relative(location.real, path)))) continue;
+      const changedAt = (await lstat(path).catch(() => undefined))?.mtimeMs;
+      if (changedAt !== undefined) found.push({ path, changedAt }); // else it is gone by now
+    }
+  } catch (error) {
+    if (!isOver()) throw error;
+    const advice = 'there may be more. Give a smaller folder as path.';
+    notes.push(`glob was stopped after ${timeoutMs / 1000} s: ${advice}`);
   }
   found.sort((a, b) => b.changedAt - a.changedAt);
   const shown = found.slice(0, Math.min(limit, MAX_LIMIT)).map(({ path }) => roots.show(path));
   const left = found.length - shown.length;
   if (left > 0) notes.push(`[${left} older files are left out; narrow the pattern]`);
   const hint = pattern.includes('/') ? '' : `; **/${pattern} looks in all folders`;
-  return say([...(shown.length > 0 ? shown : [`no file matches ${pattern}${hint} ${NOT_WALKED}`]), ...notes]);
-}
-
-function slashed(path: string): string {
-  return path.split(sep).join('/');
+  const none = [`no file matches ${pattern}${hint} ${NOT_WALKED}`];
+  return say([...(shown.length > 0 ? shown : none), ...notes], isOver());
 }
 
 // ─── grep ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -76,14 +86,12 @@ const SEARCHER = `
   });
 `;
 
-/** `isHidden` names files that a search through a folder must not show. */
-type GrepOptions = { roots: Roots; isHidden: (real: string) => boolean; timeoutMs: number };
-
 export async function grep(
-  location: Location, args: GrepArguments, { roots, isHidden, timeoutMs }: GrepOptions, signal: AbortSignal,
+  location: Location, args: GrepArguments, options: SearchOptions, signal: AbortSignal,
 ): Promise<ToolOutput> {
+  const { roots, isHidden, timeoutMs } = options;
   const search = new Search(args);
-  const skips = (path: string) => isSecret(path) || isHidden(path);
+  const skips = (path: string) => reasonFor('secret', path) !== undefined || isHidden(path);
   const worker = new Worker(SEARCHER, { eval: true, execArgv: [], workerData: compile(args) });
   const stop = new AbortController();
   const abort = () => stop.abort();
@@ -161,7 +169,9 @@ class Search {
     });
     if (!file) return undefined;
     try {
-      if ((await file.stat()).size > MAX_SEARCHED_BYTES) return void this.tooLarge++;
+      const { size, nlink } = await file.stat();
+      if (!isNamed && reasonForLinks(location.real, nlink)) return void this.hidden++;
+      if (size > MAX_SEARCHED_BYTES) return void this.tooLarge++;
       const content = await file.readFile().catch((error) => {
         if (isNamed) throw error;
       });

@@ -1,11 +1,15 @@
 // shell.ts: one command in a shell of its own, which ends when we say so, with everything that it started.
 
 import { spawn, type ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { closeSync, existsSync, writeSync } from 'node:fs';
-import { delimiter, isAbsolute, join } from 'node:path';
+import { delimiter, join } from 'node:path';
+import { StringDecoder } from 'node:string_decoder';
 import type { ToolOutput } from '../../agent.ts';
-import { leaveNoOrphan, living, safeEnv, signalGroup, textOf } from '../../mcp.ts';
-import { newFile } from './results.ts';
+import {
+  leaveNoOrphan, living, MARK, marks, safeEnv, signalGroup, textOf, withSafePath,
+} from '../../mcp.ts';
+import { inert, newFile } from './results.ts';
 
 const MAX_TAIL_BYTES = 30 * 1024;
 const MAX_TAIL_LINES = 2000;
@@ -65,17 +69,23 @@ function start(command: string, { cwd, env = [] }: ShellOptions): ChildProcess {
   const named = Object.fromEntries(env.map((name) => [name, process.env[name]]));
   // It waits for a line from us, and not one moment is left in which it runs and nobody would end it. One pipe takes
   // all its output, so the order is as it was written. What asks something reads the end of its input, and goes on.
-  return spawn(shell, ['-c', 'read -r _ && exec "$0" -c "$1" </dev/null 2>&1', shell, command], {
+  const script = 'read -r _ && exec "$0" -c "$1" </dev/null 2>&1';
+  const quiet = { PAGER: 'cat', GIT_PAGER: 'cat', NO_COLOR: '1', TERM: 'dumb', CI: '1' };
+  const mark = randomUUID(); // by which those are found that leave the group
+  const child = spawn(shell, ['-c', script, shell, command], {
     cwd,
-    env: { ...safeEnv(), ...named, PAGER: 'cat', GIT_PAGER: 'cat', NO_COLOR: '1', TERM: 'dumb', CI: '1' },
+    env: { ...safeEnv(), ...named, ...quiet, [MARK]: mark },
     stdio: ['pipe', 'pipe', 'ignore'],
     detached: !IS_WINDOWS, // a process group of its own, so that it can be ended with all its children
     windowsHide: true,
   });
+  marks.set(child, mark);
+  return child;
 }
 
 function findShell(): string {
-  const folders = (process.env.PATH ?? '').split(delimiter).filter(isAbsolute); // "." could be a project's own bash
+  const { PATH = '' } = withSafePath({ PATH: process.env.PATH }); // a project may have a bash of its own
+  const folders = PATH.split(delimiter);
   // The bash in Windows' own folder belongs to WSL: another system, with other paths.
   const gitBash = ['C:\\Program Files\\Git\\bin', ...folders.filter((folder) => /git/i.test(folder))];
   const [places, names] = IS_WINDOWS ? [gitBash, ['bash.exe']] : [[...folders, '/bin'], ['bash', 'sh']];
@@ -106,6 +116,7 @@ class Output {
   private lines = 0;
   private file?: { path: string; fd: number };
   private fileBytes = 0;
+  private decoder = new StringDecoder(); // a character may begin in one chunk and end in the next
   private notes: string[] = [];
 
   constructor(folder: string) { this.folder = folder; }
@@ -135,7 +146,8 @@ class Output {
   /** Waits for the disk, on purpose: a command that writes faster than the disk has to wait too. */
   private write(chunk: Buffer): void {
     if (this.file!.fd === -1) return;
-    const piece = chunk.subarray(0, MAX_FILE_BYTES - this.fileBytes);
+    const text = inert(this.decoder.write(chunk));
+    const piece = Buffer.from(text).subarray(0, MAX_FILE_BYTES - this.fileBytes);
     try {
       for (let done = 0; done < piece.length; ) done += writeSync(this.file!.fd, piece, done);
       this.fileBytes += piece.length;
@@ -176,7 +188,8 @@ function watch({ pid }: ChildProcess): () => void {
   const watcher = spawn(findShell(), ['-c', script, `${pid}`], { // detached: a Ctrl-C is not meant for it
     cwd: '/', env: {}, stdio: ['pipe', 'ignore', 'ignore'], detached: true,
   });
-  for (const each of [watcher, watcher.stdin]) each.on('error', () => {}); // it is a help, and no condition
+  // It is a help, and no condition. (Where too many files are open, it has no stdin.)
+  for (const each of [watcher, watcher.stdin]) each?.on('error', () => {});
   watcher.unref();
-  return () => watcher.stdin.end('\n');
+  return () => watcher.stdin?.end('\n');
 }

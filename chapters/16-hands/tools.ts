@@ -68,12 +68,13 @@ export type HandsOptions = {
   resultsFolder: string; // for output that is too long to show
   isHidden?: (real: string) => boolean; // files that a search through a folder must not show
   shellEnv?: string[]; // names of our variables that commands get besides the safe ones
-  grepTimeoutMs?: number;
+  searchTimeoutMs?: number; // for grep and glob
 };
 
 /** read, write, edit, grep, glob and bash. What the model has read is remembered as long as these rows live. */
 export function hands(options: HandsOptions): Tool[] {
-  const { roots, resultsFolder, isHidden = () => false, shellEnv, grepTimeoutMs: timeoutMs = 10_000 } = options;
+  const { roots, resultsFolder, isHidden = () => false, shellEnv } = options;
+  const { searchTimeoutMs: timeoutMs = 10_000 } = options;
   const desk: Desk = { roots, seen: new Map() };
   const search = { roots, isHidden, timeoutMs };
   const shell = { cwd: roots.cwd, resultsFolder, env: shellEnv };
@@ -82,7 +83,7 @@ export function hands(options: HandsOptions): Tool[] {
     fileRow(roots, WRITE, 'write', (location, args) => write(location, args, desk)),
     fileRow(roots, EDIT, 'write', (location, args) => edit(location, args, desk)),
     fileRow(roots, GREP, 'read', (location, args, { signal }) => grep(location, args, search, signal)),
-    fileRow(roots, GLOB, 'read', (location, args, { signal }) => glob(location, args, roots, signal)),
+    fileRow(roots, GLOB, 'read', (location, args, { signal }) => glob(location, args, search, signal)),
     {
       definition: BASH,
       readOnly: false,

@@ -25,7 +25,7 @@ const model = new program.Scripted(['Hello.']);
 await new program.Agent({ model, mcp: new McpManager({ home, cwd }), resultsFolder: place }).chat('Hi.');
 const { tools, system } = model.requests[0]!;
 show(`  description: ${tools[0]!.description.replace(/[\u{e0000}-\u{e007f}]+/u, (tags) => ` and ${[...tags].length} invisible letters`)}`);
-show(`  system prompt: ${/The MCP server sly.*\n.*/.exec(system)?.[0].replace('\n', ' ') ?? 'not a word of the server'}`);
+show(`  system prompt: ${/The MCP server "sly.*\n.*/.exec(system)?.[0].replace('\n', ' ') ?? 'not a word of the server'}`);
 rmSync(join(home, '.claude', 'settings.json'));
 
 const roots = new program.Roots(cwd);

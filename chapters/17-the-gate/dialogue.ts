@@ -4,7 +4,12 @@ import type { Choice, ChoiceQuestion, Chosen, Question } from './person.ts';
 import { quoted } from './safe-text.ts';
 
 /** The lines to show, and what stands where the answer is typed. */
-export type Page = { lines: string[]; prompt: string; isSecret?: boolean };
+export type Page = {
+  lines: string[];
+  prompt: string;
+  isSecret?: boolean;
+  onlyIfSeen?: string[]; // these answers count only if all of the lines were in sight
+};
 /** Shows a page and reads a line. `undefined`: there is no answer, nor will there be another. */
 export type Read = (page: Page) => Promise<string | undefined>;
 
@@ -21,16 +26,24 @@ export async function pick(read: Read, question: ChoiceQuestion): Promise<Chosen
   const { choices, comment, ifEmpty } = question;
   const labels = choices.map(({ label }) => label);
   const prompt = `${question.prompt} ${[...labels, ...(comment ? [comment] : [])].join(' / ')}`;
+  const onlyIfSeen = hasty(question);
   let lines = headed(question);
   for (;;) {
-    const typed = (await read({ lines, prompt }))?.trim();
+    const typed = (await read({ lines, prompt, onlyIfSeen }))?.trim();
     if (typed === undefined) return undefined;
     const key = typed === '' ? ifEmpty : keyFor(typed, choices);
     if (key !== undefined) return { key };
     const isComment = comment !== undefined && typed !== '' && !MAY_MEAN_YES.test(typed);
     if (isComment) return { words: typed };
-    lines = [`Please answer ${listed(choices)}${comment ? `, ${comment}` : ''}.`];
+    const again = `Please answer ${listed(choices)}${comment ? `, ${comment}` : ''}.`;
+    lines = [...headed(question), again]; // without them a yes would be one to what is out of sight
   }
+}
+
+/** Answers that agree to something and take no more than a key or two. */
+function hasty({ choices, ifEmpty }: ChoiceQuestion): string[] {
+  const keys = choices.filter(({ isNo }) => !isNo).map(({ key }) => key);
+  return ifEmpty !== undefined && keys.includes(ifEmpty) ? [...keys, ''] : keys;
 }
 
 function keyFor(typed: string, choices: Choice[]): string | undefined {

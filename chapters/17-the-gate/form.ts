@@ -32,7 +32,7 @@ const short = (text: string) =>
 
 const [YES, NO, CHANGE] = [
   { key: 'y', word: 'yes', label: '[y]es' },
-  { key: 'n', word: 'no', label: '[n]o' },
+  { key: 'n', word: 'no', label: '[n]o', isNo: true },
   { key: 'c', word: 'change', label: '[c]hange it' },
 ] as const;
 
@@ -235,7 +235,7 @@ function readText(typed: string, { schema }: Field): Reading {
 }
 
 function readNumber(typed: string, { kind, schema }: Field): Reading {
-  const value = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(typed) ? Number(typed) : NaN;
+  const value = /^[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?$/i.test(typed) ? Number(typed) : NaN;
   const range = new Range(schema.minimum, schema.maximum);
   if (!Number.isFinite(value)) return { problem: 'it must be a number' };
   if (kind === 'integer' && !Number.isSafeInteger(value))

@@ -5,10 +5,11 @@ import { homedir } from 'node:os';
 import { posix, resolve } from 'node:path';
 import type { GateKeeper, Tool, Touch, Verdict } from '../../agent.ts';
 import type { Json } from '../../mcp.ts';
-import { globMatcher, matches } from '../16-hands/glob.ts';
+import { globMatcher, slashed } from '../16-hands/glob.ts';
 import type { Location, Roots } from '../16-hands/paths.ts';
 import { nobody, type Choice, type Person } from './person.ts';
-import { commandsIn, matchesText, namesTool, type Effect, type Rule } from './rules.ts';
+import { commandsIn, folded, matchesText, namesOf, namesTool } from './rules.ts';
+import type { Effect, Rule } from './rules.ts';
 import { changes, quoted, spelledOut } from './safe-text.ts';
 import { canonical, sha256, type Grant, type Trust } from './trust.ts';
 
@@ -26,6 +27,8 @@ type Judgement = {
   grant?: Grant; // what "always" would allow, where that may be offered
   isOpen?: boolean; // nothing speaks against the call, only nothing allows it yet
 };
+/** What is known of a call, for all rules. */
+type Facts = { touch?: Touch; location?: Location; commands: string[] };
 export type GateOptions = {
   mode?: Mode;
   rules?: Rule[];
@@ -35,6 +38,7 @@ export type GateOptions = {
 };
 
 const MAX_SHOWN_DEFINITION = 16_384;
+const MAX_LEVELS = 100; // of arguments: deeper ones nobody could judge
 
 export class Gate {
   mode: Mode;
@@ -42,6 +46,8 @@ export class Gate {
   private roots: Roots;
   private trust: Trust;
   private person: Person;
+  private hiding: Rule[]; // what a search must not show
+  private patterns = new Map<Rule, (real: string) => boolean>(); // each is compiled once
 
   constructor({ mode = 'ask', rules = [], roots, trust, person = nobody }: GateOptions) {
     this.mode = mode;
@@ -49,17 +55,23 @@ export class Gate {
     this.roots = roots;
     this.trust = trust;
     this.person = person;
+    const search = namesOf({ definition: { name: 'grep' } });
+    const hides = ({ effect, pattern }: Rule) => effect !== 'allow' && pattern !== undefined;
+    this.hiding = rules.filter((rule) => hides(rule) && namesTool(rule, search, 'read'));
   }
 
   /** For the agent's option `gate`. */
   check: GateKeeper = async (tool, args, signal) => {
+    // Explicitly: some versions of Node overflow when they write such a thing, and others do not.
+    const deep = `its arguments have more than ${MAX_LEVELS} levels`;
+    if (isDeeper(args, MAX_LEVELS)) return { allowed: false, reason: `Not allowed: ${deep}.` };
     const judgement = this.judge(tool, args);
-    const { effect, why, isOpen, location } = judgement;
+    const { effect, why, isOpen, location, grant } = judgement;
     if (effect === 'allow') return { allowed: true };
     if (effect === 'deny') return { allowed: false, reason: `Not allowed: ${why}.` };
     if (this.person.isThere) return this.question(tool, args, judgement, signal);
     const what = isOpen || !location ? '' : `${tool.definition.name} ${quoted(location.shown)}: `;
-    const how = isOpen ? howToAllow(tool, args, location) : '';
+    const how = isOpen || grant ? howToAllow(tool, args, location) : '';
     const reason = `Not allowed: ${what}${why}, and there is nobody to ask.${how}`;
     return { allowed: false, reason };
   };
@@ -70,11 +82,18 @@ export class Gate {
     const location = touch && 'path' in touch ? this.roots.locate(touch.path) : undefined;
     const grant = this.grantFor(tool, touch, location);
     const judge = (effect: Effect, why: string): Judgement => ({ effect, why, location, grant });
+    const names = namesOf(tool);
+    const isEdit = touch?.kind === 'write';
+    const commands = touch?.kind === 'shell' ? commandsIn(touch.command) : [];
+    const facts = { touch, location, commands };
+    const build = isEdit ? location!.build : undefined;
     const hit = (effect: Effect) => {
       const rules = this.rules.filter((rule) => rule.effect === effect);
-      return rules.find((rule) => this.applies(rule, tool, touch, location));
+      const meant = rules.filter((rule) => namesTool(rule, names, touch?.kind));
+      // To allow a change that runs with the next build, a rule must name the file.
+      const isEnough = (rule: Rule) => !build || effect !== 'allow' || isOneFile(rule);
+      return meant.find((rule) => isEnough(rule) && this.applies(rule, tool, facts));
     };
-    const isEdit = touch?.kind === 'write';
     const onlyReads = tool.readOnly && touch?.kind === 'read';
 
     const denied = hit('deny');
@@ -101,44 +120,56 @@ export class Gate {
     if (hit('allow')) return judge('allow', 'a rule allows it');
     if (grant && this.trust.isGranted(grant)) return judge('allow', 'it was allowed for good');
     if (this.mode === 'yolo') return judge('allow', 'it is yolo');
+    if (build) return judge('ask', build);
     if (this.mode === 'accept-edits' && isEdit) return judge('allow', 'it is accept-edits');
     return { ...judge('ask', `${name} needs your permission`), isOpen: true };
   }
 
   // ── Rules ──
 
-  private applies(rule: Rule, tool: Tool, touch?: Touch, location?: Location): boolean {
-    if (!namesTool(rule, tool.definition.name, touch?.kind)) return false;
+  /** Does a rule about this tool speak of this call? */
+  private applies(rule: Rule, tool: Tool, { touch, location, commands }: Facts): boolean {
     // A rule in your settings means a server of yours, not one that a project gives the same name.
     const isForeign = tool.origin && this.trust.seen.get(tool.origin.server)?.authority !== 'user';
     if (rule.effect === 'allow' && isForeign && !rule.isHere) return false;
     if (rule.pattern === undefined) return rule.effect !== 'allow' || touch?.kind !== 'shell';
-    if (location) return this.names(rule.pattern, location.real, rule.effect);
+    if (location) return this.names(rule, location.real);
     if (touch?.kind !== 'shell') return rule.effect !== 'allow'; // a pattern has no meaning here
     if (rule.effect === 'allow') return rule.pattern === touch.command;
     const pattern = rule.pattern.replace(/:\*$/, '*'); // so Claude Code writes it
-    return commandsIn(touch.command).some((command) => matchesText(pattern, command));
+    return commands.some((command) => matchesText(pattern, command));
+  }
+
+  private names(rule: Rule, real: string): boolean {
+    const isMeant = this.patterns.get(rule) ?? this.fileTest(rule);
+    this.patterns.set(rule, isMeant);
+    return isMeant(real);
   }
 
   /** ~/x and, as Claude Code writes it, //x are absolute. To forbid a folder forbids what is in it,
-   *  and there * also means names that begin with a dot. */
-  private names(pattern: string, real: string, effect: Effect): boolean {
+   *  /x may also mean x in this folder, and * names that begin with a dot. */
+  private fileTest({ pattern = '', effect }: Rule): (real: string) => boolean {
     const home = () => this.roots.locate(homedir()).real;
     const absolute = pattern.trim().replace(/^~(?=\/)/, home);
     const full = posix.normalize(absolute).replace(/(?<=.)\/$/, '');
-    const paths = [real, this.roots.show(real)];
-    if (effect === 'allow') return paths.some(globMatcher(full));
+    const namesOf = (real: string) => [real, this.roots.show(real)].map(slashed);
+    if (effect === 'allow') {
+      const matches = globMatcher(full);
+      return (real) => namesOf(real).some(matches);
+    }
     const everywhere = full.includes('/') ? full : `**/${full}`; // *.pem means in all folders
-    const patterns = [full, `${full}/**`, everywhere];
-    return paths.some((path) => patterns.some((each) => matches(each, path)));
+    const here = full.startsWith('/') ? [full.slice(1), `${full.slice(1)}/**`] : [];
+    const patterns = [full, `${full}/**`, everywhere, ...here].map(folded);
+    const matchers = patterns.map((each) => globMatcher(each, true));
+    return (real) => {
+      const names = namesOf(real).map(folded);
+      return matchers.some((matches) => names.some(matches));
+    };
   }
 
   /** For a search through a folder: it leaves out files that a rule forbids, or asks about. */
   isHidden = (real: string): boolean => {
-    const isMeant = (rule: Rule) => rule.effect !== 'allow' && namesTool(rule, 'grep', 'read');
-    return this.rules.filter(isMeant).some(({ pattern, effect }) => {
-      return pattern !== undefined && this.names(pattern, real, effect);
-    });
+    return this.hiding.some((rule) => this.names(rule, real));
   };
 
   // ── What "always" means ──
@@ -201,7 +232,7 @@ export class Gate {
 }
 
 const YES: Choice = { key: 'y', word: 'yes', label: '[y]es' };
-const NO: Choice = { key: 'n', word: 'no', label: '[n]o' };
+const NO: Choice = { key: 'n', word: 'no', label: '[n]o', isNo: true };
 
 function always(grant: Grant): Choice {
   return { key: 'a', word: 'always', label: `[a]lways ${scopeOf(grant)}` };
@@ -229,9 +260,16 @@ function signed({ name, description, inputSchema, annotations }: Json) {
 
 function delicacy({ readable, secret, fence }: Location, isWrite: boolean): string | undefined {
   if (!readable) return 'it is outside the folder';
-  if (secret) return secret;
-  return isWrite && fence ? fence : undefined;
+  if (isWrite && fence) return fence;
+  return secret;
 }
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
+}
+
+const isOneFile = ({ pattern }: Rule) => pattern !== undefined && !/[*?[{]/.test(pattern);
 
 function howToAllow(tool: Tool, args: Json, location?: Location): string {
   const rule = ruleFor(tool, args, location);

@@ -15,8 +15,9 @@ export type Question = {
 };
 /** Asks for a line of text. What is typed for a secret is not shown. */
 export type TextQuestion = Question & { prompt: string; isSecret?: boolean };
-/** `word` is an answer too, so that "yes" means the same as "y". The label shows both: "[y]es". */
-export type Choice = { key: string; word: string; label: string };
+/** `word` is an answer too, so that "yes" means the same as "y". The label shows both: "[y]es".
+ *  `isNo`: it agrees to nothing, so it counts even if not all of the question was in sight. */
+export type Choice = { key: string; word: string; label: string; isNo?: boolean };
 export type ChoiceQuestion = Question & {
   prompt: string;
   choices: Choice[];
@@ -82,7 +83,7 @@ export class Turns {
 
 const OPEN_IT = [
   { key: 'y', word: 'yes', label: '[y]es' },
-  { key: 'n', word: 'no', label: '[n]o' },
+  { key: 'n', word: 'no', label: '[n]o', isNo: true },
 ];
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 

@@ -7,11 +7,17 @@
 // To deny, a rule may be as broad as it likes: one about `read` means whatever reads files, one
 // about `edit` or `write` whatever writes them. To allow a command or an MCP tool, it must say
 // exactly which.
+//
+// An MCP tool can be named by its label, or as its server and the configuration name it:
+// mcp__db.prod__files.delete. A rule about a server that is not there forbids nothing today, and is
+// kept: the server may come later, or be on another machine that shares these settings.
 
 import { realpathSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import type { Tool, Touch } from '../../agent.ts';
 import { isObject, readJsonFile, type Json } from '../../mcp.ts';
+import { globMatcher } from '../16-hands/glob.ts';
 
 export type Effect = 'allow' | 'ask' | 'deny';
 export type Rule = {
@@ -21,11 +27,15 @@ export type Rule = {
   text: string;
   isHere: boolean; // given on the command line, and so by a user who sees this project
 };
+type Row = Pick<Tool, 'definition' | 'touches'>;
 export type RuleReader = {
-  tools: Pick<Tool, 'definition' | 'touches'>[]; // the rows of the program that rules may name
+  tools: Row[]; // of the program, for rules to name
   warn: (text: string) => void;
 };
-type Source = { name: string; isHere: boolean }; // where the rules come from
+/** Where the rules come from. A project's broken rule is ignored: it is not ours to mend. */
+type Source = { name: string; isHere: boolean; isProject?: boolean };
+/** As much of a row of the table as a rule can speak of. */
+type Named = { definition: { name: string }; origin?: Tool['origin'] };
 
 /** What a rule of this name means besides the tool of this name, if it does not allow. */
 const MEANT: Record<string, Touch['kind'] | undefined> = {
@@ -37,7 +47,7 @@ const MEANT: Record<string, Touch['kind'] | undefined> = {
 // ─── Reading rules ─────────────────────────────────────────────────────────────────────────────
 
 /** A rule that is too broad to allow anything is left out, with a warning. One that should forbid
- *  something must not be left out: it is an error. */
+ *  something must not be left out: if it cannot mean anything, it is an error. */
 export function parseRules(
   effect: Effect, texts: unknown, source: Source, reader: RuleReader,
 ): Rule[] {
@@ -45,48 +55,101 @@ export function parseRules(
     throw new Error(`${source.name}: "${effect}" is not a list of strings`);
   const rules: Rule[] = [];
   const odd: string[] = [];
+  const foreign: string[] = [];
   for (const text of texts) {
-    const rule = parseRule(effect, text.trim(), source, reader);
-    if (rule) rules.push(rule);
-    else odd.push(JSON.stringify(text));
+    const rule = parseRule(effect, text.trim(), source);
+    const row = rule && find(rule.tool, reader.tools);
+    if (rule && row) rule.tool = row.definition.name;
+    const fitness = rule ? fitnessOf(rule, reader, row) : 'odd';
+    if (fitness !== 'odd') rules.push(rule!);
+    if (fitness === 'odd') odd.push(JSON.stringify(text));
+    if (fitness === 'foreign') foreign.push(JSON.stringify(text));
   }
   if (odd.length > 0) complain(effect, odd, source, reader);
+  const what = `about tools that this program does not have, so they ${effect} nothing here`;
+  if (foreign.length > 0) reader.warn(`${source.name}: ${what}: ${some(foreign)}`);
   return rules;
 }
 
-function complain(effect: Effect, odd: string[], { name }: Source, { warn }: RuleReader): void {
-  const example = `Write ${effect} rules like bash or read(secrets/**)`;
-  if (effect !== 'allow') throw new Error(`${name}: ${odd[0]} is no rule. ${example}`);
-  const some = odd.slice(0, 10).join(', ');
-  const more = odd.length > 10 ? ` and ${odd.length - 10} more` : '';
-  const why = 'too broad to allow anything, or no rules, and so ignored';
-  const how = 'Write mcp__server__tool, mcp__server__* or bash(exact command)';
-  warn(`${name}: ${why}: ${some}${more}. ${how}`);
+function complain(effect: Effect, odd: string[], source: Source, { warn }: RuleReader): void {
+  const { name, isProject } = source;
+  const example = `Write ${effect} rules like bash, read(secrets/**) or mcp__server__tool`;
+  if (effect === 'allow') {
+    const why = 'too broad to allow anything, or no rules, and so ignored';
+    const how = 'Write mcp__server__tool, mcp__server__* or bash(exact command)';
+    warn(`${name}: ${why}: ${some(odd)}. ${how}`);
+    return;
+  }
+  if (!isProject) throw new Error(`${name}: ${odd[0]} is no rule. ${example}`);
+  warn(`${name}: no rules, and so ignored: ${some(odd)}. ${example}`);
 }
 
-function parseRule(
-  effect: Effect, text: string, { isHere }: Source, { tools }: RuleReader,
-): Rule | undefined {
-  const [, name = '', , pattern] = /^([^()\s]+)(\(([^]*)\))?$/.exec(text) ?? [];
-  const row = find(name, tools);
-  const tool = row?.definition.name ?? name;
-  const rule = { effect, tool, ...(pattern !== undefined && { pattern }), text, isHere };
-  if (effect === 'allow') return mayAllow(rule, row) ? rule : undefined;
-  // Settings may speak of tools that another program has. On the command line it is a mistake.
-  const isKnown = row !== undefined || tool.startsWith('mcp__') || tool.includes('*');
-  return name !== '' && (isKnown || !isHere) ? rule : undefined;
+function some(texts: string[]): string {
+  const more = texts.length > 10 ? ` and ${texts.length - 10} more` : '';
+  return texts.slice(0, 10).join(', ') + more;
+}
+
+/** A name, and perhaps a pattern in parentheses. */
+function parseRule(effect: Effect, text: string, { isHere }: Source): Rule | undefined {
+  const at = text.endsWith(')') ? text.indexOf('(') : -1;
+  const tool = at === -1 ? text : text.slice(0, at);
+  const rule = { effect, tool: tool.trim(), text, isHere };
+  if (!isMcp(tool) && !/^[^()\s]+$/.test(tool)) return undefined;
+  // A server's name may hold blanks and parentheses, but half a pair is a slip.
+  if (isMcp(tool) && text.split('(').length !== text.split(')').length) return undefined;
+  return at === -1 ? rule : { ...rule, pattern: text.slice(at + 1, -1) };
+}
+
+/** `odd`: it can never mean anything, or allows too much. `foreign`: it can mean nothing here. */
+function fitnessOf(rule: Rule, { tools }: RuleReader, row?: Row): 'fit' | 'odd' | 'foreign' {
+  const { effect, tool, pattern, isHere } = rule;
+  const isAboutFiles = row && ['read', 'write'].includes(kindOf(row) ?? '');
+  if (isAboutFiles && !isSound(pattern ?? '')) return 'odd';
+  if (effect === 'allow') return mayAllow(rule, row) ? 'fit' : 'odd';
+  if (row) return 'fit';
+  if (isMcp(tool)) return isPossible(tool) ? 'fit' : 'odd';
+  if (tools.some((each) => matchesText(folded(tool), folded(each.definition.name)))) return 'fit';
+  const [start = '', ...rest] = tool.split('*');
+  if (rest.length > 0 && 'mcp__'.startsWith(start)) return 'fit';
+  // Settings may speak of tools that another program has, and Claude Code's begin with a capital
+  // letter. Anything else is a slip of the keyboard, and would forbid nothing.
+  return !isHere && /^\p{Lu}/u.test(tool) ? 'foreign' : 'odd';
+}
+
+const isMcp = (tool: string) => /^mcp__/i.test(tool);
+const partsOf = (tool: string) => tool.slice('mcp__'.length).split('__');
+
+/** Could a server have such a tool? Names of servers have no slash and no control character, names
+ *  of tools that we offer are of letters, digits, "_", "." and "-". */
+function isPossible(tool: string): boolean {
+  const parts = partsOf(tool);
+  const isTool = parts.length === 1 || /^[\w.*-]+$/.test(parts.at(-1)!);
+  return isTool && /^[^/\\\p{Cc}]{6,263}$/u.test(tool);
+}
+
+/** To allow, the server must be beyond doubt: its name ends at the first "__". */
+function isExact(tool: string): boolean {
+  const [server = '', ...more] = partsOf(tool);
+  const isServer = /^[^*/\\\p{Cc}]+$/u.test(server);
+  return tool.startsWith('mcp__') && isServer && /^(\*|[\w.-]+)$/.test(more.join('__'));
+}
+
+function isSound(pattern: string): boolean {
+  try {
+    return Boolean(globMatcher(`${homedir()}/${pattern}/**`)); // as long as it can become
+  } catch {
+    return false; // too long, or its braces stand for too many
+  }
 }
 
 /** By its name, or as Claude Code writes it: Bash. */
-function find(name: string, tools: RuleReader['tools']) {
-  const nameOf = ({ definition }: RuleReader['tools'][number]) => definition.name;
-  const exact = tools.find((row) => nameOf(row) === name);
-  return exact ?? tools.find((row) => nameOf(row).toLowerCase() === name.toLowerCase());
+function find(name: string, tools: Row[]): Row | undefined {
+  const exact = tools.find(({ definition }) => definition.name === name);
+  return exact ?? tools.find(({ definition }) => folded(definition.name) === folded(name));
 }
 
-function mayAllow({ tool, pattern }: Rule, row?: RuleReader['tools'][number]): boolean {
-  const isLabel = /^mcp___?[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*__([\w-]+|\*)$/.test(tool);
-  if (!row) return isLabel && pattern === undefined;
+function mayAllow({ tool, pattern }: Rule, row?: Row): boolean {
+  if (!row) return isExact(tool) && pattern === undefined;
   const kind = kindOf(row);
   if (kind === undefined) return pattern === undefined; // a pattern has no meaning for this tool
   // Every command would be too much, and one that ends in a star lets `git -c …` in.
@@ -95,7 +158,7 @@ function mayAllow({ tool, pattern }: Rule, row?: RuleReader['tools'][number]): b
 }
 
 /** What calls of this tool touch, if it says so. */
-function kindOf({ touches }: RuleReader['tools'][number]): Touch['kind'] | undefined {
+function kindOf({ touches }: Row): Touch['kind'] | undefined {
   try {
     return touches?.({}).kind;
   } catch {
@@ -105,16 +168,51 @@ function kindOf({ touches }: RuleReader['tools'][number]): Touch['kind'] | undef
 
 // ─── What a rule means ─────────────────────────────────────────────────────────────────────────
 
-/** Does the rule speak of this tool? A server's part of a label has no "__" in it, so the prefix is
- *  unambiguous. */
-export function namesTool(rule: Rule, tool: string, kind?: Touch['kind']): boolean {
-  if (rule.tool === tool) return true;
-  if (rule.effect === 'allow')
-    return rule.tool.endsWith('__*') && tool.startsWith(rule.tool.slice(0, -1));
+/** The ways to write a tool: in a rule that forbids, and in one that allows. */
+export type Names = { forbidden: string[]; allowed: string[] };
+
+/** To forbid, it may be written by its label, as it is really called, or as Claude Code would write
+ *  it: a + b__c and a__b + c are one text then, and what forbids one forbids both. To allow, one
+ *  text must mean one tool, so a server with "__" in its name counts by its label only. */
+export function namesOf({ definition, origin }: Named): Names {
+  const { name } = definition;
+  if (!origin) return { forbidden: [folded(name)], allowed: [name] };
+  const { server, tool } = origin;
+  const real = `mcp__${server}__${tool.name}`;
+  const claude = [server, String(tool.name)].map((part) => part.replace(/[^\w-]/g, '_'));
+  const isDoubtful = /__|_$/.test(server);
+  return {
+    forbidden: [name, real, `mcp__${claude.join('__')}`].map(folded),
+    allowed: isDoubtful ? [name] : [name, real],
+  };
+}
+
+/** Does the rule speak of a tool with these names? */
+export function namesTool(rule: Rule, names: Names, kind?: Touch['kind']): boolean {
+  if (rule.effect === 'allow') return names.allowed.some((name) => allows(rule.tool, name));
   const meant = Object.hasOwn(MEANT, rule.tool) ? MEANT[rule.tool] : undefined;
   if (meant !== undefined && meant === kind) return true;
-  if (matchesText(rule.tool, tool)) return true;
-  return rule.tool.startsWith('mcp__') && tool.startsWith(`${rule.tool}__`);
+  // mcp__s(x) may be about the server "s(x)".
+  const texts = [folded(rule.tool)];
+  if (isMcp(rule.tool) && rule.pattern !== undefined) texts.push(folded(rule.text));
+  return names.forbidden.some((name) => texts.some((text) => forbids(text, name)));
+}
+
+/** A server's part of a name has no "__" in it here, so the prefix is unambiguous. */
+function allows(rule: string, name: string): boolean {
+  const isWholeServer = rule.startsWith('mcp__') && rule.endsWith('__*');
+  return isWholeServer ? name.startsWith(rule.slice(0, -1)) : name === rule;
+}
+
+/** `mcp__s` means all tools of the server s. */
+function forbids(rule: string, name: string): boolean {
+  return matchesText(rule, name) || (isMcp(rule) && name.startsWith(`${rule}__`));
+}
+
+/** On many disks, and in many heads, A and a are one letter, ü is one however it is composed, and
+ *  what has no width is not there. */
+export function folded(text: string): string {
+  return text.normalize('NFC').replace(/\p{Cf}/gu, '').toLowerCase();
 }
 
 /** `*` stands for anything. Only for `ask` and `deny`. */
@@ -188,7 +286,7 @@ function projectRules(file: string, reader: RuleReader): Rule[] {
     ];
     const why = 'a project cannot loosen anything, so these are ignored';
     if (loosening.length > 0) reader.warn(`${file}: ${why}: ${loosening.join(', ')}`);
-    const source = { name: file, isHere: false };
+    const source = { name: file, isHere: false, isProject: true };
     return (['ask', 'deny'] as const).flatMap((effect) =>
       parseRules(effect, permissions[effect] ?? [], source, reader),
     );

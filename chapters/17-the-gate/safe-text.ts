@@ -26,7 +26,10 @@ export function shorten(text: string): string {
   return text.length > MAX_WORDS ? `${shown}… [${text.length - MAX_WORDS} characters more]` : shown;
 }
 
-/** The same for every text in a schema, names included. */
+/** The same, as a quotation: whatever it says, no line of it can pass for one of ours. */
+export function cited(text: string): string { return shorten(text).replace(/^/gm, '> '); }
+
+/** Every text in a schema, names included. It needs no mark: JSON has its own, the quotes. */
 export function plainJson(value: unknown): unknown {
   if (typeof value === 'string') return shorten(value);
   if (Array.isArray(value)) return value.map(plainJson);
@@ -45,7 +48,38 @@ export function printable(text: string): string {
 /** For a question that somebody must be able to judge: one line, in quotes, nothing left out, nothing disguised. */
 export function quoted(text: string): string {
   const escaped = text.replace(/[\\"]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t');
-  return `"${undisguised(escaped)}"`;
+  return `"${undisguised(escaped)}"${hostsIn(text)}`;
+}
+
+// An address, also without its slashes, which the parser does not need; or after an @ what is not ASCII.
+const ADDRESS =
+  /\b(?:(?:https?|wss?):|[a-z][a-z\d+.-]{0,20}:\/\/)[^\s"'`<>]+|(?<=@)[^\s@/:"'`<>]*[^ -~\s][^\s@/:"'`<>]*/gi;
+const MAX_HOST = 1000; // characters; no name is longer than 253, and the parser is slow with those that are
+
+/** Beside a text: each host in it that is not what it looks like, as the network knows it. "аррӏе.com" is
+ *  Cyrillic, and 2130706433 is this machine. */
+export function hostsIn(text: string): string {
+  const hosts = [...text.matchAll(ADDRESS)].flatMap(([address]) => disguisedHost(address) ?? []);
+  if (hosts.length === 0) return '';
+  const shown = new Set(text.match(/[\w.:[\]-]+/g));
+  const missing = [...new Set(hosts)].filter((host) => !shown.has(host));
+  return missing.map((host) => ` (that is ${host})`).join('');
+}
+
+function disguisedHost(address: string): string | undefined {
+  const rest = address.replace(/^[a-z][a-z\d+.-]{0,20}:[\\/]*/i, '');
+  const [authority = ''] = rest.split(/[\\/?#]/, 1);
+  const written = authority.slice(authority.lastIndexOf('@') + 1).replace(/[),.;!?]{1,3}$/, '');
+  const url = `http://${written}`;
+  if (written.length > MAX_HOST || !URL.canParse(url)) return undefined;
+  const { hostname } = new URL(url);
+  return written.toLowerCase().startsWith(hostname) ? undefined : hostname;
+}
+
+/** The same beside every line, for what we say to a person. */
+export function withHosts(text: string): string {
+  const lines = text.split('\n');
+  return lines.map((line) => line + hostsIn(line)).join('\n');
 }
 
 /** In a word that mixes alphabets, as in "pаypal" with a Cyrillic а, what is not Latin is escaped. */
@@ -59,13 +93,16 @@ export function withoutDisguise(text: string): string {
 const undisguised = (text: string) =>
   withoutDisguise(text.replace(NOT_AS_IT_LOOKS, (char) => (char === '\t' ? char : escapeOf(char))));
 
+/** A line of a question that is not in quotes. */
+const line = (text: string) => undisguised(text) + hostsIn(text);
+
 /** Every value of an object on lines of its own, in full. Text of many lines is shown as such. */
 export function spelledOut(value: Json, indent = '  '): string[] {
   return Object.entries(value).flatMap(([key, inner]) => {
     const name = `${indent}${/^[\w-]+$/.test(key) ? key : quoted(key)}:`;
-    if (typeof inner !== 'string') return [`${name} ${undisguised(JSON.stringify(inner) ?? 'nothing')}`];
+    if (typeof inner !== 'string') return [`${name} ${line(JSON.stringify(inner) ?? 'nothing')}`];
     if (!inner.includes('\n')) return [`${name} ${quoted(inner)}`];
-    return [name, ...inner.split('\n').map((line) => `${indent}  │ ${undisguised(line)}`)];
+    return [name, ...inner.split('\n').map((each) => `${indent}  │ ${line(each)}`)];
   });
 }
 
@@ -77,7 +114,7 @@ export function changes(before: string, after: string): string[] {
   while (start < most && old[start] === fresh[start]) start++;
   while (end < most - start && old.at(-1 - end) === fresh.at(-1 - end)) end++;
   const differing = (sign: string, lines: string[]) =>
-    lines.slice(start, lines.length - end).map((line) => `${sign} ${undisguised(line)}`);
+    lines.slice(start, lines.length - end).map((each) => `${sign} ${line(each)}`);
   return [...differing('-', old), ...differing('+', fresh)];
 }
 
@@ -90,12 +127,44 @@ const SECRET_SHAPE = // keys of models, of GitHub, of Slack, of Amazon, and what
 const SECRET_ADDRESS = /\b([a-z][a-z\d+.-]{1,20}:\/\/)[^\s/?#@:]*:[^\s/?#@]+@/gi;
 const MASK = '***';
 const secrets = new Set<string>(); // what came up while the program runs, such as a token that a server has given us
+const MAX_SECRETS = 1000; // a server may give another token with every answer; the oldest are forgotten
 
-/** From now on, no Masker lets these through. */
+const MIN_SECRET = 8;
+const MAX_WORDS_LENGTH = 24;
+
+/** What can be a secret of a value that others chose. A word of ours must not be missing from what we say because a
+ *  project or a server calls it a secret: so nothing with blanks in it, no date, and no one, two or three words. */
+function secretsIn(value: string): string[] {
+  return value.split(/\s+/).filter((part) => {
+    const words = part.match(/\p{L}+/gu) ?? [];
+    const hasDigits = /\p{N}/u.test(part);
+    const isPlain = hasDigits ? words.length === 0 : words.length <= 3;
+    const isLong = (part.match(/[\p{L}\p{N}]/gu)?.length ?? 0) >= MAX_WORDS_LENGTH;
+    return part.length >= MIN_SECRET && (isLong || !isPlain);
+  });
+}
+
+/** From now on, no Masker lets these through. Others chose them, such as a token that a server gave us. */
 export function keepSecrets(...found: (string | undefined)[]): void {
-  // Others chose it. A word of ours must not be missing from what we write because somebody calls it a secret.
-  const isWord = (text: string) => text.length < 24 && /^([a-z]+[_-]*){1,3}$/i.test(text);
-  for (const secret of found) if (secret && secret.length >= 8 && !isWord(secret)) secrets.add(secret);
+  for (const secret of found.flatMap((value) => secretsIn(value ?? ''))) keep(secret);
+}
+
+/** What the user types as a secret is one, whatever it looks like. Short ones are words that occur anywhere. */
+export function keepTyped(secret = ''): void {
+  if (secret.trim().length >= MIN_SECRET) keep(secret);
+}
+
+function keep(secret: string): void {
+  secrets.delete(secret); // so that it becomes the newest
+  secrets.add(secret);
+  const [oldest] = secrets;
+  if (secrets.size > MAX_SECRETS) secrets.delete(oldest!);
+}
+
+/** The same JSON, without a character that does something to a terminal: inside of JSON they can be spelled. */
+export function inertJson(json: string): string {
+  const spell = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return json.replace(HIDDEN, (char) => (char === '\n' ? char : char.split('').map(spell).join('')));
 }
 
 /** Takes secrets out of what is written to a terminal, a trace or a transcript. */
@@ -105,9 +174,12 @@ export class Masker {
   constructor(env: NodeJS.ProcessEnv = process.env) { this.learn(env); }
 
   /** Remembers the values whose names sound secret. Short ones are words that occur anywhere: they stay. */
-  learn(variables: Record<string, unknown>): void {
-    for (const [name, value] of Object.entries(variables))
-      if (SECRET_VARIABLE.test(name) && typeof value === 'string' && value.length >= 8) this.values.add(value);
+  learn(variables: Record<string, unknown>, whose: 'user' | 'project' = 'user'): void {
+    for (const [name, value] of Object.entries(variables)) {
+      if (!SECRET_VARIABLE.test(name) || typeof value !== 'string') continue;
+      const own = value.trim().length >= MIN_SECRET ? [value] : [];
+      for (const secret of whose === 'user' ? own : secretsIn(value)) this.values.add(secret);
+    }
   }
 
   text(text: string): string {
@@ -118,9 +190,10 @@ export class Masker {
 
   /** One line of JSON: a line feed in a text cannot begin a second record. */
   json(value: unknown): string {
-    return JSON.stringify(value, (key, inner) => {
+    const masked = JSON.stringify(value, (key, inner) => {
       if (SECRET_FIELD.test(key) && (typeof inner === 'string' || Array.isArray(inner))) return MASK;
       return typeof inner === 'string' ? this.text(inner) : inner;
     });
+    return inertJson(masked);
   }
 }

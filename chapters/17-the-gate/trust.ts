@@ -5,7 +5,9 @@
 import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { isObject, transportType, type Approval, type Json, type ServerEntry } from '../../mcp.ts';
+import { isObject, needsApproval, transportType } from '../../mcp.ts';
+import type { Approval, Json, ServerEntry } from '../../mcp.ts';
+import { cautions } from './cautions.ts';
 import { nobody, type Choice, type Person } from './person.ts';
 import { hasTexts, PrivateFile } from './private-file.ts';
 import { changes, quoted, spelledOut } from './safe-text.ts';
@@ -34,11 +36,17 @@ type Store = {
   disabled: Disabled[];
 };
 
+type Index = { store: Store; servers: Map<string, Approved>; disabled: Set<string> };
+
 const EMPTY: Store = { version: 1, servers: [], grants: [], disabled: [] };
+
+const MAX_WARNINGS = 5; // of one kind
 
 /** How to start us, for a user who copies a hint: from a clone there is no command of our name. */
 const IS_CLONE = process.env.npm_lifecycle_event === 'start';
 export const PROGRAM = IS_CLONE ? 'npm start --' : 'mcp-by-hand';
+
+const AGAIN = `and then decide again, as with: ${PROGRAM} trust allow NAME`;
 
 /** The same text for the same content, whatever the order of its keys. */
 export function canonical(value: unknown, space?: number): string {
@@ -60,8 +68,8 @@ export function fingerprint({ config }: Pick<ServerEntry, 'config'>): string {
 
 const ANSWERS: Choice[] = [
   { key: 'y', word: 'yes', label: '[y]es, this exact entry' },
-  { key: 'n', word: 'no', label: '[n]ot now' },
-  { key: 'v', word: 'never', label: 'ne[v]er' },
+  { key: 'n', word: 'no', label: '[n]ot now', isNo: true },
+  { key: 'v', word: 'never', label: 'ne[v]er', isNo: true },
 ];
 
 export type TrustOptions = {
@@ -70,6 +78,7 @@ export type TrustOptions = {
   warn?: (text: string) => void;
   person?: Person;
   allowServers?: string[]; // "name=sha256:…", for this run
+  unkept?: (why: string) => void; // a decision could not be written down; without it, a warning
 };
 
 export class Trust {
@@ -82,7 +91,11 @@ export class Trust {
   private person: Person;
   private allowed: Set<string>;
   private session: Grant[] = []; // what could not be written down counts for this run
+  private disabledNow?: Disabled[]; // and so does what is switched off
+  private index?: Index;
   private hasWarned = false;
+  private unapproved = 0;
+  private unkept: (why: string) => void;
 
   constructor(options: TrustOptions = {}) {
     const { home = homedir(), cwd = process.cwd(), allowServers = [] } = options;
@@ -93,6 +106,8 @@ export class Trust {
     this.warn = warn;
     this.person = person;
     this.allowed = new Set(allowServers);
+    const forThisRun = 'not written down, so it counts for this run only';
+    this.unkept = options.unkept ?? ((why) => warn(`${forThisRun}: ${why}`));
   }
 
   // ── Servers ──
@@ -103,30 +118,56 @@ export class Trust {
     const print = fingerprint(entry);
     this.seen.set(name, { authority, fingerprint: print });
     if (entry.config.disabled === true || this.isDisabled(name)) return 'disabled';
-    if (authority === 'user' || this.allowed.has(`${name}=${print}`)) return true;
-    const known = this.list().servers.find((each) => each.name === name);
+    if (!needsApproval(entry, this.project) || this.allowed.has(`${name}=${print}`)) return true;
+    const known = this.here().servers.get(name);
     if (known?.fingerprint === print) return known.verdict === 'allow' || 'disabled';
     if (!this.person.isThere) {
-      this.warnOf(entry, known);
+      this.warnOf(entry, known !== undefined);
       return false;
     }
-    const lines = describe(entry, known);
+    const lines = [headline(entry), ...this.describe(entry)];
     const question = { lines, prompt: 'Start it?', choices: ANSWERS, ifEmpty: 'n' };
     const answer = await this.person.choose(question);
     if (answer?.key === 'y') return this.decide(entry, 'allow');
     return answer?.key === 'v' ? this.decide(entry, 'never') : false;
   }
 
-  private warnOf(entry: ServerEntry, known?: Approved): void {
+  /** With everything that a person needs to judge it elsewhere. */
+  private warnOf(entry: ServerEntry, isKnown: boolean): void {
     const { name, file } = entry;
+    this.unapproved++;
+    const others = `More servers are not started for that reason; ${PROGRAM} mcp list shows them.`;
+    if (this.unapproved === MAX_WARNINGS + 1) this.warn(others);
+    if (this.unapproved > MAX_WARNINGS) return;
     const who = `MCP server ${quoted(name)} of ${quoted(file)}`;
-    const why = `you have not approved it${known ? ' as it is now' : ''}`;
+    const why = `you have not approved it${isKnown ? ' as it is now' : ''}`;
     // Somebody may copy this into a shell, and a project chose the name.
     const how = /^\w[\w-]*$/.test(name)
       ? `To approve it: ${PROGRAM} trust allow ${name}; ` +
         `for this run: --allow-server ${name}=${fingerprint(entry)}`
       : 'To be asked about it, start mcp-by-hand in a terminal.';
-    this.warn(`${who} is not started: ${why}. ${how}`);
+    const lines = [`${who} is not started: ${why}.`, ...this.describe(entry), how];
+    this.warn(lines.join('\n'));
+  }
+
+  /** An entry in full: what it starts, what to look at twice, what has changed. */
+  describe(entry: ServerEntry): string[] {
+    const { name, config, authority, shadows } = entry;
+    const known = this.here().servers.get(name);
+    const isChanged = known !== undefined && known.fingerprint !== fingerprint(entry);
+    const before = isChanged ? changes(pretty(known.config), pretty(config)) : [];
+    const isFollower = authority === 'user' && needsApproval(entry, this.project);
+    const place = 'It takes the place of your own server of that name';
+    const follows = 'It is your own, and follows the project: it may run what is';
+    return [
+      ...(isFollower ? [`${follows} in ${quoted(this.project)}.`] : []),
+      ...(shadows ? [`${place}, in ${quoted(shadows)}.`] : []),
+      ...launchLines(config),
+      ...cautions(config).map((caution) => `  ! ${caution}`),
+      ...(isChanged ? ['It has changed since you last decided on it:'] : []),
+      ...before.map((line) => `  ${line}`),
+      `  fingerprint: ${fingerprint(entry)}`,
+    ];
   }
 
   allow(entry: ServerEntry): void { this.decide(entry, 'allow'); }
@@ -174,7 +215,7 @@ export class Trust {
   // ── Switched off ──
 
   isDisabled(server: string, tool?: string): boolean {
-    return this.list().disabled.some((each) => each.server === server && each.tool === tool);
+    return this.here().disabled.has(JSON.stringify([server, tool]));
   }
 
   setDisabled(isDisabled: boolean, server: string, tool?: string): void {
@@ -183,12 +224,30 @@ export class Trust {
       each.project !== project || each.server !== server || each.tool !== tool;
     const isRefused = (each: Approved) =>
       each.project === project && each.name === server && each.verdict === 'never';
-    this.change((store) => {
-      store.disabled = store.disabled.filter(isOther);
-      if (isDisabled) store.disabled.push({ project, server, ...(tool !== undefined && { tool }) });
+    const row: Disabled = { project, server, ...(tool !== undefined && { tool }) };
+    const after = (rows: Disabled[]) => [...rows.filter(isOther), ...(isDisabled ? [row] : [])];
+    const isKept = this.change((store) => {
+      store.disabled = after(store.disabled);
       // What was refused for good is asked about again.
-      else store.servers = store.servers.filter((each) => !isRefused(each));
+      if (!isDisabled) store.servers = store.servers.filter((each) => !isRefused(each));
     });
+    if (isKept) return;
+    this.disabledNow = after(this.list().disabled);
+    this.index = undefined;
+  }
+
+  /** What the file says of this project, by name. Made once for each state of the file: a project
+   *  may have thousands of servers, and each is looked up. */
+  private here(): Index {
+    const store = this.read();
+    if (this.index?.store === store) return this.index;
+    const { servers, disabled } = this.list();
+    this.index = {
+      store,
+      servers: new Map(servers.map((each) => [each.name, each])),
+      disabled: new Set(disabled.map(({ server, tool }) => JSON.stringify([server, tool]))),
+    };
+    return this.index;
   }
 
   // ── All of it ──
@@ -198,7 +257,8 @@ export class Trust {
     const { servers, grants, disabled } = this.read();
     const here = <T extends { project: string }>(rows: T[]) =>
       rows.filter(({ project }) => project === this.project);
-    return { servers: here(servers), grants: here(grants), disabled: here(disabled) };
+    const isOff = this.disabledNow ?? here(disabled);
+    return { servers: here(servers), grants: here(grants), disabled: isOff };
   }
 
   /** Takes back what was decided on a server, on one of its tools (server/tool), on a tool of the
@@ -230,7 +290,7 @@ export class Trust {
     } catch (error) {
       const why = (error as Error).message;
       if (!this.hasWarned)
-        this.warn(`${this.store.file} is not used, so nothing is approved: ${why}`);
+        this.warn(`${this.store.file} is not used, so nothing is approved: ${why}, ${AGAIN}`);
       this.hasWarned = true;
       return structuredClone(EMPTY);
     }
@@ -242,8 +302,7 @@ export class Trust {
       this.store.change(edit);
       return true;
     } catch (error) {
-      const why = `${(error as Error).message} (${this.store.file})`;
-      this.warn(`not written down, so it counts for this run only: ${why}`);
+      this.unkept(`${this.store.file}: ${(error as Error).message}, ${AGAIN}`);
       return false;
     }
   }
@@ -293,23 +352,13 @@ function isSound(value: Json): boolean {
 
 // ─── The question about a server ───────────────────────────────────────────────────────────────
 
-function describe(entry: ServerEntry, known?: Approved): string[] {
-  const { name, file, config, shadows } = entry;
+function headline({ name, file, config }: ServerEntry): string {
   const isRemote = transportType(config) !== 'stdio';
   const wish = isRemote
     ? `wants to connect to the MCP server ${quoted(name)}. ` +
       'It sees what you ask it, and its answers reach the model.'
     : `wants to start the MCP server ${quoted(name)}. It runs as you, and can do what you can do.`;
-  const shadow = `It takes the place of your own server of that name, in ${quoted(shadows ?? '')}.`;
-  return [
-    `${quoted(file)} ${wish}`,
-    ...(shadows ? [shadow] : []),
-    ...launchLines(config),
-    ...cautions(config).map((caution) => `  ! ${caution}`),
-    ...(known ? ['It has changed since you last decided on it:'] : []),
-    ...(known ? changes(pretty(known.config), pretty(config)) : []).map((line) => `  ${line}`),
-    `  fingerprint: ${fingerprint(entry)}`,
-  ];
+  return `${quoted(file)} ${wish}`;
 }
 
 const pretty = (config: Json) => canonical(config, 2);
@@ -323,53 +372,4 @@ export function launchLines({ command, args, ...rest }: Json): string[] {
     isObject(value) ? [`  ${key}:`, ...spelledOut(value, '    ')] : spelledOut({ [key]: value }),
   );
   return [...first, ...list, ...nested];
-}
-
-// ─── What the question warns of ────────────────────────────────────────────────────────────────
-
-const LOADER = new RegExp(
-  '^(PATH|NODE_(OPTIONS|PATH)|(LD|DYLD)_\\w+|(BASH_)?ENV|PYTHON(PATH|STARTUP|HOME)|' +
-    '(RUBY|PERL5)(OPT|LIB)|JAVA_TOOL_OPTIONS)$',
-  'i',
-);
-const LAUNCHER = /^(npx|bunx|uvx|pnpx)(\.cmd)?$/;
-const SHELL = /^(ba|z|da|fi|k)?sh$|^(cmd|powershell|pwsh)(\.exe)?$/;
-
-function cautions(config: Json): string[] {
-  return [...secretsSent(config), ...variablesUsed(config), ...programsStarted(config)];
-}
-
-function secretsSent({ oauth }: Json): string[] {
-  const { assertionFile, privateKeyFile, issuer } = isObject(oauth) ? oauth : {};
-  const to = quoted(`${issuer ?? 'whoever it names'}`);
-  const fileOf = (path: unknown) => quoted(String(path));
-  const found: string[] = [];
-  if (assertionFile) found.push(`it sends what is in ${fileOf(assertionFile)} to ${to}`);
-  if (privateKeyFile) found.push(`it signs with the key in ${fileOf(privateKeyFile)} for ${to}`);
-  return found;
-}
-
-function variablesUsed(config: Json): string[] {
-  const names = [...JSON.stringify(config).matchAll(/\$\{(\w+)/g)].map(([, name]) => name!);
-  const env = isObject(config.env) ? config.env : {};
-  const loaders = Object.keys(env).filter((key) => LOADER.test(key)).map(quoted);
-  const found: string[] = [];
-  if (names.length > 0) found.push(`it reads your variables ${[...new Set(names)].join(', ')}`);
-  if (loaders.length > 0)
-    found.push(`it sets ${loaders.join(', ')}, which decides what code is loaded`);
-  return found;
-}
-
-function programsStarted({ command = '', args }: Json): string[] {
-  const words = [command, ...(Array.isArray(args) ? args : [])].map(String);
-  // Every word, because `env sh -c …` starts a shell, too.
-  const programs = words.map((word) => word.split(/[/\\]/).at(-1)!.toLowerCase());
-  const hasVersion = words.slice(1).some((word) => /.[@=]=?v?\d/.test(word));
-  const found: string[] = [];
-  if (programs.includes('sudo')) found.push('it asks for the rights of another user (sudo)');
-  if (programs.some((word) => SHELL.test(word)))
-    found.push('it starts a shell: what that runs is in the arguments');
-  if (LAUNCHER.test(programs[0]!) && !hasVersion)
-    found.push('no version is named: what runs is whatever is published under that name');
-  return found;
 }

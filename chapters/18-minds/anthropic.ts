@@ -7,7 +7,7 @@ import { isObject, type Json } from '../../mcp.ts';
 import {
   addressOf, cutOff, failure, messagesOf, parse, problemIn, queryService, type Address,
 } from './post.ts';
-import { fitBlocks, fitIds, fitName, fitTool, readArguments } from './shapes.ts';
+import { fitBlocks, fitIds, fitName, fitTool, readArguments, tokenCount } from './shapes.ts';
 
 // The newer 2026-10-21 refuses temperature and its kin. We send none of them, so that one body fits both; compatible
 // servers know the older one.
@@ -178,9 +178,14 @@ function grow(draft: Draft, block: Json, delta: any): string | undefined {
   if (delta.type === 'text_delta') block.text = `${block.text ?? ''}${delta.text}`;
   if (delta.type === 'thinking_delta') block.thinking = `${block.thinking ?? ''}${delta.thinking}`;
   if (delta.type === 'signature_delta') block.signature = delta.signature;
-  if (delta.type === 'citations_delta') block.citations = [...((block.citations as unknown[]) ?? []), delta.citation];
+  if (delta.type === 'citations_delta') addCitation(block, delta.citation);
   if (delta.type === 'input_json_delta') draft.pieces.set(block, (draft.pieces.get(block) ?? '') + delta.partial_json);
   return delta.type === 'text_delta' ? delta.text : undefined;
+}
+
+function addCitation(block: Json, citation: unknown): void {
+  if (Array.isArray(block.citations)) block.citations.push(citation);
+  else block.citations = [citation];
 }
 
 const STOPS: { [reason: string]: StopReason } = {
@@ -219,7 +224,7 @@ function canGoBack(block: Json): boolean {
 
 /** `input_tokens` leaves out what was read from the cache or written to it. */
 function usageOf(usage: Json) {
-  const count = (key: string) => Number(usage[key] ?? 0);
+  const count = (key: string) => tokenCount(usage[key]);
   const cached = count('cache_read_input_tokens');
   const input = count('input_tokens') + count('cache_creation_input_tokens') + cached;
   return { input, output: count('output_tokens'), cached };

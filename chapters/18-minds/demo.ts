@@ -55,7 +55,8 @@ const piece = (value: Json) => data({ choices: [{ index: 0, ...value }] });
 await query(openai, { lines: [piece({ delta: { content: 'It is ' } }), piece({ delta: { content: '42.' } }), piece({ delta: {}, finish_reason: 'stop' }), 'data: [DONE]'] });
 
 console.log('\nNo key, no network: rehearsal.');
-const entry: ServerEntry = { name: 'calculator', config: { command: 'node', args: ['fixtures/server.mjs'] }, scope: 'user', authority: 'user', file: 'demo.ts' };
+const config = { command: 'node', args: ['fixtures/server.mjs'], cwd: process.cwd() };
+const entry: ServerEntry = { name: 'calculator', config, scope: 'user', authority: 'user', file: 'demo.ts' };
 const onWire = (direction: string, message: unknown) =>
   /tools\/call|content/.test(JSON.stringify(message)) && console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
 const mcp = new McpManager({ load: () => new Map([['calculator', entry]]), onWire });

@@ -7,10 +7,11 @@ import type { Json } from '../../mcp.ts';
 import {
   addressOf, cutOff, failure, messagesOf, parse, problemIn, queryService, type Address,
 } from './post.ts';
-import { fitBlocks, fitIds, fitName, fitTool, readArguments } from './shapes.ts';
+import { fitBlocks, fitIds, fitName, fitTool, readArguments, tokenCount } from './shapes.ts';
 
 export const OPENAI_URL = 'https://api.openai.com/v1';
 const MAX_TOKENS = 16_384;
+const MAX_LOOKS = 200; // for the end of arguments, in one answer
 
 export type OpenAiOptions = {
   model: string;
@@ -140,8 +141,12 @@ function statusOf({ code, type }: { code?: unknown; type?: unknown }): number {
 /** Takes in one chunk, or the whole answer of a server that does not stream. Returns new text. */
 function take(draft: Draft, chunk: any): string {
   if (chunk.usage) {
-    const { prompt_tokens: input = 0, completion_tokens: output = 0, prompt_tokens_details: details } = chunk.usage;
-    draft.usage = { input, output, cached: details?.cached_tokens ?? 0 };
+    const { prompt_tokens, completion_tokens, prompt_tokens_details: details } = chunk.usage;
+    draft.usage = {
+      input: tokenCount(prompt_tokens),
+      output: tokenCount(completion_tokens),
+      cached: tokenCount(details?.cached_tokens),
+    };
   }
   const choice = chunk.choices?.[0];
   const delta = choice?.delta ?? choice?.message ?? {};
@@ -159,6 +164,7 @@ function take(draft: Draft, chunk: any): string {
 class CallAssembly {
   readonly all: OpenCall[] = [];
   private readonly byIndex = new Map<number, OpenCall>();
+  private looks = 0;
 
   take(piece: any): void {
     const { id, index, function: called } = piece ?? {};
@@ -174,7 +180,10 @@ class CallAssembly {
 
   private isNew(open: OpenCall, id?: string, name?: string): boolean {
     if (id) return open.id !== '' && open.id !== id; // the same id again is the same call, even if it repeats the name
-    return Boolean(name) && open.name !== '' && open.json !== '' && readArguments(open.json, true).args !== undefined;
+    if (!name || open.name === '' || open.json === '') return false;
+    // Each look reads all arguments so far: a name on each of a million pieces must not mean a million looks.
+    this.looks++;
+    return this.looks > MAX_LOOKS || readArguments(open.json, true).args !== undefined;
   }
 }
 

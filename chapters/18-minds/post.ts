@@ -5,6 +5,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ModelEvent } from '../../agent.ts';
+import { tooMuchIn } from '../../mcp.ts';
 import { readEvents } from './sse.ts';
 
 export type Trouble = 'config' | 'unreachable' | 'refused' | 'too-long' | 'protocol';
@@ -44,7 +45,9 @@ export function addressOf(name: string, base: string, path: string, headers: Fie
   // fetch would quote a key that does not fit into a header in its error, so it never gets to see one.
   if (key !== undefined && !/^[\x21-\x7e]+$/.test(key))
     throw new ModelError('config', `the key for ${name} holds a space or something else no key has; set it again`);
-  url.pathname = url.pathname.replace(/\/+$/, '') + path;
+  let end = url.pathname.length; // without the slashes at the end
+  while (url.pathname[end - 1] === '/') end--;
+  url.pathname = url.pathname.slice(0, end) + path;
   return { name, url, headers: { 'content-type': 'application/json', ...headers }, key };
 }
 
@@ -187,7 +190,7 @@ async function problemOf(response: Response): Promise<Problem> {
   }
   const text = Buffer.concat(chunks).subarray(0, MAX_PROBLEM_BYTES).toString().trim();
   if (/^<(!doctype|html)/i.test(text)) {
-    const title = /<title[^>]*>([^<]*)/i.exec(text)?.[1]?.trim();
+    const title = /<title[^<>]*>([^<]*)/i.exec(text)?.[1]?.trim();
     return { message: `a web page instead of an answer${title ? `, "${title.slice(0, 200)}"` : ''}` };
   }
   return problemIn(text || response.statusText || 'no explanation');
@@ -247,6 +250,8 @@ export function cutOff(to: Address, why: string): ModelError {
 }
 
 export function parse(to: Address, text: string): any {
+  const tooMuch = tooMuchIn(text);
+  if (tooMuch) throw new ModelError('protocol', `${to.name} sent a message with ${tooMuch}`);
   try {
     const value = JSON.parse(text);
     if (typeof value === 'object' && value !== null) return value;

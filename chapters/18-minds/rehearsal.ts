@@ -132,7 +132,7 @@ function wordsOf(text: string): string[] {
 
 /** The words of a tool's name, and the verb of its description: "bash: Runs a command". */
 function namesOf({ name, description }: ToolDefinition): Set<string> {
-  const [verb = ''] = description.slice(0, 50).split(' ', 1);
+  const [verb = ''] = description.slice(0, 50).replace(/^> /, '').split(' ', 1);
   return new Set(wordsOf(`${name} ${verb}`));
 }
 

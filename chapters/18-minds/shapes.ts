@@ -2,7 +2,9 @@
 // its history is refused.
 
 import type { Block, Result, ToolCall, ToolDefinition, Turn } from '../../agent.ts';
-import { isObject, type Json } from '../../mcp.ts';
+import { isObject, tooMuchIn, type Json } from '../../mcp.ts';
+
+const MAX_ARGUMENTS = 2_000_000; // characters: they go back with every later request
 
 /** A model may invent a tool. That its name is sent back must not be what ends the conversation. */
 export function fitName(name: string): string {
@@ -17,7 +19,7 @@ export function fitIds(turns: Turn[], maxLength: number): Map<ToolCall | Result,
   let calls: ToolCall[] = [];
   for (const turn of turns) {
     if (turn.role === 'assistant') {
-      calls = [...turn.calls];
+      calls = [...turn.calls]; // of which the agent keeps a thousand at most
       for (const call of calls) {
         const wanted = call.id.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, maxLength - 6) || 'call';
         let id = wanted;
@@ -52,6 +54,9 @@ export function readArguments(text: string, isCutOff: boolean): Pick<ToolCall, '
   if (text.trim() === '')
     return isCutOff ? { unreadable: 'the answer was cut off before the arguments' } : { args: {} };
   const quoted = text.length > 500 ? `${text.slice(0, 500)}…` : text;
+  if (text.length > MAX_ARGUMENTS) return { unreadable: `more than ${MAX_ARGUMENTS} characters: ${quoted}` };
+  const tooMuch = tooMuchIn(text); // what is nested deeper than that cannot be written again
+  if (tooMuch) return { unreadable: `${tooMuch}, in: ${quoted}` };
   try {
     const args = JSON.parse(text);
     if (isObject(args)) return { args };
@@ -65,4 +70,10 @@ export function readArguments(text: string, isCutOff: boolean): Pick<ToolCall, '
 export function fitBlocks(blocks: Block[]): Block[] {
   const full = blocks.filter((block) => block.type !== 'text' || block.text.trim() !== '');
   return full.length > 0 ? full : [{ type: 'text', text: '(no output)' }];
+}
+
+/** How many tokens, by the word of a server. They are added up: one text, or 1e999, and the sum of
+ *  the whole session would be nonsense. */
+export function tokenCount(value: unknown): number {
+  return Number.isSafeInteger(value) && Number(value) > 0 ? Number(value) : 0;
 }

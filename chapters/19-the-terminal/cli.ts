@@ -123,7 +123,7 @@ function sayProblems(event: AgentEvent, { screen, masker }: Program): void {
   if (event.type === 'error') screen.say(masker.text(event.message), 'red');
   if (event.type === 'note') screen.warn(masker.text(event.text));
   if (event.type === 'tool_end' && event.outcome === 'denied')
-    screen.warn(masker.text(`${event.name}: ${event.text}`));
+    screen.warn(`${event.name}: ${masker.text(event.text)}`);
   if (event.type === 'done' && ENDINGS[event.ending]) screen.warn(ENDINGS[event.ending]);
 }
 

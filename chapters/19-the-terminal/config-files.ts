@@ -2,12 +2,15 @@
 // stays as it is.
 
 import {
-  existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync,
+  existsSync, lstatSync, mkdirSync, readFileSync, realpathSync,
 } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { isObject, readJsonFile, serversIn as mappingIn, type Json } from '../../mcp.ts';
-import { refused } from './options.ts';
+import { refuseLinks } from '../16-hands/results.ts';
+import { replaceFile } from '../17-the-gate/private-file.ts';
+import { quoted } from '../17-the-gate/safe-text.ts';
+import { refused, Stop } from './options.ts';
 
 /** Those that `mcp add` can write to. */
 export type Scope = 'user' | 'project';
@@ -50,29 +53,38 @@ function editable(file: string, root: Json): unknown {
 
 /** Changes the servers in a file and leaves the rest of it as it is. */
 export function edit(file: string, change: (servers: Json) => void): void {
-  const root = isThere(file) ? readStrictly(file) : {};
-  const servers = editable(file, root);
-  if (!isObject(servers))
-    throw refused(`${file}: its "mcpServers" is not an object; correct that first`);
-  change(servers);
-  replace(file, `${JSON.stringify(root, null, 2)}\n`);
+  const finite = (key: string, value: unknown) => {
+    if (typeof value !== 'number' || Number.isFinite(value)) return value;
+    throw refused(`${file}: ${quoted(key)} is a number that is too large; correct that first`);
+  };
+  try {
+    // A project's link may lead to a file of yours, whose content would be copied into the project.
+    if (file !== fileOf('user')) refuseLinks(file);
+    const root = isThere(file) ? readStrictly(file) : {};
+    const servers = editable(file, root);
+    if (!isObject(servers))
+      throw refused(`${file}: its "mcpServers" is not an object; correct that first`);
+    change(servers);
+    // 1e999 is JSON, but Infinity to us, and would be written as null.
+    replace(file, `${JSON.stringify(root, finite, 2)}\n`);
+  } catch (error) {
+    if (error instanceof Stop) throw error;
+    throw refused(`nothing was changed: ${(error as Error).message}`);
+  }
 }
 
 /** Also if it is a link that leads nowhere. */
 const isThere = (file: string) => lstatSync(file, { throwIfNoEntry: false }) !== undefined;
 
-/** At once: never half a file. */
 function replace(file: string, text: string): void {
   const isUsers = file === fileOf('user');
   const old = lstatSync(file, { throwIfNoEntry: false });
   const usual = isUsers ? 0o600 : 0o644;
   const mode = old?.isFile() ? old.mode & 0o777 : usual;
-  // People link their own settings to a folder that they share; a project's link may lead anywhere.
+  // People link their own settings to a folder that they share.
   const target = isUsers && existsSync(file) ? realpathSync(file) : file;
-  const unfinished = `${target}.${process.pid}`;
   mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(unfinished, text, { flag: 'wx', mode });
-  renameSync(unfinished, target);
+  replaceFile(target, text, mode);
 }
 
 /** Comments are read elsewhere, but not here: JSON.stringify would lose them. */

@@ -1,7 +1,9 @@
 // An entry of the configuration by its name, for the commands about one server.
 
 import { homedir } from 'node:os';
-import { fillIn, loadEntries, problemWithConfig, type Json, type ServerEntry } from '../../mcp.ts';
+import {
+  launchConfig, loadEntries, lostWords, problemWithConfig, type Json, type ServerEntry,
+} from '../../mcp.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
@@ -9,6 +11,14 @@ import { forConnections, type Composition } from './host.ts';
 import { refused } from './options.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
+
+/** For a command whose work is to keep something: if that fails, so does the command. */
+export function keeping(screen: Screen): Trust {
+  const unkept = (why: string) => {
+    throw refused(`this was not written down: ${why}`);
+  };
+  return new Trust({ warn: (text) => screen.warn(text), unkept });
+}
 
 /** The entry of that name, if it is one that could start. */
 export function findEntry(name: string, screen: Screen): ServerEntry {
@@ -41,8 +51,10 @@ export async function approved(
   if (approval === 'disabled')
     throw refused(`${name} is disabled; to change that: ${PROGRAM} mcp enable ${name}`);
   if (!approval) throw refused(`${name} is not approved`, 'untrusted');
+  const lost = lostWords(entry);
+  if (lost) warn(`MCP server ${quoted(name)} ${lost}`);
   try {
-    return fillIn(entry, process.env, forConnections(composition).hidden);
+    return launchConfig(entry, { hidden: forConnections(composition).hidden });
   } catch (error) {
     throw refused((error as Error).message);
   }

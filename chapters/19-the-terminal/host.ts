@@ -45,6 +45,7 @@ export interface ServerLogins {
   where(server: string): string | undefined; // "logged in at …"
   logIn(server: string, person: Person, signal: AbortSignal): Promise<void>;
   logOut(server: string): Promise<boolean>; // was there one?
+  readonly isKept: boolean; // if not, logins and logouts count for this run only
   believesVerdicts: boolean; // may what a server said a moment ago be taken for its answer?
 }
 

@@ -44,6 +44,7 @@ async function logInAt(
   if (logins?.isWanted(name)) {
     await logins.logIn(name, new PersonAtTerminal(screen), signal);
     const tools = toolsIn(await countTools(name, config, composition));
+    mustBeKept(logins, `${name}: you are logged in`);
     return `${name}: you are logged in, ${tools}`;
   }
   if (before instanceof Error) throw before; // it has other troubles
@@ -74,10 +75,23 @@ async function countTools(
   }
 }
 
+/** Was there a login? Throws if it is still there. */
+export async function logOut(name: string, logins?: ServerLogins): Promise<boolean> {
+  const wasLoggedIn = await logins?.logOut(name);
+  if (wasLoggedIn) mustBeKept(logins!, `${name}: you are logged out`);
+  return wasLoggedIn ?? false;
+}
+
+/** The store has warned, and said how to mend it. A command must not end as if all were well. */
+function mustBeKept(logins: ServerLogins, what: string): void {
+  if (logins.isKept) return;
+  throw refused(`${what} for this run only: that was not written down`, 'auth');
+}
+
 export async function logoutCommand(
   name: string, screen: Screen, logins?: ServerLogins,
 ): Promise<number> {
-  const wasLoggedIn = await logins?.logOut(name);
+  const wasLoggedIn = await logOut(name, logins);
   if (!wasLoggedIn) throw refused(`you are not logged in at ${quoted(name)}`, 'auth');
   screen.print(`logged out of ${name}`);
   return EXIT.done;

@@ -1,7 +1,7 @@
 // `mcp add`, `mcp add-json` and `mcp remove`.
 
 import {
-  fillIn, isObject, problemWithConfig, transportType, type Json, type TransportFactory,
+  fillIn, isObject, lostWords, problemWithConfig, transportType, type Json, type TransportFactory,
 } from '../../mcp.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM, type Trust } from '../17-the-gate/trust.ts';
@@ -93,10 +93,17 @@ export function add(
       throw refused(`${file} has a server ${name} already; first: ${first}`);
     servers[name] = config;
   });
-  trust.setDisabled(false, name);
+  const entry = { name, config, file, scope, authority: scope };
   const isProject = scope === 'project';
-  if (isProject) trust.allow({ name, config, file, scope, authority: scope }); // who typed this knows what it starts
+  try {
+    trust.setDisabled(false, name);
+    if (isProject) trust.allow(entry); // who typed this knows what it starts
+  } catch (error) {
+    throw refused(`${name} is in ${file} now, but ${(error as Error).message}`);
+  }
   screen.print(`added ${name} to ${file}${isProject ? ', and approved it here' : ''}`);
+  const lost = lostWords(entry);
+  if (lost) screen.warn(`${name} ${lost}`);
   return EXIT.done;
 }
 
@@ -118,8 +125,8 @@ function checkConfig(
   }
 }
 
-/** Tells nothing of logins: those are the caller's. */
-export function remove({ screen, trust }: Desk, name: string, scope?: Scope): number {
+/** From the files. What was agreed to for it, and its logins, are the caller's. */
+export function remove({ screen }: Desk, name: string, scope?: Scope): void {
   const scopes: Scope[] = scope ? [scope] : ['user', 'project'];
   const files = scopes.flatMap((each) => filesOf(each).map((file) => ({ scope: each, file })));
   const warn = (text: string) => screen.warn(text);
@@ -133,6 +140,4 @@ export function remove({ screen, trust }: Desk, name: string, scope?: Scope): nu
     edit(file, (servers) => delete servers[name]);
     screen.print(`removed ${name} from ${file}`);
   }
-  trust.revoke(name);
-  return EXIT.done;
 }

@@ -1,12 +1,12 @@
 // The command `mcp`: which servers there are, where they come from, and whether they work.
 
-import { isObject, McpManager, type Json } from '../../mcp.ts';
+import { isObject, McpManager, needsApproval, type Json } from '../../mcp.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
-import { fingerprint, launchLines, Trust } from '../17-the-gate/trust.ts';
-import { findEntry } from './entries.ts';
+import { fingerprint, launchLines, type Trust } from '../17-the-gate/trust.ts';
+import { findEntry, keeping } from './entries.ts';
 import { forConnections, type Composition } from './host.ts';
-import { loginCommand, logoutCommand } from './login-command.ts';
+import { logOut, loginCommand, logoutCommand } from './login-command.ts';
 import { add, configFrom, jsonConfig, remove } from './mcp-add.ts';
 import { EXIT, parse, usage } from './options.ts';
 import type { Screen } from './screen.ts';
@@ -38,8 +38,7 @@ export async function mcpCommand(
   const scope = (['user', 'project'] as const).find((each) => each === values.scope);
   if (values.scope !== undefined && !scope)
     throw usage(`--scope is user or project, not ${values.scope}`);
-  const warn = (text: string) => screen.warn(text);
-  const desk = { screen, trust: new Trust({ warn }) };
+  const desk = { screen, trust: keeping(screen) };
   const isJson = values.json ?? false;
   if (!ACTIONS.includes(action))
     throw usage(`there is no "mcp ${action}"; write mcp ${oneOf(action, ACTIONS)}`);
@@ -51,9 +50,13 @@ export async function mcpCommand(
   if (action === 'login') return loginCommand(name, screen, composition);
   if (action === 'logout') return logoutCommand(name, screen, logins);
   if (action !== 'remove') return enable(desk, name, action === 'enable');
-  const code = remove(desk, name, scope);
-  await logins?.logOut(name);
-  return code;
+  remove(desk, name, scope);
+  try {
+    desk.trust.revoke(name);
+  } finally {
+    await logOut(name, logins); // also if the other store is damaged
+  }
+  return EXIT.done;
 }
 
 /** The word that was meant, or all there are. */
@@ -91,12 +94,12 @@ async function list(
 /** An entry without the values of its variables and headers: they are often secrets. */
 function get({ screen, trust }: Desk, name: string, isJson: boolean): number {
   const entry = findEntry(name, screen);
-  const { scope, authority, file, shadows } = entry;
+  const { scope, file, shadows } = entry;
   const print = fingerprint(entry);
   const isThis = (each: { name: string; fingerprint: string }) =>
     each.name === name && each.fingerprint === print;
   const known = trust.list().servers.find(isThis);
-  const approved = authority === 'user' || known?.verdict === 'allow';
+  const approved = !needsApproval(entry) || known?.verdict === 'allow';
   const disabled = trust.isDisabled(name) || entry.config.disabled === true;
   const config = withoutValues(entry.config);
   if (isJson) {

@@ -1,7 +1,7 @@
 // Opens an address in the browser of the user.
 
 import { spawn } from 'node:child_process';
-import { safeEnv } from '../../mcp.ts';
+import { findCommand, safeEnv, withSafePath } from '../../mcp.ts';
 import { mayBeOpened } from '../17-the-gate/person.ts';
 
 const OPENERS: Record<string, string[]> = {
@@ -18,11 +18,12 @@ export function openBrowser(url: URL): boolean {
   const opener = OPENERS[process.platform];
   if (!opener && !hasDesktop) return false;
   const [command = '', ...args] = opener ?? ['xdg-open'];
-  const child = spawn(command, [...args, url.href], {
+  const env = withSafePath({ ...safeEnv(), ...desktopEnv() });
+  const child = spawn(findCommand(command, env), [...args, url.href], {
     stdio: 'ignore',
     detached: true,
     windowsHide: true,
-    env: { ...safeEnv(), ...desktopEnv() },
+    env,
   });
   child.on('error', () => {}); // the address is on the screen, too
   child.unref(); // it is the user's browser, and outlives us

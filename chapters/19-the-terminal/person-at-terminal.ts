@@ -1,8 +1,10 @@
 // The person at this terminal: every question to them, and the prompt of the chat, in one line.
 
+import { isDeepStrictEqual } from 'node:util';
 import type { Page } from '../17-the-gate/dialogue.ts';
 import { LineByLine } from '../17-the-gate/person.ts';
-import { keepSecrets } from '../17-the-gate/safe-text.ts';
+import { keepTyped } from '../17-the-gate/safe-text.ts';
+import { Sheets } from './fold.ts';
 import { openBrowser } from './open-browser.ts';
 import type { Screen } from './screen.ts';
 
@@ -22,9 +24,33 @@ export class PersonAtTerminal extends LineByLine {
   }
 
   protected async readLine(page: Page, signal: AbortSignal): Promise<string | undefined> {
-    const line = await this.screen.ask(page, signal);
-    if (page.isSecret) keepSecrets(line); // it must not come up in a trace
+    const isConsent = page.onlyIfSeen !== undefined;
+    const line = await (isConsent ? this.answer(page, signal) : this.screen.ask(page, signal));
+    if (page.isSecret) keepTyped(line); // it must not come up in a trace
     return line;
+  }
+
+  /** What fits is shown, and the rest on demand. What was not seen is not agreed to in a hurry. */
+  private async answer(page: Page, signal: AbortSignal): Promise<string | undefined> {
+    let { size } = this.screen;
+    let sheets = new Sheets(page, size);
+    let shown = sheets.first();
+    for (;;) {
+      const typed = await this.screen.ask(shown, signal);
+      if (typed === undefined) return undefined;
+      const word = typed.trim().toLowerCase();
+      const isMore = !sheets.isSeen && /^m(ore)?$/.test(word);
+      const isResized = !isDeepStrictEqual(size, this.screen.size);
+      const isEarly = page.onlyIfSeen?.includes(word) && (isResized || !sheets.isSeen);
+      if (!isMore && !isEarly) return typed;
+      if (!isResized) {
+        shown = isMore ? sheets.turn() : sheets.first('not seen');
+        continue;
+      }
+      size = this.screen.size;
+      sheets = new Sheets(page, size);
+      shown = sheets.first('resized');
+    }
   }
 
   protected launch(url: URL): boolean { return openBrowser(url); }

@@ -56,7 +56,7 @@ export async function probe(
   const config = typed ?? (await approved(server, screen, composition, values['allow-server']));
   const masker = new Masker();
   for (const secrets of [config.env, config.headers]) {
-    if (isObject(secrets)) masker.learn(secrets);
+    if (isObject(secrets)) masker.learn(secrets, typed ? 'user' : 'project');
   }
   const onWire = (direction: 'out' | 'in', message: unknown) => {
     if (values.wire) screen.wire(direction, masker.json(message));

@@ -64,6 +64,7 @@ export class Program {
       resultsFolder,
       turns: options.continue ? this.session.resume() : [],
       maxTurns: options.maxTurns,
+      graceMs: graceFor(screen),
       emit: (event) => this.tell(event),
       record: (turn) => this.session.record(turn),
     });
@@ -101,9 +102,10 @@ export class Program {
 
   private async approve(entry: ServerEntry) {
     const approval = await this.trust.approve(entry);
-    // Not before: a project could name any words as secret, and so hide them from what is shown.
+    // Not before, and of a project only what looks like one: it could call any words a secret, and
+    // so hide them from what is shown.
     for (const secrets of [entry.config.env, entry.config.headers, entry.config.oauth])
-      if (approval === true && isObject(secrets)) this.masker.learn(secrets);
+      if (approval === true && isObject(secrets)) this.masker.learn(secrets, entry.authority);
     return approval;
   }
 
@@ -139,6 +141,13 @@ export class Program {
   }
 
   async close(): Promise<void> { await this.manager.disconnectAll(); }
+}
+
+/** A script cannot ask again when a server is there at last, so it waits longer. */
+function graceFor({ isInteractive }: Screen): number {
+  const wanted = Number(process.env.MCP_GRACE);
+  const usual = isInteractive ? 3000 : 5000;
+  return wanted > 0 ? wanted : usual;
 }
 
 function folder(path: string): string {

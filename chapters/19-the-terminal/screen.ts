@@ -11,7 +11,8 @@ import { styleText } from 'node:util';
 import type { Page } from '../17-the-gate/dialogue.ts';
 import { Turns } from '../17-the-gate/person.ts';
 import { now } from '../../mcp.ts';
-import { printable } from '../17-the-gate/safe-text.ts';
+import { inertJson, printable, withHosts } from '../17-the-gate/safe-text.ts';
+import { widthOf, type Size } from './fold.ts';
 
 type Style = Parameters<typeof styleText>[0] & string;
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
@@ -69,14 +70,15 @@ export class Screen {
 
   /** A line of JSON, which stays JSON: what must not reach a terminal is escaped as in JSON. */
   printJson(json: string, stream: NodeJS.WriteStream = process.stdout): void {
-    const escape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
-    const safe = (char: string) =>
-      printable(char) === char ? char : char.split('').map(escape).join('');
-    this.write(stream, `${json.replace(/[^ -~]/gu, safe)}\n`);
+    this.write(stream, `${inertJson(json)}\n`);
   }
 
   /** A line about what happens, on stderr. */
   say(text: string, style?: Style): void {
+    this.writeLine(withHosts(text), style);
+  }
+
+  private writeLine(text: string, style?: Style): void {
     this.freshLine();
     const clean = printable(text);
     this.write(process.stderr, `${style ? this.style(style, clean) : clean}\n`);
@@ -86,8 +88,8 @@ export class Screen {
 
   /** A message on an MCP wire. */
   wire(direction: 'out' | 'in', text: string): void {
-    if (direction === 'out') this.say(`→ ${text}`, 'cyan');
-    else this.say(`← ${text}`, 'green');
+    if (direction === 'out') this.writeLine(`→ ${text}`, 'cyan');
+    else this.writeLine(`← ${text}`, 'green');
   }
 
   /** Ends the line of an answer that is unfinished. */
@@ -115,6 +117,11 @@ export class Screen {
   }
 
   get width(): number { return process.stderr.columns || 100; }
+
+  /** Of the window, as it is now. Some terminals do not tell. */
+  get size(): Size {
+    return { columns: process.stderr.columns || 80, rows: process.stderr.rows || 24 };
+  }
 
   // ── The spinner: only on a terminal, and never in the middle of a line ──
 
@@ -301,17 +308,10 @@ export class Screen {
   }
 }
 
-const WIDE = new RegExp(
-  '[\\u1100-\\u115f\\u2e80-\\ua4cf\\uac00-\\ud7a3\\uf900-\\ufaff\\uff00-\\uff60\\uffe0-\\uffe6]|' +
-    '\\p{Emoji_Presentation}',
-  'u',
-);
-
-/** One line of at most so many columns. Wide characters, such as Chinese ones and most emoji, take
- *  two. */
+/** One line of at most so many columns. */
 export function cut(text: string, columns: number): string {
   const chars = [...printable(text.slice(0, 4 * columns).replace(/\s+/g, ' '))];
   let used = 0;
-  const end = chars.findIndex((char) => (used += WIDE.test(char) ? 2 : 1) > columns);
+  const end = chars.findIndex((char) => (used += widthOf(char)) > columns);
   return end === -1 ? chars.join('') : `${chars.slice(0, Math.max(0, end - 1)).join('')}…`;
 }

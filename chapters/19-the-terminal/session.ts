@@ -2,25 +2,40 @@
 
 import { randomUUID } from 'node:crypto';
 import {
-  appendFileSync, closeSync, existsSync, fchmodSync, fstatSync, mkdirSync, openSync, readdirSync, readFileSync,
-  statSync,
+  appendFileSync, closeSync, constants, existsSync, fchmodSync, fstatSync, lstatSync, mkdirSync, openSync, readdirSync,
+  readFileSync, realpathSync, type Stats,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Turn } from '../../agent.ts';
 import { isObject, VERSION, type Json } from '../../mcp.ts';
+import { refuseLinks } from '../16-hands/results.ts';
 import type { Masker } from '../17-the-gate/safe-text.ts';
 import { sha256, type Trust } from '../17-the-gate/trust.ts';
 
-/** Only its owner may read it: a conversation holds whatever was read and said. */
+// Not defined on Windows, where they mean nothing. Without the last one, to open a FIFO waits for a reader.
+const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+const TO_APPEND = O_APPEND | O_CREAT | O_WRONLY | O_NOFOLLOW | O_NONBLOCK;
+
+/** Only its owner may read it: a conversation holds whatever was read and said. What a project may have put in its
+ *  place (a link, a second name of another file, a FIFO) is not written to. */
 export function appendPrivately(file: string, line: string): void {
-  const fd = openSync(file, 'a', 0o600);
+  refuseLinks(file);
+  mustBeOurs(file, lstatSync(file, { throwIfNoEntry: false })); // before opening: that alone wakes a tape
+  const fd = openSync(file, TO_APPEND, 0o600);
   try {
-    if (fstatSync(fd).isFile()) fchmodSync(fd, 0o600); // the mode above counts only for a file that is new
+    mustBeOurs(file, fstatSync(fd));
+    fchmodSync(fd, 0o600); // the mode above counts only for a file that is new
     appendFileSync(fd, `${line}\n`);
   } finally {
     closeSync(fd);
   }
+}
+
+function mustBeOurs(file: string, stats?: Stats): void {
+  if (!stats) return;
+  if (!stats.isFile()) throw new Error(`${file} is not a regular file`);
+  if (stats.nlink > 1) throw new Error(`${file} has a second name (it is a hard link): delete it, or take another`);
 }
 
 export class Session {
@@ -30,7 +45,8 @@ export class Session {
   private masker: Masker;
 
   constructor({ folder, project }: Trust, masker: Masker) {
-    this.folder = folder && join(folder, 'sessions', sha256(project).slice(7, 23));
+    const home = folder && realOr(dirname(folder)); // below it there must be no link, above it there may
+    this.folder = folder && join(home, '.mcp-by-hand', 'sessions', sha256(project).slice(7, 23));
     this.resultsFolder = this.folder ? join(this.folder, 'results') : join(tmpdir(), `mcp-by-hand-${randomUUID()}`);
     this.masker = masker;
   }
@@ -39,7 +55,8 @@ export class Session {
   resume(): Turn[] {
     const names = existsSync(this.folder) ? readdirSync(this.folder) : [];
     const files = names.filter((name) => name.endsWith('.jsonl')).sort().map((name) => join(this.folder, name));
-    const used = files.map((file) => ({ file, at: statSync(file).mtimeMs })).sort((a, b) => a.at - b.at);
+    const stats = files.map((file) => ({ file, stat: lstatSync(file) })).filter(({ stat }) => stat.isFile());
+    const used = stats.sort((a, b) => a.stat.mtimeMs - b.stat.mtimeMs);
     const last = used.at(-1); // the one that was used last, which need not be the one that was begun last
     if (!last) return [];
     this.file = last.file;
@@ -54,12 +71,21 @@ export class Session {
   record(turn: Turn): void {
     if (this.folder === '') return;
     if (this.file === '') {
+      refuseLinks(this.folder);
       mkdirSync(this.folder, { recursive: true, mode: 0o700 });
       const now = new Date().toISOString().replaceAll(':', '-');
       this.file = join(this.folder, `${now}-${randomUUID()}.jsonl`);
       appendPrivately(this.file, JSON.stringify({ session: VERSION, startedAt: new Date().toISOString() }));
     }
     appendPrivately(this.file, this.masker.json(turn));
+  }
+}
+
+function realOr(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path; // there is none yet
   }
 }
 

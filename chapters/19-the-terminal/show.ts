@@ -98,7 +98,7 @@ function bar({ progress, total, message }: Json): string {
   const words = typeof message === 'string' ? ` ${message}` : '';
   if (typeof progress !== 'number') return words;
   if (typeof total !== 'number' || !(total > 0)) return `${progress}${words}`;
-  const share = Math.min(1, Math.max(0, progress / total));
+  const share = Math.min(1, Math.max(0, progress / total)) || 0; // 1e999 / 1e999 is not a number
   const full = Math.round(share * 20);
   return `[${'█'.repeat(full)}${'·'.repeat(20 - full)}] ${Math.round(share * 100)} %${words}`;
 }

@@ -8,6 +8,7 @@ import { cut } from './screen.ts';
 import { tokens } from './show.ts';
 import { statusLines } from './status.ts';
 
+const MAX_SHOWN = 100; // servers: a project may bring thousands
 const END = `/exit                     or Ctrl-D, or Ctrl-C twice
 Ctrl-C stops a turn.`;
 
@@ -91,11 +92,15 @@ function hint(word: string, known: string[], prefix = ''): string {
   return `; did you mean ${prefix}${close}?`;
 }
 
-async function showTools(_: string[], { agent, screen }: Program): Promise<void> {
-  await agent.connect();
+async function showTools(
+  _: string[], { agent, screen }: Program, signal: AbortSignal,
+): Promise<void> {
+  await agent.awaitServers(signal);
   agent.refreshTable();
-  for (const { definition } of agent.table.values())
-    screen.print(cut(`${definition.name}: ${definition.description}`, screen.width - 1));
+  for (const { name, description } of [...agent.table.values()].map((tool) => tool.definition)) {
+    const words = description.replace(/^> /gm, ''); // the mark is for the model
+    screen.print(cut(`${name}: ${words}`, screen.width - 1));
+  }
 }
 
 async function showServers(
@@ -107,11 +112,12 @@ async function showServers(
     await manager.disconnectAll();
     agent.forgetConnection();
   }
-  await agent.connect();
+  await agent.awaitServers(signal);
   if (action !== undefined && action !== 'reload') await change(action, name, program, signal);
   agent.refreshTable();
   const whereLoggedIn = (server: string) => logins?.where(server);
-  for (const text of statusLines(manager, { masker, whereLoggedIn })) screen.print(text);
+  const shown = { masker, whereLoggedIn, most: MAX_SHOWN };
+  for (const text of statusLines(manager, shown)) screen.print(text);
 }
 
 const CHANGES = ['reconnect', 'disable', 'enable', 'login', 'logout'];

@@ -8,14 +8,17 @@ import { cut } from './screen.ts';
 export type StatusOptions = {
   masker?: Masker;
   whereLoggedIn?: (serverName: string) => string | undefined;
+  most?: number; // servers that are shown
 };
 
 /** The state of each server, with the reason and its last words if it failed. */
 export function statusLines(manager: McpManager, options: StatusOptions = {}): string[] {
-  const { masker = new Masker(), whereLoggedIn = () => undefined } = options;
-  const lines = manager.status().flatMap((status) =>
+  const { masker = new Masker(), whereLoggedIn = () => undefined, most = Infinity } = options;
+  const all = manager.status();
+  const lines = all.slice(0, most).flatMap((status) =>
     statusOf(status, masker, whereLoggedIn(status.name)),
   );
+  if (all.length > most) lines.push(`and ${all.length - most} more: ${PROGRAM} mcp list`);
   for (const warning of manager.warnings) lines.push(`! ${masker.text(warning)}`);
   const none = `no MCP servers are configured; add one: ${PROGRAM} mcp add NAME -- COMMAND ARGS`;
   return lines.length > 0 ? lines : [none];

@@ -1,15 +1,21 @@
 // The command `trust`: what was agreed to in this folder, and taking it back.
 
 import { quoted } from '../17-the-gate/safe-text.ts';
-import { fingerprint, launchLines, Trust, type Grant } from '../17-the-gate/trust.ts';
-import { findEntry } from './entries.ts';
+import { fingerprint, type Grant, type Trust } from '../17-the-gate/trust.ts';
+import { findEntry, keeping } from './entries.ts';
 import type { Composition } from './host.ts';
+import { logOut as logOutOf } from './login-command.ts';
 import { oneOf } from './mcp-command.ts';
 import { EXIT, parse, refused, usage } from './options.ts';
+import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
 import { shown } from './status.ts';
 
 const ACTIONS = ['list', 'allow', 'revoke', 'reset'];
+const YES_OR_NO = [
+  { key: 'y', word: 'yes', label: '[y]es, this exact entry' },
+  { key: 'n', word: 'no', label: '[n]o', isNo: true },
+];
 
 export async function trustCommand(
   args: string[],
@@ -20,25 +26,35 @@ export async function trustCommand(
   const [action = 'list', name] = positionals;
   if (!ACTIONS.includes(action))
     throw usage(`there is no "trust ${action}"; write trust ${oneOf(action, ACTIONS)}`);
-  const trust = new Trust({ warn: (text) => screen.warn(text) });
-  const logOut = async (server: string) => composition.logins?.logOut(server);
+  const trust = keeping(screen);
+  const logOut = (server: string) => logOutOf(server, composition.logins);
   if (action === 'list') return list(screen, trust);
   if (action === 'reset') return reset(screen, trust, logOut);
   if (!name) throw usage(`"trust ${action}" needs a name, as "trust list" shows them`);
   return action === 'allow' ? allow(screen, trust, name) : revoke(screen, trust, name, logOut);
 }
 
-function allow(screen: Screen, trust: Trust, name: string): number {
+/** Shows an entry, and approves what was shown: the file may be another by then. With the
+ *  fingerprint, `NAME=sha256:…`, it is one that was shown before, here or elsewhere. */
+async function allow(screen: Screen, trust: Trust, given: string): Promise<number> {
+  const [, name = given, wanted] = /^(.*)=(sha256:[0-9a-f]{64})$/.exec(given) ?? [];
   const entry = findEntry(name, screen);
   const print = fingerprint(entry);
+  const lines = trust.describe(entry);
+  const person = new PersonAtTerminal(screen);
+  const isAsked = person.isThere && !wanted;
+  if (!isAsked) for (const line of lines) screen.print(line);
+  if (wanted && wanted !== print) throw refused(`${name} is not ${wanted} any more`, 'untrusted');
+  const question = { lines, prompt: 'Approve it?', choices: YES_OR_NO, ifEmpty: 'n' };
+  if (isAsked && (await person.choose(question))?.key !== 'y')
+    throw refused(`${name} is not approved`, 'untrusted');
   trust.allow(entry);
-  for (const line of launchLines(entry.config)) screen.print(line);
   screen.print(`${name} may start in ${trust.project}, as long as it is exactly this: ${print}`);
   return EXIT.done;
 }
 
 /** Was there a login? */
-type LogOut = (server: string) => Promise<boolean | undefined>;
+type LogOut = (server: string) => Promise<boolean>;
 
 async function revoke(screen: Screen, trust: Trust, name: string, logOut: LogOut): Promise<number> {
   const count = trust.revoke(name);

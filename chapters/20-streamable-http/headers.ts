@@ -44,12 +44,16 @@ export function encode(value: string | number | boolean): string {
 // ─── Arguments that a tool wants in headers: "x-mcp-header": "Branch" is Mcp-Param-Branch ────────
 
 type Mirror = { path: string[]; header: string };
+const MAX_KNOWN = 10_000;
+const MAX_TOLD = 50;
+const MAX_MIRRORS = 100; // headers that one tool may want
 const NOT_A_SCHEMA = ['default', 'const', 'enum', 'examples'];
 
 /** Which arguments of a tool go into headers. Throws if its schema asks for something impossible. */
 export function mirrorsOf(inputSchema: unknown): Mirror[] {
   const mirrors: Mirror[] = [];
   collectMirrors(inputSchema, [], true, mirrors);
+  if (mirrors.length > MAX_MIRRORS) throw new Error(`it wants more than ${MAX_MIRRORS} headers`);
   const names = new Set<string>();
   for (const { header } of mirrors) {
     const name = header.toLowerCase();
@@ -126,6 +130,14 @@ export const mirrorArguments: Extension = (connection) => {
 };
 type Known = Map<unknown, Mirror[]>;
 
+/** Most tools want no header, and a server may list other tools every time. */
+function keep(known: Known, name: unknown, mirrors: Mirror[]): void {
+  known.delete(name); // so that it becomes the newest
+  if (mirrors.length > 0) known.set(name, mirrors);
+  const [oldest] = known.keys();
+  if (known.size > MAX_KNOWN) known.delete(oldest);
+}
+
 async function called(
   call: Call,
   next: Next,
@@ -161,7 +173,7 @@ async function listed(
   const tools = result.tools.filter((tool) => {
     const { name, inputSchema } = asObject(tool);
     try {
-      known.set(name, mirrorsOf(inputSchema));
+      keep(known, name, mirrorsOf(inputSchema));
       return true;
     } catch (error) {
       leftOut.push(`${excerpt(name)}: ${textOf(error)}`);
@@ -169,8 +181,9 @@ async function listed(
     }
   });
   if (leftOut.length > 0) {
-    const some = leftOut.slice(0, 50).join('; ');
-    connection.warn('headers', `has tools that we leave out for their headers: ${some}`);
+    const some = leftOut.slice(0, MAX_TOLD).join('; ');
+    const more = leftOut.length > MAX_TOLD ? ` and ${leftOut.length - MAX_TOLD} more` : '';
+    connection.warn('headers', `has tools that we leave out for their headers: ${some}${more}`);
   }
   return { ...result, tools };
 }

@@ -9,9 +9,10 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
-  asObject, excerpt, isObject, isTooDeep, McpError, now, parseMessage, passOn, textOf,
+  asObject, excerpt, isExposed, isObject, McpError, now, parseMessage, passOn, textOf, tooMuchIn,
 } from '../../mcp.ts';
 import type { Id, Json, Message, Transport, TransportEvents, TransportFactory } from '../../mcp.ts';
+import { Masker } from '../17-the-gate/safe-text.ts';
 import { EventParser, type Latest } from '../18-minds/sse.ts';
 import {
   fetchHttp,
@@ -183,10 +184,12 @@ export class HttpTransport implements Transport {
   }
 
   /** Closes the stream of a request. Since 2026 that cancels it, and true means that nothing has to
-   *  be sent. Before that it means nothing, and the server must be told. */
+   *  be sent. Before that it means nothing, and the server must be told; but not of `initialize`,
+   *  which must not be cancelled. */
   private cancel(id: Id): boolean {
     const request = this.openRequests.get(id);
     request?.controller.abort();
+    if (request?.message.method === 'initialize') return true;
     return request?.isModern ?? false;
   }
 
@@ -272,7 +275,8 @@ export class HttpTransport implements Transport {
   /** What came in reply to a request must be a message. */
   private parse(text: string): unknown {
     const json = text.trim(); // also without a byte order mark
-    if (isTooDeep(json)) throw this.error('limit', 'sent a message that is nested too deeply');
+    const tooMuch = tooMuchIn(json);
+    if (tooMuch) throw this.error('limit', `sent a message with ${tooMuch}`);
     const message = parseMessage(json);
     if (message !== json) return message;
     throw this.error('protocol', `sent something that is not JSON: ${excerpt(json)}`);
@@ -373,7 +377,7 @@ export class HttpTransport implements Transport {
     // matter: that is the server's.)
     const isRequest = message.id !== undefined && message.method !== undefined;
     const body = text.trim();
-    const answer = isTooDeep(body) ? undefined : parseMessage(body);
+    const answer = tooMuchIn(body) ? undefined : parseMessage(body);
     const isAnswer = isRequest && isObject(answer) && isObject(answer.error);
     if (isAnswer) return onAnswer({ ...answer, jsonrpc: '2.0', id: message.id });
     throw this.refusal(reply, message, text);
@@ -487,11 +491,10 @@ async function settledWithin(
 export const isLoopback = ({ hostname }: URL) =>
   /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
-/** What is sent there in clear text can be read on the way. */
-export const isExposed = (url: URL) => url.protocol === 'http:' && !isLoopback(url);
-
-const SECRET_IN_CLEAR =
-  'its "headers" hold a secret, and http:// would show it to everybody; use https://';
+// By its name, in a header or a query; `fillIn` looks at where a value comes from.
+const SECRET_NAME = /auth|token|key|secret|passw|credential|cookie|session|sig(nature)?$|^jwt$/i;
+const inClear = (where: string) =>
+  `its ${where} holds a secret, and http:// would show it to everybody; use https://`;
 
 /** The address and headers of a configuration, or an error that names what is wrong with them. */
 export function checked(serverName: string, config: Json): { url: URL; headers: Headers } {
@@ -504,8 +507,20 @@ export function checked(serverName: string, config: Json): { url: URL; headers: 
   url.hash = '';
   const headers = headersIn(config);
   if (!headers) throw wrong('"headers" is not a mapping of strings');
-  if (headers.authorization && isExposed(url)) throw wrong(SECRET_IN_CLEAR);
+  const secret = isExposed(url) && secretIn(url, headers);
+  if (secret) throw wrong(inClear(secret));
   return { url, headers };
+}
+
+/** Where there is one: what is called like a secret, or looks like one. */
+function secretIn({ pathname, searchParams }: URL, headers: Headers): string | undefined {
+  const looksSecret = (text: string) => new Masker({}).text(text) !== text;
+  const isSecret = ([name, value]: [string, string]) =>
+    SECRET_NAME.test(name) || looksSecret(value);
+  const header = Object.entries(headers).find(isSecret);
+  if (header) return `header ${excerpt(header[0])}`;
+  const isInAddress = looksSecret(pathname) || [...searchParams].some(isSecret);
+  return isInAddress ? '"url"' : undefined;
 }
 
 function addressOf({ url }: Json): URL | undefined {

@@ -22,7 +22,8 @@ export type Reply = { status: number; headers: IncomingHttpHeaders; body: Readab
  *  `who` begins the sentence of an error. */
 export type Fetch = (who: string, url: URL, options: FetchOptions) => Promise<Reply>;
 
-const REDIRECTS = [301, 302, 307, 308];
+const SEE_OTHER = 303;
+const REDIRECTS = [301, 302, SEE_OTHER, 307, 308];
 const MAX_REDIRECTS = 5;
 const REMEDY = 'If that is right, put its address into the configuration';
 
@@ -52,9 +53,12 @@ async function fetchFrom(
   const response = await sendRequest(who, url, options);
   const { statusCode: status = 0, headers } = response;
   const { location } = headers;
-  const isRedirect = REDIRECTS.includes(status);
-  if (!isRedirect || !location) return { status, headers, body: unpacked(response) };
+  const isElsewhere = status >= 300 && status < 400;
+  if (!isElsewhere) return { status, headers, body: unpacked(response) };
   response.destroy();
+  // We want no choice (300), have nothing in store (304), and no server chooses our proxy (305).
+  if (!REDIRECTS.includes(status) || !location)
+    throw new McpError('protocol', `${who} answered HTTP ${status}, which leads nowhere`);
   const target = addressIn(location, url);
   // The target gets our headers, our session and our message: it must be the server of the entry.
   if (target?.origin !== url.origin) {
@@ -65,7 +69,15 @@ async function fetchFrom(
     const last = target.pathname;
     throw new McpError('protocol', `${who} sends us on and on, the last time to ${last}`);
   }
-  return fetchFrom(who, target, options, redirects + 1);
+  const next = status === SEE_OTHER ? asGet(options) : options;
+  return fetchFrom(who, target, next, redirects + 1);
+}
+
+/** 303 says: it is done, and what came of it can be read over there. So the message is not sent
+ *  again, unlike with the others, which say: not here. */
+function asGet(options: FetchOptions): FetchOptions {
+  const { 'content-type': _, ...headers } = options.headers;
+  return { ...options, method: 'GET', headers, body: undefined };
 }
 
 /** An address that a server has named, which may be relative. */
@@ -92,7 +104,8 @@ function sendRequest(who: string, url: URL, options: FetchOptions): Promise<Inco
     signal?.addEventListener('abort', stop);
 
     request.on('socket', (socket) => {
-      isConnected = !socket.connecting; // it may have served others before
+      // It may have served others before; or it may have failed before it began (EMFILE).
+      isConnected = socket.readyState === 'open';
       const event = isTls ? 'secureConnect' : 'connect';
       if (!isConnected) socket.once(event, () => (isConnected = true));
     });
@@ -203,9 +216,10 @@ export function loginError(who: string, { status, headers }: Reply, text: string
   return Object.assign(new McpError('auth', `${who} ${what}`), { status, challenge });
 }
 
-/** What an error page says: its title, or its first words. */
+/** What an error page says: its title, or its first words. A tag ends at the next "<", too: else a
+ *  page of nothing but "<" would be searched to its end from every one of them. */
 export function wordsOf(text: string): string {
   const title = /<title>([^<]*)/i.exec(text)?.[1];
-  const words = title ?? text.replace(/<[^>]*>/g, ' ');
+  const words = title ?? text.replace(/<[^<>]*>/g, ' ');
   return excerpt(words.replace(/\s+/g, ' ').trim() || 'no explanation');
 }

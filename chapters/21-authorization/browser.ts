@@ -6,8 +6,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { McpError } from '../../mcp.ts';
 import { mayBeOpened, type Person } from '../17-the-gate/person.ts';
+import { quoted } from '../17-the-gate/safe-text.ts';
 import { within } from '../20-streamable-http/request.ts';
-import type { Visit, Visitor } from './oauth.ts';
+import { saysTwice, type Consent, type Visit, type Visitor } from './oauth.ts';
 
 const WAIT_MS = 5 * 60_000;
 
@@ -61,21 +62,25 @@ export class Callback {
   /** Every program on this machine can come here, and every page that a browser has open. Only one
    *  has our `state`. */
   private hear(request: IncomingMessage, response: ServerResponse): void {
-    const { host, pathname } = new URL(this.redirectUri);
-    const path = request.url ?? '';
+    const { host, origin } = new URL(this.redirectUri);
+    const { method, headers, url: path = '' } = request;
     const base = this.redirectUri;
     const answer = URL.canParse(path, base) ? new URL(path, base) : undefined;
-    const isThisHost = request.headers.host === host && answer?.host === host;
-    const isHere = isThisHost && answer?.pathname === pathname;
-    const isOurs = request.method === 'GET' && isHere && this.take(answer);
+    // A script that comes by itself says from where; a browser that was sent here does not.
+    const isSent = headers.host === host && (headers.origin ?? origin) === origin;
+    const isOurs = method === 'GET' && isSent && answer !== undefined && this.take(answer);
     if (isOurs) this.browser = response;
     else refuse(response);
   }
 
-  /** One answer, and only the first. Is it the one? */
+  /** One answer, and only the first. Is it the one? If not, the wait goes on: else anybody who
+   *  knocks could end a login. */
   take(answer: URL): boolean {
-    const isExpected = this.state !== undefined && answer.searchParams.get('state') === this.state;
-    if (!isExpected) return false;
+    const { origin, pathname } = new URL(this.redirectUri);
+    const isHere = answer.origin === origin && answer.pathname === pathname;
+    const { searchParams } = answer;
+    const isExpected = this.state !== undefined && searchParams.get('state') === this.state;
+    if (!isHere || !isExpected || saysTwice(searchParams)) return false;
     this.state = undefined;
     this.arrived(answer);
     return true;
@@ -197,4 +202,21 @@ function whyNot(text: string, { redirectUri }: Callback): string {
     return `That is not it: the address of that page begins with ${redirectUri}`;
   const what = 'Open the address above, and paste where it ends this time.';
   return `That is the answer to another login. ${what}`;
+}
+
+// ─── More rights than the configuration names ──────────────────────────────────────────────────
+
+const GRANT_THEM = [
+  { key: 'y', word: 'yes', label: '[y]es' },
+  { key: 'n', word: 'no', label: '[n]o' },
+];
+
+export function consentOf(person: Person, serverName: string, signal: AbortSignal): Consent {
+  return async (beyond) => {
+    const rights = beyond.map(quoted).join(' ');
+    const lines = [`It wants rights that "scopes" in its configuration does not name: ${rights}`];
+    const prompt = 'Log in with these, too?';
+    const question = { from: serverName, lines, prompt, choices: GRANT_THEM, ifEmpty: 'n', signal };
+    return (await person.choose(question))?.key === 'y';
+  };
 }

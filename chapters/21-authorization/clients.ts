@@ -7,7 +7,7 @@ import { keepSecrets } from '../17-the-gate/safe-text.ts';
 import type { Metadata } from './discovery.ts';
 import { clientAssertion } from './proof.ts';
 import type { Reach } from './reach.ts';
-import type { Client } from './tokens.ts';
+import { secondsIn, type Client } from './tokens.ts';
 
 /** The field "oauth" of a server's configuration. Everything in it may be left out. */
 export type OAuthConfig = {
@@ -18,7 +18,7 @@ export type OAuthConfig = {
   privateKeyFile?: string;
   keyId?: string;
   clientMetadataUrl?: string; // where a document about us is, for those who read it
-  scopes?: string; // instead of those that the server asks for
+  scopes?: string; // instead of those that the server asks for, and all that it can get by itself
   redirectUri?: string; // such as http://localhost:8080/callback, if that is how we are known
   callbackPort?: number;
   dpop?: boolean; // also if the server does not ask for it
@@ -113,13 +113,14 @@ async function register(reach: Reach, metadata: Metadata, redirectUri: string, s
     throw reach.error(`has an authorization server (${issuer}) that does not register us: ${why}. ${byHand}`);
   }
   keepSecrets(typeof secret === 'string' ? secret : undefined);
+  const endsAt = secondsIn(end);
   const usual = typeof secret === 'string' ? withSecret(offeredMethods(metadata)) : wanted;
   return {
     id,
     method: typeof token_endpoint_auth_method === 'string' ? token_endpoint_auth_method : usual,
     redirectUri,
     ...(typeof secret === 'string' && { secret }),
-    ...(typeof end === 'number' && end > 0 && { expiresAt: end * 1000 }),
+    ...(endsAt && { expiresAt: endsAt * 1000 }),
   };
 }
 

@@ -1,18 +1,18 @@
 // login.ts: around every request of the HTTP transport. It adds a token; and if the server refuses the request, it gets
 // another token and sends the request again. Above it, nobody notices but for the time that takes.
 
-import { McpError, type Json, type TransportFactory } from '../../mcp.ts';
+import { isExposed, McpError, type Json, type TransportFactory } from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
 import type { Person } from '../17-the-gate/person.ts';
-import { keepSecrets } from '../17-the-gate/safe-text.ts';
+import { hostsIn, keepSecrets } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
-import { checked, httpTransportsBy, isExposed } from '../20-streamable-http/http.ts';
+import { checked, httpTransportsBy } from '../20-streamable-http/http.ts';
 import { fetchHttp, type Fetch, type Headers } from '../20-streamable-http/request.ts';
-import { throughBrowserOf } from './browser.ts';
+import { consentOf, throughBrowserOf } from './browser.ts';
 import { checkedOAuth, type OAuthConfig } from './clients.ts';
 import { challengeIn, words, type Challenge } from './discovery.ts';
 import { companyLogin } from './machines.ts';
-import { OAuth, Refusal, revoke, type Visitor } from './oauth.ts';
+import { OAuth, Refusal, revoke, type Consent, type Visitor } from './oauth.ts';
 import { KeyProof } from './proof.ts';
 import { TokenStore, type Row } from './tokens.ts';
 
@@ -118,6 +118,8 @@ export class Login {
     if (isExposed(this.url)) return undefined;
     const row = this.store.find(this.serverName, this.url.href, issuer);
     if (!row?.tokens || (clientId && clientId !== row.client.id)) return undefined;
+    const isTooWide = this.oauth.beyondCeiling(row.tokens.scope).length > 0;
+    if (isTooWide && this.oauth.isMachine) return undefined; // the configuration was wider then
     keepSecrets(row.tokens.access, row.tokens.refresh);
     if (row.key?.x !== this.oauth.proof?.jwk.x) this.oauth.proof = row.key && new KeyProof(row.key);
     return row;
@@ -193,7 +195,7 @@ export class Login {
   get where(): string | undefined {
     const { tokens, issuer } = this.row ?? {};
     const scope = tokens?.scope.length ? ` (${tokens.scope.join(' ')})` : '';
-    return tokens && `logged in at ${issuer}${scope}`;
+    return tokens && `logged in at ${issuer}${hostsIn(`${issuer}`)}${scope}`;
   }
 
   /** What the server wants of a person. That it wants more rights is known from one program to the next. */
@@ -203,10 +205,10 @@ export class Login {
   }
 
   /** Somebody wants to log in now. If they change their mind, nothing is kept. */
-  async logIn(visitor: Visitor, signal?: AbortSignal): Promise<void> {
+  async logIn(visitor: Visitor, signal?: AbortSignal, consent?: Consent): Promise<void> {
     while (this.renewing) await this.renewing.catch(() => {});
     await this.once(async () => {
-      const row = await this.oauth.obtain(this.wish ?? challengeIn(401)!, visitor);
+      const row = await this.oauth.obtain(this.wish ?? challengeIn(401)!, visitor, consent);
       if (signal?.aborted) throw new McpError('aborted', 'the login was stopped');
       return this.keep(row, 'new');
     });
@@ -230,7 +232,8 @@ export class Logins {
   readonly transports: Record<string, TransportFactory>;
   private options: LoginOptions;
   private store: TokenStore;
-  private all = new Map<string, Login>(); // the one that was used last is the last
+  private all = new Map<string, Login>();
+  private latest = new Map<string, Login>(); // by the name of the server, the one that was used last
   believesVerdicts = true;
 
   constructor({ warn, store = new TokenStore({ warn }), ...options }: LoginOptions = {}) {
@@ -243,21 +246,22 @@ export class Logins {
   private of(serverName: string, config: Json): Login {
     const key = JSON.stringify([serverName, config]);
     const login = this.all.get(key) ?? new Login(serverName, config, this.options);
-    this.all.delete(key);
     this.all.set(key, login);
+    this.latest.set(serverName, login);
     return login;
   }
 
-  private find(serverName: string): Login | undefined {
-    return [...this.all.values()].findLast((login) => login.serverName === serverName);
-  }
+  private find(serverName: string): Login | undefined { return this.latest.get(serverName); }
+
+  get isKept(): boolean { return this.store.isKept; }
 
   isWanted(serverName: string): boolean { return this.find(serverName)?.wish !== undefined; }
 
   where(serverName: string): string | undefined { return this.find(serverName)?.where; }
 
   async logIn(serverName: string, person: Person, signal: AbortSignal): Promise<void> {
-    await this.find(serverName)?.logIn(throughBrowserOf(person, signal), signal);
+    const consent = consentOf(person, serverName, signal);
+    await this.find(serverName)?.logIn(throughBrowserOf(person, signal), signal, consent);
   }
 
   /** Forgets what a server was given, here and, if it can be told, there. Was there anything? */

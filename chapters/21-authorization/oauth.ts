@@ -6,22 +6,24 @@
 // login.ts goes this way when a request is refused, and sends the request again.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { excerpt, McpError, show, type Json } from '../../mcp.ts';
+import { excerpt, isExposed, McpError, show, type Json } from '../../mcp.ts';
 import { keepSecrets, Masker } from '../17-the-gate/safe-text.ts';
-import { isExposed } from '../20-streamable-http/http.ts';
 import { chooseClient, signedForm, type OAuthConfig } from './clients.ts';
 import { findIssuer, findResource, ownIssuer, words } from './discovery.ts';
 import type { Challenge, Metadata } from './discovery.ts';
 import { machineGrant } from './machines.ts';
 import { KeyProof } from './proof.ts';
 import { Reach } from './reach.ts';
-import type { Client, Row, Tokens, TokenStore } from './tokens.ts';
+import { secondsIn, type Client, type Row, type Tokens, type TokenStore } from './tokens.ts';
 
 /** A way through somebody's browser. `go` opens an address, and gives back where the browser was sent in the end: an
  *  address of ours that carries `state`. `close` tells the person how it went. */
 export type Visit = { redirectUri: string; go(url: URL, state: string): Promise<URL>; close(words: string): void };
 /** Prepares one. The address of ours is a wish, unless it is fixed. */
 export type Visitor = (redirectUri: string | undefined, isFixed: boolean) => Promise<Visit>;
+
+/** May a server have rights that "scopes" in its configuration does not name? */
+export type Consent = (beyond: string[]) => Promise<boolean>;
 
 export type Form = Record<string, string>;
 export type Found = { metadata: Metadata; resource: string; scopes: string[]; isBound: boolean };
@@ -75,13 +77,14 @@ export class OAuth {
   // ── The whole way ──
 
   /** From a challenge to a token: by what a machine has, or through somebody's browser. */
-  async obtain(challenge: Challenge, visitor?: Visitor): Promise<Row> {
+  async obtain(challenge: Challenge, visitor?: Visitor, consent?: Consent): Promise<Row> {
     if (isExposed(this.url))
       throw this.error('would get our token over http://, where everybody can read it; use https://');
     const found = await this.discover(challenge);
     const { metadata, resource } = found;
     const before = this.store.find(this.server, this.url.href, metadata.issuer);
     const scope = this.scopeFor(challenge, found, before?.tokens?.scope);
+    await this.keepBelowCeiling(scope, consent);
     const isBound = challenge.scheme === 'dpop' || found.isBound || this.config.dpop;
     if (isBound) this.proof ??= new KeyProof(before?.key);
     const asked = { resource, ...(scope.length > 0 && { scope: scope.join(' ') }) };
@@ -150,6 +153,26 @@ export class OAuth {
     return [...new Set([...wanted, ...(mayStay ? ['offline_access'] : [])])];
   }
 
+  /** The scopes that the configuration does not name, if it names any. */
+  beyondCeiling(scope: string[]): string[] {
+    const ceiling = words(this.config.scopes);
+    const isAllowed = (each: string) => ceiling.includes(each) || each === 'offline_access';
+    return ceiling.length > 0 ? scope.filter((each) => !isAllowed(each)) : [];
+  }
+
+  /** A server may ask for more than the configuration names, and a person may grant it. Without
+   *  one, what a machine may do would be for its servers to say. */
+  private async keepBelowCeiling(
+    scope: string[], consent: Consent = async () => false,
+  ): Promise<void> {
+    const beyond = this.beyondCeiling(scope);
+    const isAgreed = beyond.length === 0 || (!this.isMachine && (await consent(beyond)));
+    if (isAgreed) return;
+    const more = beyond.map((each) => excerpt(each)).join(' ');
+    throw this.error(`wants more rights (${more}) than "scopes" in its "oauth" has. `
+      + 'If it shall have them, add them there');
+  }
+
   private rowFor({ metadata, resource }: Found, client: Client): Row {
     const { issuer, token_endpoint, revocation_endpoint: revocationEndpoint } = metadata;
     const tokenEndpoint = this.reach.checked(token_endpoint).href;
@@ -207,6 +230,9 @@ export class OAuth {
   /** The answer must come from whom we asked. If not, it is of no interest what it says, not even as an error. */
   private codeIn(answer: URLSearchParams, metadata: Metadata): string {
     const { issuer, authorization_response_iss_parameter_supported: saysWho } = metadata;
+    if (saysTwice(answer))
+      throw this.error(`was to be logged into at ${issuer}, but the answer says one thing twice. `
+        + 'Nothing was sent');
     const iss = answer.get('iss');
     if (iss === null ? saysWho === true : iss !== issuer)
       throw this.error(`was to be logged into at ${issuer}, but the answer does not come from there. Nothing was sent. `
@@ -244,7 +270,8 @@ export class OAuth {
   }
 
   private withTokens(row: Row, answer: Json, scope: string[]): Row {
-    const { access_token: access, token_type: type, refresh_token: refresh, expires_in: seconds } = answer;
+    const { access_token: access, token_type: type, refresh_token: refresh, expires_in } = answer;
+    const seconds = secondsIn(expires_in);
     const kind = (['Bearer', 'DPoP'] as const).find((each) => each.toLowerCase() === `${type}`.toLowerCase());
     const isToken = typeof access === 'string' && /^[\x21-\x7e]+$/.test(access) && kind;
     const isBoundToNothing = kind === 'DPoP' && !this.proof;
@@ -256,7 +283,7 @@ export class OAuth {
       scope,
       ...(typeof refresh === 'string' && { refresh }),
       // A tenth earlier than they say: the way takes time.
-      ...(Number(seconds) > 0 && { expiresAt: Date.now() + Number(seconds) * 900 }),
+      ...(seconds && { expiresAt: Date.now() + seconds * 900 }),
     };
     keepSecrets(tokens.access, tokens.refresh);
     const { secret, ...client } = row.client;
@@ -274,6 +301,12 @@ export class OAuth {
     return new Refusal(code, `${this.who}: the authorization server ${issuer} refused us: ${words}`, status);
   }
 }
+
+const ONCE = ['state', 'code', 'iss', 'error', 'error_description'];
+
+/** Of two values we would check one, and another reader would take the other (RFC 6749, 3.1). */
+export const saysTwice = (answer: URLSearchParams): boolean =>
+  ONCE.some((name) => answer.getAll(name).length > 1);
 
 /** A secret that stands in the configuration is kept nowhere else. */
 const withSecret = (client: Client, { clientId, clientSecret: secret }: OAuthConfig): Client =>

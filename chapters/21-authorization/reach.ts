@@ -4,8 +4,8 @@
 import type { LookupAddress } from 'node:dns';
 import { lookup as lookUp } from 'node:dns/promises';
 import { BlockList, isIPv6, type LookupFunction } from 'node:net';
-import { excerpt, isObject, isTooDeep, McpError, type Json } from '../../mcp.ts';
-import { isExposed, isLoopback } from '../20-streamable-http/http.ts';
+import { excerpt, isExposed, isObject, McpError, tooMuchIn, type Json } from '../../mcp.ts';
+import { isLoopback } from '../20-streamable-http/http.ts';
 import { fetchHttp, readText, within, type FetchOptions } from '../20-streamable-http/request.ts';
 
 const FETCH_MS = 20_000;
@@ -102,7 +102,7 @@ export class Reach {
 
 function parsed(text: string): Json | undefined {
   try {
-    const body: unknown = isTooDeep(text) ? undefined : JSON.parse(text);
+    const body: unknown = tooMuchIn(text) ? undefined : JSON.parse(text);
     return isObject(body) ? body : undefined;
   } catch {
     return undefined;

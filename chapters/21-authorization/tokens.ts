@@ -4,7 +4,8 @@
 import { homedir } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Json } from '../../mcp.ts';
-import { hasTexts, PrivateFile, takeLock } from '../17-the-gate/private-file.ts';
+import { hasTexts, NotWritten, PrivateFile, takeLock } from '../17-the-gate/private-file.ts';
+import { PROGRAM } from '../17-the-gate/trust.ts';
 import type { Challenge } from './discovery.ts';
 
 /** Who we are to an authorization server, and how we show it. `redirectUri` is what a registration was made for. */
@@ -55,6 +56,8 @@ export class TokenStore {
     return (this.opened ??= new PrivateFile(this.home ?? homedir(), 'logins.json', EMPTY, isSound));
   }
 
+  get isKept(): boolean { return !this.isInMemory; }
+
   private read(): Store {
     if (this.isInMemory) return this.memory;
     try {
@@ -68,6 +71,9 @@ export class TokenStore {
     try {
       if (!this.isInMemory) return this.file.change(edit);
     } catch (error) {
+      // Of all logins only this one is odd, and only it counts for this run.
+      if (error instanceof NotWritten)
+        return this.warn(`${this.file.file}: this one is not kept, because ${error.message}`);
       this.withoutFile(error);
     }
     edit(this.memory);
@@ -78,7 +84,9 @@ export class TokenStore {
     try {
       this.memory = structuredClone(this.file.read()); // if it cannot be written, it may still be read
     } catch {}
-    this.warn(`${this.file.file} is not used, so logins count for this run only: ${(error as Error).message}`);
+    const again = `and then log in again: ${PROGRAM} mcp login NAME`;
+    const why = (error as Error).message;
+    this.warn(`${this.file.file} is not used, so logins count for this run only: ${why}, ${again}`);
     return this.memory;
   }
 
@@ -162,21 +170,42 @@ export class TokenStore {
   }
 }
 
+// ─── Numbers ──────────────────────────────────────────────────────────────────────────────────
+
+const MAX_SECONDS = 1e11; // three thousand years
+const MAX_TIME = 8.64e15; // a Date can be no later
+
+/** Seconds, as a server names them. Some write "3600"; and 1e999 is JSON, too, and Infinity to us.
+ *  What is not a number above 0 that a calendar knows is as good as none. */
+export function secondsIn(value: unknown): number | undefined {
+  const isDigits = typeof value === 'string' && /^\d{1,11}$/.test(value);
+  const seconds = isDigits ? Number(value) : value;
+  const isSane = typeof seconds === 'number' && seconds > 0 && seconds <= MAX_SECONDS;
+  return isSane ? seconds : undefined;
+}
+
+const isTime = (value: unknown) =>
+  typeof value === 'number' && value >= 0 && value <= MAX_TIME;
+
+// ─── The shape of the file ────────────────────────────────────────────────────────────────────
+
 function isSound(value: Json): boolean {
   const isList = (rows: unknown, isOne: (row: unknown) => boolean) => Array.isArray(rows) && rows.every(isOne);
   const may = (value: unknown, type: string) => value === undefined || typeof value === type;
+  const mayBeTime = (value: unknown) => value === undefined || isTime(value);
   const isText = (each: unknown) => typeof each === 'string';
   const isTokens = (tokens: unknown) =>
     tokens === undefined ||
     (hasTexts(tokens, 'access', 'type') && ['Bearer', 'DPoP'].includes(`${tokens.type}`) &&
-      isList(tokens.scope, isText) && may(tokens.refresh, 'string') && may(tokens.expiresAt, 'number'));
+      isList(tokens.scope, isText) && may(tokens.refresh, 'string') && mayBeTime(tokens.expiresAt));
   const isRow = (row: unknown) =>
     hasTexts(row, 'server', 'url', 'issuer', 'resource', 'tokenEndpoint') &&
     hasTexts(row.client, 'id', 'method') && isTokens(row.tokens) && may(row.revocationEndpoint, 'string') &&
-    may(row.client.secret, 'string') && may(row.client.redirectUri, 'string') && may(row.client.expiresAt, 'number') &&
+    may(row.client.secret, 'string') && may(row.client.redirectUri, 'string') &&
+    mayBeTime(row.client.expiresAt) &&
     (row.key === undefined || hasTexts(row.key, 'x', 'd'));
   const isVerdict = (row: unknown) =>
-    hasTexts(row, 'server', 'url', 'challenge') && typeof row.at === 'number' && typeof row.status === 'number';
+    hasTexts(row, 'server', 'url', 'challenge') && isTime(row.at) && typeof row.status === 'number';
   return (
     isList(value.rows, isRow) &&
     isList(value.verdicts, isVerdict) &&

@@ -3,14 +3,16 @@
 import { isStateless, now } from '../../mcp.ts';
 import type { Call, Extension, Json, Next, Offer } from '../../mcp.ts';
 
-const MAX_KEPT = 1000;
+const MAX_KEPT = 1000; // answers to one method,
+const MAX_SIZE = 2 ** 24; // and characters of them together
+const MAX_KEPT_MS = 24 * 3600_000; // also for a server that says 1e999
 const LISTS: Record<Offer, string[]> = {
   tools: ['tools/list'],
   prompts: ['prompts/list'],
   resources: ['resources/list', 'resources/templates/list'],
 };
 const MAY_KEEP = [...Object.values(LISTS).flat(), 'resources/read'];
-type Kept = Map<string, { result: Json; endsAt: number }>; // by parameters
+type Kept = Map<string, { result: Json; endsAt: number; size: number }>; // by parameters
 
 /** Answers from memory what the server has said we may remember. */
 export const keepAnswers: Extension = (connection) => {
@@ -54,7 +56,14 @@ async function answer(call: Call, next: Next, kept: Map<string, Kept>): Promise<
 function keep(answers: Kept, key: string, result: Json): void {
   const { ttlMs, resultType = 'complete' } = result;
   if (typeof ttlMs !== 'number' || !(ttlMs > 0) || resultType !== 'complete') return;
-  answers.set(key, { result, endsAt: now() + ttlMs });
-  const [oldest] = answers.keys();
-  if (answers.size > MAX_KEPT) answers.delete(oldest!);
+  const size = key.length + JSON.stringify(result).length;
+  if (size > MAX_SIZE) return;
+  answers.set(key, { result, endsAt: now() + Math.min(ttlMs, MAX_KEPT_MS), size });
+  let all = 0;
+  for (const each of answers.values()) all += each.size;
+  for (const [oldest, each] of answers) {
+    if (answers.size <= MAX_KEPT && all <= MAX_SIZE) return;
+    answers.delete(oldest);
+    all -= each.size;
+  }
 }

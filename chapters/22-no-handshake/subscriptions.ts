@@ -1,18 +1,19 @@
 // subscriptions.ts: since 2026-07-28 a server tells of changes only to a client that subscribes.
 
 import { asObject, isStateless, now, RpcError } from '../../mcp.ts';
-import type { Extension, Json, McpConnection, ServerDescription } from '../../mcp.ts';
+import type { Extension, Json, McpConnection, Offer, ServerDescription } from '../../mcp.ts';
 import type { EraOptions } from './era.ts';
 import { doze, type Pause } from './pause.ts';
 
 const MIN_PAUSE_MS = 1000; // between two subscriptions
 const MAX_PAUSE_MS = 60_000;
 const SUBSCRIPTION_KEY = 'io.modelcontextprotocol/subscriptionId';
-const WATCHED = {
+const WATCHED: Record<Offer, string> = {
   tools: 'toolsListChanged',
   prompts: 'promptsListChanged',
   resources: 'resourcesListChanged',
 };
+const OFFERS = Object.keys(WATCHED) as Offer[];
 
 export function listenForChanges({ pause }: EraOptions = {}): Extension {
   return function listenForChanges(connection) {
@@ -30,7 +31,9 @@ export function listenForChanges({ pause }: EraOptions = {}): Extension {
 class Listener {
   private connection: McpConnection;
   private pause: Pause;
+  private watched: Offer[] = [];
   private wanted: Json = {};
+  private isDeaf = false; // a subscription has ended, and the next one has not begun
   private id: unknown; // of the subscription
   private end = new AbortController();
 
@@ -42,10 +45,11 @@ class Listener {
   /** One subscription for all changes that the server can tell of. */
   begin(server: ServerDescription): void {
     const { capabilities = {} } = server;
-    const canTell = ([kind]: [string, string]) => asObject(capabilities[kind]).listChanged === true;
-    const watched = Object.entries(WATCHED).filter(canTell);
-    this.wanted = Object.fromEntries(watched.map(([, name]) => [name, true]));
-    if (!isStateless(server) || watched.length === 0) return;
+    const canTell = (what: Offer) => asObject(capabilities[what]).listChanged === true;
+    this.watched = OFFERS.filter(canTell);
+    this.wanted = Object.fromEntries(this.watched.map((what) => [WATCHED[what], true]));
+    this.isDeaf = false;
+    if (!isStateless(server) || this.watched.length === 0) return;
     setImmediate(() => void this.listen(server)); // what the caller requests first goes first
   }
 
@@ -60,9 +64,17 @@ class Listener {
         return connection.warn('listen', `does not let us listen for changes: ${refusal.message}`);
       }
       if (now() - startedAt > MAX_PAUSE_MS) pauseMs = MIN_PAUSE_MS;
-      if (!connection.ended) await this.pause(pauseMs);
+      if (connection.ended) return;
+      this.isDeaf = true;
+      this.tellGap();
+      await this.pause(pauseMs);
       pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
     }
+  }
+
+  /** What changes while nobody listens is told to nobody: for all we know, all of it has. */
+  private tellGap(): void {
+    for (const what of this.watched) this.connection.changed(what);
   }
 
   /** Resolves when the subscription is over. */
@@ -82,6 +94,8 @@ class Listener {
   /** The server says which of the changes it will tell. */
   acknowledged({ notifications, _meta }: Json): void {
     this.id = asObject(_meta)[SUBSCRIPTION_KEY];
+    if (this.isDeaf) this.tellGap();
+    this.isDeaf = false;
     const promised = asObject(notifications);
     const missing = Object.keys(this.wanted).filter((name) => promised[name] !== true);
     if (missing.length === 0) return;

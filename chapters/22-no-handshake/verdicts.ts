@@ -8,6 +8,7 @@ import { PrivateFile } from '../17-the-gate/private-file.ts';
 import type { Era, Verdicts } from './era.ts';
 
 const MAX_VERDICTS = 500;
+const LOCK_TRIES = 3; // a probe costs less than a long wait
 type Store = { version: number; eras: Record<string, Era> };
 
 const isEra = (value: unknown) => value === 'handshake' || value === 'stateless';
@@ -44,9 +45,18 @@ export class KeptVerdicts implements Verdicts {
 
   private change(edit: (store: Store) => void): void {
     try {
-      this.file.change(edit);
+      this.file.change(edit, LOCK_TRIES);
     } catch {
-      this.startOver();
+      if (this.isDamaged()) this.startOver();
+    }
+  }
+
+  private isDamaged(): boolean {
+    try {
+      this.file.read();
+      return false; // another program was writing to it, say
+    } catch {
+      return true;
     }
   }
 

@@ -2,7 +2,8 @@
 // ways, as on stdio.
 
 import { connect, type Socket } from 'node:net';
-import { escapeSeparators, LineBuffer, MAX_LINE_BYTES, McpError, passOn } from '../../mcp.ts';
+import { escapeSeparators, isLonger, LineBuffer, McpError, notReading, passOn } from '../../mcp.ts';
+import { MAX_LINE_BYTES, MAX_UNSENT } from '../../mcp.ts';
 import type { ErrorKind, Json, Message, Transport, TransportEvents } from '../../mcp.ts';
 
 const GOODBYE_MS = 1000;
@@ -53,7 +54,7 @@ export class UnixSocketTransport implements Transport {
     const whole = this.lines.takeWhole(chunk);
     for (const line of whole.toString().split('\n')) {
       if (this.ended) return;
-      if (line.length > this.maxLineBytes) return this.endTooLong();
+      if (isLonger(line, this.maxLineBytes)) return this.endTooLong();
       passOn(line, this.who, this.events);
     }
     if (this.lines.unreadBytes > this.maxLineBytes) this.endTooLong();
@@ -64,6 +65,7 @@ export class UnixSocketTransport implements Transport {
       const { socket } = this;
       const gone = () => reject(this.ended ?? this.error('closed', 'is not connected'));
       if (!socket || this.isClosing) return gone();
+      if (socket.writableLength > MAX_UNSENT) return reject(notReading(this.who));
       const line = `${escapeSeparators(JSON.stringify(message))}\n`;
       socket.write(line, (error) => {
         // A write that was cut off is reported as done.

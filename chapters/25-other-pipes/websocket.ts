@@ -6,7 +6,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Socket } from 'node:net';
-import { excerpt, McpError, passOn, textOf } from '../../mcp.ts';
+import { excerpt, MAX_UNSENT, McpError, notReading, passOn, textOf } from '../../mcp.ts';
 import type { ErrorKind, Json, Message, Transport, TransportEvents } from '../../mcp.ts';
 import { checked } from '../20-streamable-http/http.ts';
 import type { Headers } from '../20-streamable-http/request.ts';
@@ -174,6 +174,7 @@ export class WebSocketTransport implements Transport {
     const { socket } = this;
     return new Promise((resolve, reject) => {
       if (!socket || this.closing || this.ended) return reject(this.gone());
+      if (socket.writableLength > MAX_UNSENT) return reject(notReading(this.who));
       const frame = encodeFrame(TEXT, Buffer.from(JSON.stringify(message)));
       socket.write(frame, (error) => {
         // A write that destroy() cut off is reported as done.

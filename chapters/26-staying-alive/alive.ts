@@ -24,6 +24,7 @@ const FIRST_DELAY_MS = 500;
 const MIN_DELAY_MS = 100;
 const MAX_DELAY_MS = 30_000;
 const MAX_ATTEMPTS = 100;
+const MAX_REPEATABLE = 10_000; // names: a server may list others every time
 const LOSSES = ['start', 'closed', 'lost', 'unreachable', 'expired'];
 
 /** An entry may say otherwise: "reconnect": { "maxAttempts": 10, "delayMs": 2000 }. */
@@ -51,7 +52,7 @@ class Life {
   private wasAway = false; // the server that answers next may be another than before
   private restarts = 0;
   private reviving?: Promise<void>; // one for all calls that meet a dead server
-  private hints = new Map<unknown, Json>(); // what the tools say of themselves, by name
+  private repeatable = new Set<unknown>(); // tools of which twice does no harm, say they themselves
 
   constructor(connection: McpConnection, pause: Pause) {
     this.connection = connection;
@@ -71,6 +72,7 @@ class Life {
     let hasExpired = false;
     for (let tries = 1; ; tries++) {
       await this.beAlive(call);
+      this.lookAgain(); // before the call, not after: what was agreed to may be gone
       const { server } = this.connection;
       try {
         const result = await next(call);
@@ -170,13 +172,20 @@ class Life {
   }
 
   private answered({ method }: Call, result: Json = {}): void {
-    if (this.wasAway) this.lookAgain();
+    this.lookAgain();
     if (method !== 'tools/list') {
       this.restarts = 0; // a list proves nothing: it is requested after each start
       return;
     }
     const tools = Array.isArray(result.tools) ? result.tools.filter(isObject) : [];
-    for (const { name, annotations } of tools) this.hints.set(name, asObject(annotations));
+    for (const { name, annotations } of tools) this.noteHints(name, asObject(annotations));
+  }
+
+  private noteHints(name: unknown, { readOnlyHint, idempotentHint }: Json): void {
+    this.repeatable.delete(name);
+    if (readOnlyHint === true || idempotentHint === true) this.repeatable.add(name);
+    const [oldest] = this.repeatable;
+    if (this.repeatable.size > MAX_REPEATABLE) this.repeatable.delete(oldest);
   }
 
   /** What did not arrive can be sent again. What may have arrived, only if twice does no harm. */
@@ -185,8 +194,7 @@ class Life {
     if (kind === 'unreachable' || kind === 'expired' || READING.includes(method)) return true;
     // Up to 2025-11-25 the state of the session is lost with it: the same call is not the same.
     if (method !== 'tools/call' || !isStateless(server)) return false;
-    const { readOnlyHint, idempotentHint } = this.hints.get(params?.name) ?? {};
-    return readOnlyHint === true || idempotentHint === true;
+    return this.repeatable.has(params?.name);
   }
 }
 

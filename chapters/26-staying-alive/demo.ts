@@ -94,7 +94,11 @@ async function manage(nextLife: string): Promise<McpManager> {
   const file = join(folder, nextLife); // where it notes that it has been started
   const entry: ServerEntry = {
     name: 'habits',
-    config: { command: 'node', args: ['fixtures/habits.mjs', 'next-life', `${file}:${nextLife}`] },
+    config: {
+      command: 'node',
+      args: ['fixtures/habits.mjs', 'next-life', `${file}:${nextLife}`],
+      cwd: process.cwd(),
+    },
     file: 'demo.ts',
     scope: 'user',
     authority: 'user',

@@ -1,7 +1,7 @@
 // program.ts: the program as it is at a step: all lines that belong to it and to those before it, and the lines that are
 // there only until a later one. Nothing is stored, it is cut on demand.
 
-import { rmSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { filesIn, linesOf, put, read, usage } from './files.ts';
 import {
@@ -43,8 +43,17 @@ export function writeProgram(book: Book, step: Step, folder: string, instead: Re
   const servers = filesIn(join(book.root, 'fixtures'), book.root).filter((name) => name.endsWith('.mjs'));
   for (const name of [...modules, ...servers]) files.set(name, read(book.root, name));
   for (const [name, text] of Object.entries(instead)) files.set(name, text);
+  refuseLinks(folder);
   for (const name of filesIn(folder)) if (!files.has(name)) rmSync(join(folder, name), { force: true });
   for (const [name, text] of files) put(join(folder, name), text);
+}
+
+/** What is behind a link, such as a node_modules that somebody has linked, is not ours to write or to clear away. */
+function refuseLinks(folder: string): void {
+  const isLink = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink();
+  const names = existsSync(folder) ? (readdirSync(folder, { recursive: true }) as string[]) : [];
+  const link = [folder, ...names.map((name) => join(folder, name))].find(isLink);
+  if (link) throw new Error(`${link} is a link, and no program is written there; move it away`);
 }
 
 /** Whole files, which come with their chapter; at a stop inside its page only those that were quoted by then. */

@@ -1,0 +1,210 @@
+// cautions.ts: what a person should look at twice before they approve a server. An entry can say in
+// an innocent place what its program really does. The tables say where, and why it matters; to be
+// warned once too often is better than once too seldom.
+
+import { isObject, type Json } from '../../mcp.ts';
+import { quoted } from './safe-text.ts';
+
+export function cautions(config: Json): string[] {
+  return [
+    ...secretsSent(config),
+    ...variablesRead(config),
+    ...variablesSet(config),
+    ...programsStarted(config),
+  ];
+}
+
+function secretsSent({ oauth }: Json): string[] {
+  const { assertionFile, privateKeyFile, issuer } = isObject(oauth) ? oauth : {};
+  const to = quoted(`${issuer ?? 'whoever it names'}`);
+  const fileOf = (path: unknown) => quoted(String(path));
+  const found: string[] = [];
+  if (assertionFile) found.push(`it sends what is in ${fileOf(assertionFile)} to ${to}`);
+  if (privateKeyFile) found.push(`it signs with the key in ${fileOf(privateKeyFile)} for ${to}`);
+  return found;
+}
+
+function variablesRead(config: Json): string[] {
+  const names = [...JSON.stringify(config).matchAll(/\$\{(\w+)/g)].map(([, name]) => name!);
+  return names.length > 0 ? [`it reads your variables ${[...new Set(names)].join(', ')}`] : [];
+}
+
+// ─── Variables ─────────────────────────────────────────────────────────────────────────────────
+
+const CODE = 'decides what code is loaded';
+const COMMANDS = 'names commands that other programs run';
+const PACKAGES = 'decides where packages come from';
+const CERTIFICATES = 'decides whose certificates are believed';
+const SETTINGS = 'decides whose settings programs read';
+const TRAFFIC = 'decides where its traffic goes';
+
+/** What a variable decides, by its name in capitals. The first row that fits counts. */
+const VARIABLES: [name: RegExp, why: string][] = [
+  [/^(PATH|PATHEXT|COMSPEC)$/, CODE], // which file a command means
+  [/^(LD|DYLD|_RLD|GCONV|GLIBC)_|^(LIB|SHLIB_)PATH$/, CODE], // the system's own loader
+  [/^BASH_|^(BASHOPTS|SHELLOPTS|ENV|ZDOTDIR|PS4|PROMPT_COMMAND|IFS|FPATH)$/, CODE], // shells
+  [/^NODE_TLS_REJECT_UNAUTHORIZED$|^GIT_SSL_|^PYTHONHTTPSVERIFY$/, CERTIFICATES],
+  [/^(SSL_CERT_\w+|NODE_EXTRA_CA_CERTS|\w+_CA_BUNDLE|\w*CAFILE|OPENSSL_\w+)$/, CERTIFICATES],
+  [/^(NODE|BUN|DENO|TSX|TS_NODE|ELECTRON)_/, CODE],
+  [/^(PYTHON\w+|VIRTUAL_ENV|CONDA_\w+|PYENV_\w+)$/, CODE],
+  [/^(PERL\w*|RUBY(OPT|LIB)|GEM_(HOME|PATH)|BUNDLE_\w+)$/, CODE],
+  [/^(\w*JAVA_(TOOL_|)OPTIONS|JAVA_(OPTS|HOME)|CLASSPATH|(MAVEN|GRADLE|JRUBY|SBT)_OPTS)$/, CODE],
+  [/^(DOTNET|CORECLR|COR|COMPLUS)_/, CODE],
+  [/^(PHPRC|PHP_INI_SCAN_DIR|R_(PROFILE|ENVIRON|LIBS)\w*)$|^(LUA|JULIA|ERL|ELIXIR)_/, CODE],
+  [/^(GOFLAGS|GOROOT|GOTOOLCHAIN|RUSTC\w*|RUSTFLAGS|CARGO_\w+|MAKEFLAGS)$/, CODE],
+  [/^NPM_CONFIG_|^(YARN|PNPM|COREPACK|PIP|PIPX|UV|POETRY|HOMEBREW)_/, PACKAGES],
+  [/(_INDEX_URLS?|_INDEX|_REGISTRY|_MIRROR)$|^(GOPROXY|GOPRIVATE|GONOSUM\w+|GOSUMDB)$/, PACKAGES],
+  [/^GIT_(?!(AUTHOR|COMMITTER)_)/, COMMANDS], // GIT_SSH_COMMAND, GIT_PAGER, GIT_CONFIG_KEY_0 …
+  [/_(ASKPASS|RSH)$|PAGER$|^(SVN_SSH|HGRCPATH|EDITOR|VISUAL|LESSOPEN|BROWSER)$/, COMMANDS],
+  [/^(HOME|HOMEDRIVE|HOMEPATH|USERPROFILE|(LOCAL)?APPDATA|XDG_\w+)$/, SETTINGS],
+  [/_(PROXY|BASE_URL|API_URL|API_BASE|ENDPOINT)$|^DOCKER_(HOST|CONTEXT)$|^KUBECONFIG$/, TRAFFIC],
+];
+
+/** In `env`, and in arguments: `env NODE_OPTIONS=… node`, `docker run --env=LD_PRELOAD=…`. */
+function variablesSet(config: Json): string[] {
+  const inArguments = wordsOf(config).flatMap(
+    (word) => /^(?:-e|--env=?)?([A-Za-z_]\w*)=/.exec(word)?.[1] ?? [],
+  );
+  const names = [...Object.keys(isObject(config.env) ? config.env : {}), ...inArguments];
+  const reasons = new Map<string, Set<string>>();
+  for (const name of names) {
+    const why = VARIABLES.find(([pattern]) => pattern.test(name.toUpperCase()))?.[1];
+    if (why) reasons.set(why, (reasons.get(why) ?? new Set()).add(quoted(name)));
+  }
+  return [...reasons].map(([why, which]) => `it sets ${[...which].join(', ')}, which ${why}`);
+}
+
+// ─── Programs ──────────────────────────────────────────────────────────────────────────────────
+
+/** A program, and what makes it worth a look: a word that comes after it, if there is a pattern. */
+type Row = { program: RegExp; word?: RegExp; why: string };
+
+const IN_ARGUMENTS = 'it runs code that is in the arguments, or that they name';
+const OTHER = 'it starts another program: which one is in the arguments';
+const CONTAINER = 'it reaches out of its container';
+
+/** By the name of a program without its folder and its ending. */
+const PROGRAMS: Row[] = [
+  {
+    program: /^(sudo|doas|su|pkexec|runas|gsudo)$/,
+    why: 'it asks for the rights of another user (sudo)',
+  },
+  {
+    program: /^((ba|z|da|a|fi|k|mk|c|tc|pow)?sh|cmd|powershell|pwsh|busybox|nu|xonsh)$/,
+    why: 'it starts a shell: what that runs is in the arguments',
+  },
+  {
+    program: /^(env|cross-env|xargs|nohup|setsid|nice|timeout|stdbuf|dotenvx?|ssh)$/,
+    why: OTHER,
+  },
+  {
+    program: /^(node(js)?[\d.]*|bun|tsx|ts-node|electron)$/,
+    word: /^-\w*[epr]|^--(eval|print|require|import|preload|\w*-?loader|env-file|inspect)/i,
+    why: IN_ARGUMENTS,
+  },
+  { program: /^deno$/, word: /^(eval|repl)$|^--(preload|import-map)/, why: IN_ARGUMENTS },
+  { program: /^(python|pypy|ipython|py)w?[\d.]*$/, word: /^-\w*c/, why: IN_ARGUMENTS },
+  {
+    program: /^(perl|ruby|lua|luajit|php|julia|r|rscript|elixir|groovy|osascript)[\d.]*$/,
+    word: /^-\w*[erim]|^--eval/i,
+    why: IN_ARGUMENTS,
+  },
+  { program: /^(g|m|n)?awk$|^(tclsh|wscript|cscript|mshta|rundll32)$/, why: IN_ARGUMENTS },
+  { program: /^javaw?$/, word: /^-(javaagent|agent|Xbootclasspath)/i, why: IN_ARGUMENTS },
+  { program: /^p?np[mx]$/, word: /^-c|^--(call|shell-mode|node-options)/, why: IN_ARGUMENTS },
+  { program: /^git$/, word: /^-c|^--(exec-path|upload-pack|config-env)/, why: IN_ARGUMENTS },
+  {
+    program: /^(p?np[mx]|bunx?|yarn|uvx?|pipx?)$/,
+    word: /^--(\S+:)?registry|^--[\w-]*index|^--(prefix|find-links|(user|global)config)|^-i$/,
+    why: 'it says where packages come from, or whose settings count',
+  },
+  {
+    program: /^(npm|pnpm|yarn|bun)$/,
+    word: /^(run|run-script|start|test|exec|x|dlx|create|init)$/,
+    why: 'it runs a package, or a script of package.json',
+  },
+  {
+    program: /^(docker|podman|nerdctl)$/,
+    word: /^-\w*v|^--(volume|mount|privileged|device|cap-add|security-opt|use-api-socket)/,
+    why: CONTAINER,
+  },
+  {
+    program: /^(docker|podman|nerdctl)$/,
+    word: /^(--(pid|ipc|uts|userns|net|network)=)?host$|docker\.sock/,
+    why: CONTAINER,
+  },
+];
+
+const NO_VERSION = 'no version is named: what runs is whatever is published under that name';
+
+function programsStarted(config: Json): string[] {
+  const words = wordsOf(config);
+  // Every word, because `env sh -c …` starts a shell, too.
+  const names = words.map(programName);
+  const fits = ({ program, word }: Row) => {
+    const at = names.findIndex((name) => program.test(name));
+    return at >= 0 && (!word || words.slice(at + 1).some((each) => word.test(each)));
+  };
+  const found = PROGRAMS.filter(fits).map(({ why }) => why);
+  const isOpen = names.some((_, at) => startsUnpinned(words.slice(at, at + MAX_LINE)));
+  return [...new Set([...found, ...(isOpen ? [NO_VERSION] : [])])];
+}
+
+const wordsOf = ({ command = '', args }: Json) =>
+  [command, ...(Array.isArray(args) ? args : [])].map(String);
+
+/** /usr/bin/NODE.EXE is node. */
+function programName(word: string): string {
+  const name = word.split(/[/\\]/).at(-1)!.toLowerCase();
+  return name.replace(/\.(exe|cmd|bat|com|ps1)$/, '');
+}
+
+// ─── Versions ──────────────────────────────────────────────────────────────────────────────────
+
+/** What fetches a package and runs it: the program, and the words behind it. */
+const LAUNCHERS = [
+  /^(npx|bunx|pnpx|uvx) /,
+  /^npm (exec|x|create|init) /,
+  /^(pnpm|yarn) (dlx|create) /,
+  /^bun (x|create) /,
+  /^pipx run /,
+  /^uv tool run /,
+  /^go run /,
+];
+const CONTAINERS = /^(docker|podman|nerdctl) (container )?(run|create) /;
+const PINNED = /.@v?\d+(\.\d+){2}[\w.+-]*$|.===?\d[\w.]*$|@sha256:[\da-f]{64}$|#[\da-f]{40}$/;
+const TAGGED = /.:(?!latest$)\w[\w.-]*$|@sha256:[\da-f]{64}$/;
+const SWITCH = /^-[itdqP]+$|^--(rm|init|interactive|tty|detach|privileged|read-only|quiet)$/;
+const MAX_LINE = 64; // words; a package that comes later counts as one without a version
+
+/** Do these words begin with a launcher, and with a package whose version is open? */
+function startsUnpinned(words: string[]): boolean {
+  const line = `${words.slice(0, 4).map(programName).join(' ')} `;
+  const isContainer = CONTAINERS.test(line);
+  const launcher = [CONTAINERS, ...LAUNCHERS].find((pattern) => pattern.test(line));
+  if (!launcher) return false;
+  const launch = launcher.exec(line)![0].trim().split(' ');
+  const rest = words.slice(launch.length);
+  if (isContainer) return !TAGGED.test(imageIn(rest));
+  return packagesIn(rest).some((name) => !PINNED.test(name));
+}
+
+/** What `--package` and its like name; else the first word that is not a flag. */
+function packagesIn(words: string[]): string[] {
+  const flag = /^(-p|--package|--from|--with|--spec)(=|$)/;
+  const named = words.flatMap((word, at) => {
+    if (!flag.test(word)) return [];
+    return word.includes('=') ? word.slice(word.indexOf('=') + 1) : (words[at + 1] ?? '');
+  });
+  return named.length > 0 ? named : [words.find((word) => !word.startsWith('-')) ?? ''];
+}
+
+/** The first word that is neither a flag nor the value of one. */
+function imageIn(words: string[]): string {
+  let at = 0;
+  while (words[at]?.startsWith('-')) {
+    const isWhole = words[at]!.includes('=') || SWITCH.test(words[at]!);
+    at += isWhole ? 1 : 2;
+  }
+  return words[at] ?? '';
+}
