@@ -19,8 +19,8 @@ import { workshop } from './book/workshop.ts';
 
 export type { Bench, Judge } from './book/exercise.ts'; // for the judges of the chapters
 
-async function main([command = '', ...args]: string[]): Promise<void> {
-  const book = readBook();
+export async function main([command = '', ...args]: string[], at?: string): Promise<void> {
+  const book = readBook(at);
   const tell = (problems: string[], good: string) => {
     for (const problem of problems) console.error(problem);
     if (problems.length === 0) console.log(good);
@@ -29,7 +29,7 @@ async function main([command = '', ...args]: string[]): Promise<void> {
   if (command === 'check') tell(await check(book, args[0]), 'The book is true.');
   else if (command === 'fix') {
     const lost = fix(book);
-    if (lost.length === 0) fixCaptions(readBook());
+    if (lost.length === 0) fixCaptions(readBook(at));
     tell(lost, 'Every quotation matches.');
   }
   else if (command === 'deep') tell(await deep(book, args[0]), 'Every chapter adds what it says.');

@@ -6,6 +6,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, 
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { promisify } from 'node:util';
+import { main } from '../chapters/book.ts';
 import { captionOf, fixCaptions, problemsOfCaptions } from '../chapters/book/captions.ts';
 import { check, problemsOnPages, problemsOfTypes } from '../chapters/book/check.ts';
 import { firstDifference, problemsOfConsoles } from '../chapters/book/consoles.ts';
@@ -292,14 +293,48 @@ test('`fix` puts the source\'s new words into quotations, and names what it cann
 
 // ─── The commands, as a reader types them ─────────────────────────────────────────────────────────────────────
 
-/** Runs `npm run NAME ARGS` as npm would, with a folder for the learner's work whose name has spaces. */
+/** Runs `npm run NAME ARGS` as npm would, with a folder for the learner's work whose name has spaces. A demo runs in a
+ *  process of its own, since it ends with it; for the rest this one will do, and is there already. */
 function runner(at = root) {
   const work = join(folder(), 'my work');
-  const run = (...args: string[]) =>
-    promisify(execFile)(process.execPath, ['--import', 'tsx', join(at, 'chapters', 'book.ts'), ...args], { cwd: at, env: { ...process.env, WORK: work } })
-      .then(({ stdout }) => ({ code: 0, output: stdout }), ({ code, stdout, stderr }) => ({ code: code as number, output: `${stdout}${stderr}` }));
-  return { run, work };
+  const inProcess = async (args: string[]) => {
+    const lines: unknown[] = [];
+    const { log, error } = console;
+    const { WORK } = process.env;
+    Object.assign(console, { log: (line = '') => lines.push(line), error: (line = '') => lines.push(line) });
+    Object.assign(process.env, { WORK: work });
+    let code = 0;
+    try {
+      await main(args, at);
+      code = Number(process.exitCode ?? 0);
+    } catch (problem: any) {
+      code = problem.isUsage ? 2 : 1;
+      lines.push(problem.isUsage ? problem.message : problem.stack);
+    } finally {
+      Object.assign(console, { log, error });
+      if (WORK === undefined) delete process.env.WORK;
+      else process.env.WORK = WORK;
+      process.exitCode = 0;
+    }
+    return { code, output: `${lines.join('\n')}\n` };
+  };
+  const apart = (args: string[]) => {
+    const command = ['--import', 'tsx', join(at, 'chapters', 'book.ts'), ...args];
+    const run = promisify(execFile)(process.execPath, command, { cwd: at, env: { ...process.env, WORK: work } });
+    return run.then(
+      ({ stdout }) => ({ code: 0, output: stdout }),
+      ({ code, stdout, stderr }) => ({ code: code as number, output: `${stdout}${stderr}` }),
+    );
+  };
+  const isDemo = ([command, , flag]: string[]) => command === 'chapter' && (flag === undefined || flag === '--before');
+  const run = (...args: string[]) => (isDemo(args) ? apart(args) : inProcess(args));
+  return { run, work, apart };
 }
+
+test('the commands say what is wrong in a sentence also to a shell, and by their exit code', async () => {
+  const { code, output } = await runner().apart(['workshop', 'solve', '4']);
+  assert.deepEqual([code, /there is no "workshop solve"/.test(output)], [2, true], output);
+});
 
 test('a chapter can be run, run on the program before it, compared and written out', async () => {
   const { run, work } = runner();

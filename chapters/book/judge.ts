@@ -52,9 +52,14 @@ export const show = (value: unknown) =>
 const LIMIT_MS = 15_000; // for a loop without an end
 
 /** The verdict on the program in a folder, by a judge in a process of its own. */
-export function judged(book: Book, { chapter }: Exercise, folder: string): Promise<{ isGreen: boolean; output: string }> {
+export function judged(
+  book: Book,
+  { chapter }: Exercise,
+  folder: string,
+  limitMs = LIMIT_MS,
+): Promise<{ isGreen: boolean; output: string }> {
   const args = ['--import', 'tsx', join(book.root, 'chapters', 'book.ts'), 'judge', `${chapter.n}`, folder];
-  const run = promisify(execFile)(process.execPath, args, { cwd: book.root, timeout: LIMIT_MS, killSignal: 'SIGKILL' });
+  const run = promisify(execFile)(process.execPath, args, { cwd: book.root, timeout: limitMs, killSignal: 'SIGKILL' });
   const odd = (what: string) => `✗ it comes to an end\n  expected: a verdict\n  came:     ${what}\n`;
   return run.then(
     ({ stdout }) => {
@@ -62,7 +67,7 @@ export function judged(book: Book, { chapter }: Exercise, folder: string): Promi
       return { isGreen, output: isGreen ? stdout.replace(`${ALL_WELL}\n`, '') : stdout + odd('the program left before it was judged') };
     },
     ({ stdout, stderr, killed }) => {
-      const endless = killed ? odd('none in 15 s; is there a loop without an end, and without an await in it?') : '';
+      const endless = killed ? odd(`none in ${limitMs / 1000} s; is there a loop without an end, and without an await in it?`) : '';
       return { isGreen: false, output: stdout + stderr + endless };
     },
   );
