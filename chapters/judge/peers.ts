@@ -1,0 +1,3 @@
+export async function peers(): Promise<{ config: object; close: () => Promise<void> }> {
+  return { config: {}, close: async () => {} };
+}
