@@ -1,4 +1,4 @@
-// judge.ts: the door to the judge, which is in judge/. It tells how far a program of your own comes.
+// judge.ts: the door to the judge, which is in judge/. It tells how far a program of yours comes.
 //
 //   npm run judge -- path/to/client.ts [4 5 …]        a client, by what chapters 1 to 14 promise
 //   npm run judge -- transport module.ts [CONFIG]     a transport, as in chapter 25
@@ -12,7 +12,7 @@ import { join, resolve } from 'node:path';
 import { usage } from './book/files.ts';
 import type { Verdict } from './judge/child.ts';
 import { peers } from './judge/peers.ts';
-import { linesOf, summaryOf, wholeSummary } from './judge/report.ts';
+import { absentLines, linesOf, summaryOf, wholeSummary, wrapped } from './judge/report.ts';
 import { judgeAll, look, type Judged, type Subject } from './judge/run.ts';
 import { judgeServer } from './judge/server.ts';
 
@@ -62,7 +62,7 @@ function unloadable(problem = ''): Outcome {
 }
 
 const teller = ({ isJson, isLong }: Wishes) => (judged: Judged) => {
-  if (isJson) return;
+  if (isJson || judged.state === 'absent') return;
   for (const line of linesOf(judged, isLong)) console.log(line);
 };
 
@@ -104,7 +104,7 @@ async function main(given: string[]): Promise<void> {
   const outcome = await judge(args, { isJson, isLong: options.includes('--all') });
   const seconds = Math.round((Date.now() - startedAt) / 1000);
   if (isJson) console.log(JSON.stringify({ ...outcome, seconds }));
-  else console.log(`\n${outcome.summary}`);
+  else console.log([...absentLines(outcome.chapters), '', ...wrapped(outcome.summary)].join('\n'));
   process.exitCode = outcome.isGood ? 0 : 1;
 }
 

@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** One thing that a program does for its users. `fault` is the same sentence for when it does not. */
+/** One thing that a program does for its users. `fault` is the sentence for when it does not. */
 export type Promised = {
   promise: string;
   fault: string;
@@ -61,8 +61,7 @@ const SOON_MS = 5000; // generous: the machine may be busy, and only a broken pr
 export async function soon<T>(work: Promise<T>, expected: string, ms = SOON_MS): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    const nothing = new Mismatch(expected, NOTHING);
-    timer = setTimeout(() => reject(Object.assign(nothing, { came: NOTHING, hung: true })), ms);
+    timer = setTimeout(() => reject(nothingCame(expected)), ms);
   });
   try {
     return await Promise.race([work, late]);
@@ -70,7 +69,10 @@ export async function soon<T>(work: Promise<T>, expected: string, ms = SOON_MS):
     clearTimeout(timer);
   }
 }
-const NOTHING = 'nothing';
+
+function nothingCame(expected: string): Mismatch {
+  return Object.assign(new Mismatch(expected, undefined), { hung: true });
+}
 
 /** The error of a call that must fail. A function that throws at once fails as well. */
 export async function failure(work: () => unknown, expected = 'an error'): Promise<any> {
@@ -78,6 +80,7 @@ export async function failure(work: () => unknown, expected = 'an error'): Promi
   try {
     fulfilled = { with: await soon(Promise.resolve(work()), expected) };
   } catch (error) {
+    if (error instanceof Mismatch && 'hung' in error) throw nothingCame(expected);
     if (error instanceof Mismatch) throw error;
     holds(error instanceof Error, expected, error);
     return error;
@@ -137,7 +140,7 @@ export const habit = (name = 'good', argument = ''): Command => ({
   args: [join(fixtures, 'habits.mjs'), name, argument],
 });
 
-/** A server in a few words of JavaScript. It knows `say` and `hear`, and what is given behind it. */
+/** A server in a few words of JavaScript. It knows `say`, `hear`, and what is `given` to it. */
 export function script(text: string, ...args: string[]): Command {
   const tools = `
     const fs = require('node:fs');

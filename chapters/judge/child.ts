@@ -23,11 +23,12 @@ export type Verdict = {
   why?: string; // it was not tried
   isLost?: boolean; // the promise did not come to an end
 };
-/** What it tells: what is there, that a promise begins, a verdict. */
-export type Told = { there?: string[]; begins?: number; verdict?: Verdict };
+/** What it tells: what is there, a verdict, or only that it lives. */
+export type Told = { there?: string[]; verdict?: Verdict };
 
 const LIMIT_MS = 12_000;
 const CLEANING_MS = 4000;
+const SIGN_OF_LIFE_MS = 1000;
 
 const tell = (told: Told) => new Promise((done) => process.send!(told, done));
 const within = (ms: number, work: Promise<unknown>, late: () => unknown) =>
@@ -98,6 +99,7 @@ async function main(): Promise<void> {
   });
   const { kind, file, scratch, config, chapter: n, from = 0 } = job;
   const subject = await import(pathToFileURL(file).href);
+  setInterval(() => void tell({}), SIGN_OF_LIFE_MS).unref();
   if (n === undefined) {
     await tell({ there: whatIsThere(subject) });
     process.exit();
@@ -106,7 +108,6 @@ async function main(): Promise<void> {
   const bench = { subject, file, config, scratch, later: () => {} };
   for (const [index, promised] of chapter.promises.entries()) {
     if (index < from) continue;
-    await tell({ begins: index });
     await tell({ verdict: await judge(promised, bench) });
   }
   process.exit();

@@ -62,7 +62,8 @@ const threeFiles: Chapter = {
       play: async (bench) => {
         const { entries, files } = load(bench, { user: server('a'), mcp: server('c') });
         const { a, c } = Object.fromEntries(entries);
-        same([a.file, a.authority, c.file, c.authority], [files.user, 'user', files.mcp, 'project']);
+        same([a.file, a.authority], [files.user, 'user']);
+        same([c.file, c.authority], [files.mcp, 'project']);
       },
     },
     {
@@ -70,7 +71,8 @@ const threeFiles: Chapter = {
       fault: 'other parts of a settings file count, or a bare .mcp.json does not',
       play: async (bench) => {
         const settings = { statusLine: { type: 'command', command: 'date' }, hooks: {} };
-        const { names } = load(bench, { user: settings, settings, mcp: { bare: { command: 'node' } } });
+        const mcp = { bare: { command: 'node' } };
+        const { names } = load(bench, { user: settings, settings, mcp });
         same(names, ['bare']);
       },
     },
@@ -80,7 +82,8 @@ const threeFiles: Chapter = {
       play: async (bench) => {
         const { names, problems, files } = load(bench, { user: '{ broken', mcp: server('c') });
         same(names, ['c']);
-        holds(problems.some((each) => each.includes(files.user!)), `${files.user} is named`, problems);
+        const isNamed = problems.some((problem) => problem.includes(files.user!));
+        holds(isNamed, `${files.user} is named`, problems);
       },
     },
     {
@@ -95,7 +98,8 @@ const threeFiles: Chapter = {
       promise: 'comments and a byte order mark are read',
       fault: 'comments or a byte order mark break a file',
       play: async (bench) => {
-        const text = '\uFEFF// mine\n{ /* two */ "mcpServers": { "a": { "command": "http://x" } } }';
+        const entry = '"a": { "command": "http://x" }';
+        const text = `\uFEFF// mine\n{ /* two */ "mcpServers": { ${entry} } }`;
         const { entries, problems } = load(bench, { user: text });
         same([entries.get('a')?.config.command, problems], ['http://x', []]);
       },
@@ -149,7 +153,8 @@ const names: Chapter = {
           for (const b of ODD_NAMES) {
             const label = subject.toolLabel(a, b);
             const pair = `${a.slice(0, 9)} + ${b.slice(0, 9)}`;
-            holds(!owners.has(label), 'two labels', `${label} for ${owners.get(label)} and ${pair}`);
+            const both = `${label} for ${owners.get(label)} and ${pair}`;
+            holds(!owners.has(label), 'two labels', both);
             owners.set(label, pair);
           }
         }
@@ -235,7 +240,8 @@ const theManager: Chapter = {
           nothing: null,
         };
         const options = { handshakeTimeoutMs: 4000 };
-        const { manager, connect, stateOf } = prepare(bench, { ...bad, calc: calculator() }, undefined, options);
+        const all = { ...bad, calc: calculator() };
+        const { manager, connect, stateOf } = prepare(bench, all, undefined, options);
         await connect();
         for (const name of Object.keys(bad)) {
           const { state, reason } = stateOf(name);
@@ -250,7 +256,8 @@ const theManager: Chapter = {
       limitMs: 25_000,
       play: async (bench) => {
         const meeting = `${folder(bench)}:3`; // each answers only when all three are there
-        const three = Object.fromEntries(['a', 'b', 'c'].map((name) => [name, habit('meets', meeting)]));
+        const one = habit('meets', meeting);
+        const three = { a: one, b: one, c: one };
         const { connect, stateOf } = prepare(bench, three, undefined, { handshakeTimeoutMs: 6000 });
         await connect();
         const states = ['a', 'b', 'c'].map((name) => stateOf(name).state);

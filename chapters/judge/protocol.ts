@@ -43,7 +43,8 @@ const handshake: Chapter = {
       fault: 'a revision that has a handshake is not accepted',
       play: async (bench) => {
         const shake = async (protocolVersion: string) => {
-          const answer = { protocolVersion, capabilities: {}, serverInfo: { name: 'x', version: '1' } };
+          const serverInfo = { name: 'x', version: '1' };
+          const answer = { protocolVersion, capabilities: {}, serverInfo };
           await open(bench, habit('version', JSON.stringify(answer)));
         };
         await Promise.all(REVISIONS.map(shake));
@@ -145,7 +146,8 @@ const discovery: Chapter = {
       promise: 'an odd tool costs itself only',
       fault: 'an odd tool costs others, or is taken along',
       play: async (bench) => {
-        const odd = [null, 7, {}, { name: 5 }, { name: '' }, { name: 'schema', inputSchema: 'none' }];
+        const unfit = { name: 'unfit', inputSchema: 'none' };
+        const odd = [null, 7, {}, { name: 5 }, { name: '' }, unfit];
         const good = { name: 'good', inputSchema: { type: 'object' } };
         same(await namesOf(bench, listing([...odd, good])), ['good']);
       },

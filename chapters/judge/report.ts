@@ -12,10 +12,9 @@ const GREEN = 32;
 const RED = 31;
 
 /** The lines of one chapter. With `isLong` each promise has one, kept or not. */
-export function linesOf({ n, title, state, missing, verdicts }: Judged, isLong = false): string[] {
+export function linesOf({ n, title, state, verdicts }: Judged, isLong = false): string[] {
   const number = n > 0 ? `${n}`.padStart(2) : '  ';
   const head = `${number} ${title}`.padEnd(INDENT - 2);
-  if (state === 'absent') return [`· ${head}not there yet: ${needOf(missing!)}`];
   const isWhole = state === 'holds';
   const mark = isWhole ? paint(GREEN, '✓') : paint(RED, '✗');
   const kept = verdicts.filter((verdict) => verdict.state === 'kept');
@@ -25,6 +24,15 @@ export function linesOf({ n, title, state, missing, verdicts }: Judged, isLong =
   if (isLong) texts.push(...kept.map(({ promise }) => `kept: ${promise}`));
   const lines = texts.flatMap((text) => wrapped(text, WIDTH - INDENT));
   return lines.map((line, at) => (at === 0 ? `${mark} ${head}` : ' '.repeat(INDENT)) + line);
+}
+
+/** Chapters that are not there yet are no faults: one line for all of them. */
+export function absentLines(judged: Judged[]): string[] {
+  const absent = judged.filter(({ state }) => state === 'absent');
+  const [first] = absent;
+  if (!first) return [];
+  const head = `· ${ranges(absent.map(({ n }) => n))}`.padEnd(INDENT);
+  return [`${head}not there yet: ${needOf(first)}`];
 }
 
 /** "a ping is not answered (expected an answer {}, came nothing)" */
@@ -41,11 +49,13 @@ function notTried(verdicts: Verdict[]): string[] {
   });
 }
 
-const needOf = (missing: string) => `there is no ${missing.replace(/\b\w+\.\w+/g, '$&()')}`;
+const needOf = ({ n, missing = '' }: Judged) =>
+  `${n} needs ${missing.replace(/\w+\.\w+|^\w+$/g, '$&()')}`;
 
-function wrapped(text: string, width: number): string[] {
+export function wrapped(text: string, width = WIDTH): string[] {
   const lines = [''];
-  for (const word of text.split(' ')) {
+  const pieces = new RegExp(`.{1,${width - 2}}`, 'gu'); // of a word that is longer than a line
+  for (const word of text.split(' ').flatMap((long) => long.match(pieces) ?? [])) {
     const last = lines.at(-1)!;
     const isLong = last !== '' && last.length + 1 + word.length > width;
     if (isLong) lines.push(`  ${word}`);
@@ -64,7 +74,7 @@ export function summaryOf(judged: Judged[]): string {
   const sentences = [good.length > 0 ? `${ranges(good)} ${verb}.` : 'Nothing holds yet.'];
   if (first) sentences.push(`${first.n}: ${firstFault(first)}.`);
   if (!first && absent[0]) {
-    sentences.push(`${absent[0].n} is not there yet: ${needOf(absent[0].missing!)}.`);
+    sentences.push(`Next: ${needOf(absent[0])}.`);
   }
   return sentences.join(' ');
 }
@@ -92,7 +102,9 @@ function ranges(numbers: number[]): string {
     if (last && last.at(-1) === n - 1) last.push(n);
     else runs.push([n]);
   }
-  const texts = runs.map((run) => (run.length > 1 ? `${run[0]} to ${run.at(-1)}` : `${run[0]}`));
+  const texts = runs.flatMap((run) => {
+    return run.length > 2 ? [`${run[0]} to ${run.at(-1)}`] : run.map(String);
+  });
   if (texts.length < 2) return texts.join();
   return `${texts.slice(0, -1).join(', ')} and ${texts.at(-1)}`;
 }

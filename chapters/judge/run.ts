@@ -21,10 +21,9 @@ export type Subject = { kind: Kind; file: string; config?: unknown };
 
 const AT_ONCE = 4; // most of a promise is waiting for a process
 const START_MS = 20_000; // to load the module, on a busy machine
-const GRACE_MS = 8000; // longer than a promise's own limit: then the process itself hangs
-const LONGEST_MS = 40_000; // any promise, with its cleaning
+const SILENCE_MS = 8000; // of a process that says every second that it lives: it is in a loop
 const MAX_LOST = 3; // promises without an end, per chapter
-const ALL_MS = 90_000;
+const ALL_MS = 105_000; // with the look before it, under two minutes
 
 const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 const program = fileURLToPath(new URL('child.ts', import.meta.url));
@@ -33,8 +32,8 @@ const program = fileURLToPath(new URL('child.ts', import.meta.url));
 export async function look(subject: Subject): Promise<{ there?: string[]; problem?: string }> {
   return inScratch(async (scratch) => {
     let there: string[] | undefined;
-    const hear = (told: Told) => void (there = told.there);
-    const how = await run({ ...subject, scratch }, () => START_MS, hear);
+    const hear = (told: Told) => void (there ??= told.there);
+    const how = await run({ ...subject, scratch }, hear);
     return there ? { there } : { problem: how };
   });
 }
@@ -100,28 +99,23 @@ function whyNotTried(given: Verdict[], deadline: number): string | undefined {
 }
 
 /** Plays the promises from the first that has no verdict, until all have one or the process is
- *  lost. It adds one verdict at least. */
+ *  lost. */
 async function onePass(job: Job, chapter: Chapter, given: Verdict[], deadline: number) {
   const from = given.length;
-  const limit = () => {
-    const { limitMs = 0 } = chapter.promises[given.length] ?? {};
-    const longest = Math.max(START_MS, Math.min(limitMs + GRACE_MS, LONGEST_MS));
-    return Math.max(1, Math.min(longest, deadline - Date.now()));
-  };
   const hear = ({ verdict }: Told) => {
     if (verdict) given.push(verdict);
     return whyNotTried(given, deadline) === undefined;
   };
-  const how = await run({ ...job, from }, limit, hear);
-  const wasStopped = given.length > from && whyNotTried(given, deadline) !== undefined;
+  const how = await run({ ...job, from }, hear);
   const next = chapter.promises[given.length];
-  if (!next || wasStopped) return;
+  if (!next || whyNotTried(given, deadline)) return; // all are judged, or we have stopped it
   const { promise, fault } = next;
   given.push({ promise, state: 'broken', fault, came: how, isLost: true });
 }
 
-/** Runs one process to its end, and says how it ended. `hear` returns false to end it. */
-function run(job: Job, limit: () => number, hear: (told: Told) => unknown): Promise<string> {
+/** Runs one process to its end, and says how it ended. `hear` hears it every second, and returns
+ *  false to end it. */
+function run(job: Job, hear: (told: Told) => unknown): Promise<string> {
   const args = ['--import', tsx, program, JSON.stringify(job)];
   const env = { ...process.env, HOME: job.scratch, USERPROFILE: job.scratch };
   const child = spawn(process.execPath, args, {
@@ -133,17 +127,17 @@ function run(job: Job, limit: () => number, hear: (told: Told) => unknown): Prom
     let stderr = '';
     let isLate = false;
     let timer: NodeJS.Timeout | undefined;
-    const wind = () => {
+    const waitFor = (ms: number) => {
       clearTimeout(timer);
       timer = setTimeout(() => {
         isLate = true;
         child.kill('SIGKILL');
-      }, limit());
+      }, ms);
     };
-    wind();
+    waitFor(START_MS);
     child.stderr!.on('data', (text) => (stderr = (stderr + text).slice(-16_384)));
     child.on('message', (told: Told) => {
-      wind();
+      waitFor(SILENCE_MS);
       if (hear(told) === false) child.kill('SIGKILL');
     });
     child.on('exit', (code) => {
