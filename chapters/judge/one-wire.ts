@@ -251,8 +251,8 @@ const correlation: Chapter = {
   needs: ['McpConnection.connect', 'McpConnection.notify', 'McpConnection.request'],
   promises: [
     {
-      promise: 'a request says jsonrpc 2.0, and has an id of its own',
-      fault: 'a request does not say jsonrpc 2.0 with an id of its own',
+      promise: 'requests say jsonrpc 2.0, and each has an id of its own',
+      fault: 'requests do not say jsonrpc 2.0 with an id each',
       play: async (bench) => {
         const { connection } = await connect(bench, habit());
         const pings = [1, 2, 3].map(() => connection.request('ping'));

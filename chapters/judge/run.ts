@@ -17,13 +17,16 @@ export type Judged = {
   missing?: string; // what is not there yet
   verdicts: Verdict[];
 };
+/** What one run may cost, and what was lost of it. */
+type Budget = { deadline: number; lost: number };
 export type Subject = { kind: Kind; file: string; config?: unknown };
 
 const AT_ONCE = 4; // most of a promise is waiting for a process
 const START_MS = 20_000; // to load the module, on a busy machine
 const SILENCE_MS = 8000; // of a process that says every second that it lives: it is in a loop
 const MAX_LOST = 3; // promises without an end, per chapter
-const ALL_MS = 105_000; // with the look before it, under two minutes
+const PATIENCE = 6; // such promises in all; after them a chapter is given up at its first
+const ALL_MS = 100_000; // with the look before it, under two minutes
 
 const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 const program = fileURLToPath(new URL('child.ts', import.meta.url));
@@ -45,14 +48,14 @@ export async function judgeAll(
   wanted: (chapter: Chapter) => boolean,
   tell: (judged: Judged) => void,
 ): Promise<Judged[]> {
-  const deadline = Date.now() + ALL_MS;
+  const budget: Budget = { deadline: Date.now() + ALL_MS, lost: 0 };
   const chapters = catalogue[subject.kind].filter(wanted);
   const done = new Map<Chapter, Judged>();
   const told: Judged[] = [];
   const queue = chapters.values(); // one queue, and several workers that empty it
   const work = async () => {
     for (const chapter of queue) {
-      done.set(chapter, await judgeChapter(subject, chapter, there, deadline));
+      done.set(chapter, await judgeChapter(subject, chapter, there, budget));
       while (told.length < chapters.length && done.has(chapters[told.length]!)) {
         const next = done.get(chapters[told.length]!)!;
         told.push(next);
@@ -68,7 +71,7 @@ async function judgeChapter(
   subject: Subject,
   chapter: Chapter,
   there: string[],
-  deadline: number,
+  budget: Budget,
 ): Promise<Judged> {
   const { n, title, needs, promises } = chapter;
   const isThere = (need: string) => need.split(' or ').some((name) => there.includes(name));
@@ -77,9 +80,9 @@ async function judgeChapter(
   const verdicts = await inScratch(async (scratch) => {
     const given: Verdict[] = [];
     while (given.length < promises.length) {
-      const why = whyNotTried(given, deadline);
+      const why = whyNotTried(given, budget);
       if (why) given.push({ promise: promises[given.length]!.promise, state: 'not tried', why });
-      else await onePass({ ...subject, scratch, chapter: n }, chapter, given, deadline);
+      else await onePass({ ...subject, scratch, chapter: n }, chapter, given, budget);
     }
     return given;
   });
@@ -93,29 +96,38 @@ export const isFault = ({ state, why }: Verdict) =>
 const TOO_MANY = 'too much before it did not come to an end';
 const NO_TIME = 'the time was up';
 
-function whyNotTried(given: Verdict[], deadline: number): string | undefined {
-  if (given.filter(({ isLost }) => isLost).length >= MAX_LOST) return TOO_MANY;
+function whyNotTried(given: Verdict[], { deadline, lost }: Budget): string | undefined {
+  const most = lost >= PATIENCE ? 1 : MAX_LOST;
+  if (given.filter(({ isLost }) => isLost).length >= most) return TOO_MANY;
   return Date.now() > deadline ? NO_TIME : undefined;
 }
 
 /** Plays the promises from the first that has no verdict, until all have one or the process is
  *  lost. */
-async function onePass(job: Job, chapter: Chapter, given: Verdict[], deadline: number) {
+async function onePass(job: Job, chapter: Chapter, given: Verdict[], budget: Budget) {
   const from = given.length;
-  const hear = ({ verdict }: Told) => {
-    if (verdict) given.push(verdict);
-    return whyNotTried(given, deadline) === undefined;
+  const add = (verdict: Verdict) => {
+    given.push(verdict);
+    if (verdict.isLost) budget.lost++;
   };
-  const how = await run({ ...job, from }, hear);
+  const hear = ({ verdict }: Told) => {
+    if (verdict) add(verdict);
+    return whyNotTried(given, budget) === undefined;
+  };
+  const how = await run({ ...job, from }, hear, budget.deadline);
   const next = chapter.promises[given.length];
-  if (!next || whyNotTried(given, deadline)) return; // all are judged, or we have stopped it
+  if (!next || whyNotTried(given, budget)) return; // all are judged, or we have stopped it
   const { promise, fault } = next;
-  given.push({ promise, state: 'broken', fault, came: how, isLost: true });
+  add({ promise, state: 'broken', fault, came: how, isLost: true });
 }
 
 /** Runs one process to its end, and says how it ended. `hear` hears it every second, and returns
  *  false to end it. */
-function run(job: Job, hear: (told: Told) => unknown): Promise<string> {
+function run(
+  job: Job,
+  hear: (told: Told) => unknown,
+  deadline = Infinity,
+): Promise<string> {
   const args = ['--import', tsx, program, JSON.stringify(job)];
   const env = { ...process.env, HOME: job.scratch, USERPROFILE: job.scratch };
   const child = spawn(process.execPath, args, {
@@ -132,7 +144,7 @@ function run(job: Job, hear: (told: Told) => unknown): Promise<string> {
       timer = setTimeout(() => {
         isLate = true;
         child.kill('SIGKILL');
-      }, ms);
+      }, Math.max(1, Math.min(ms, deadline + 1 - Date.now())));
     };
     waitFor(START_MS);
     child.stderr!.on('data', (text) => (stderr = (stderr + text).slice(-16_384)));
