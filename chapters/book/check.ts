@@ -157,7 +157,7 @@ export function forwardImports(book: Book): string[] {
       if (name.startsWith('node:')) return true;
       if (!file.startsWith('chapters/')) return file.startsWith('fixtures/') && name.startsWith('./');
       const target = relative(book.root, resolve(book.root, dirname(file), name)).replaceAll('\\', '/');
-      if (file === COMPOSITION || /^chapters\/(own|book|book\/\w+)\.ts$/.test(file)) return true;
+      if (file === COMPOSITION || /^chapters\/(own|(book|judge)(\/[\w-]+)?)\.ts$/.test(file)) return true;
       if (target === COMPOSITION) return NOT_PROGRAM.test(file);
       if (target === 'agent.ts') return dirname(file) >= 'chapters/15';
       return target === 'mcp.ts' || (target.startsWith('chapters/') && dirname(target) <= dirname(file));

@@ -1,0 +1,110 @@
+// report.ts: verdicts in words: one line per chapter, one per broken promise, and a last one.
+
+import type { Verdict } from './child.ts';
+import { isFault, type Judged } from './run.ts';
+
+const WIDTH = 80;
+const INDENT = 20; // behind the mark, the number and the title
+
+const isColoured = () => Boolean(process.stdout.isTTY) && !process.env.NO_COLOR;
+const paint = (code: number, text: string) => (isColoured() ? `\x1b[${code}m${text}\x1b[0m` : text);
+const GREEN = 32;
+const RED = 31;
+
+/** The lines of one chapter. With `isLong` each promise has one, kept or not. */
+export function linesOf({ n, title, state, verdicts }: Judged, isLong = false): string[] {
+  const number = n > 0 ? `${n}`.padStart(2) : '  ';
+  const head = `${number} ${title}`.padEnd(INDENT - 2);
+  const isWhole = state === 'holds';
+  const mark = isWhole ? paint(GREEN, '✓') : paint(RED, '✗');
+  const kept = verdicts.filter((verdict) => verdict.state === 'kept');
+  const faults = verdicts.filter((verdict) => verdict.state === 'broken').map(faultOf);
+  const count = `${kept.length} of ${verdicts.length}`;
+  const texts = [...(isWhole || isLong ? [count] : []), ...faults, ...notTried(verdicts)];
+  if (isLong) texts.push(...kept.map(({ promise }) => `kept: ${promise}`));
+  const lines = texts.flatMap((text) => wrapped(text, WIDTH - INDENT));
+  return lines.map((line, at) => (at === 0 ? `${mark} ${head}` : ' '.repeat(INDENT)) + line);
+}
+
+/** Chapters that are not there yet are no faults: one line for all of them. */
+export function absentLines(judged: Judged[]): string[] {
+  const absent = judged.filter(({ state }) => state === 'absent');
+  const [first] = absent;
+  if (!first) return [];
+  const head = `· ${ranges(absent.map(({ n }) => n))}`.padEnd(INDENT);
+  return [`${head}not there yet: ${needOf(first)}`];
+}
+
+/** "a ping is not answered (expected an answer {}, came nothing)" */
+function faultOf({ fault, expected, came }: Verdict): string {
+  const both = expected === undefined ? `came: ${came}` : `expected ${expected}, came ${came}`;
+  return `${fault} (${both})`;
+}
+
+function notTried(verdicts: Verdict[]): string[] {
+  const reasons = verdicts.flatMap(({ state, why }) => (state === 'not tried' ? [why!] : []));
+  return [...new Set(reasons)].map((why) => {
+    const count = reasons.filter((each) => each === why).length;
+    return `${count} not tried: ${why}`;
+  });
+}
+
+const needOf = ({ n, missing = '' }: Judged) =>
+  `${n} needs ${missing.replace(/\w+\.\w+|^\w+$/g, '$&()')}`;
+
+export function wrapped(text: string, width = WIDTH): string[] {
+  const lines = [''];
+  const pieces = new RegExp(`.{1,${width - 2}}`, 'gu'); // of a word that is longer than a line
+  for (const word of text.split(' ').flatMap((long) => long.match(pieces) ?? [])) {
+    const last = lines.at(-1)!;
+    const isLong = last !== '' && last.length + 1 + word.length > width;
+    if (isLong) lines.push(`  ${word}`);
+    else lines[lines.length - 1] = last === '' ? word : `${last} ${word}`;
+  }
+  return lines;
+}
+
+/** "1 to 9 hold. 10: a ping is not answered." */
+export function summaryOf(judged: Judged[]): string {
+  const good = judged.filter(({ state }) => state === 'holds').map(({ n }) => n);
+  const broken = judged.filter(({ state }) => state === 'broken');
+  const absent = judged.filter(({ state }) => state === 'absent');
+  const [first] = broken;
+  const verb = good.length === 1 ? 'holds' : 'hold';
+  const sentences = [good.length > 0 ? `${ranges(good)} ${verb}.` : 'Nothing holds yet.'];
+  if (first) sentences.push(`${first.n}: ${firstFault(first)}.`);
+  if (!first && absent[0]) {
+    sentences.push(`Next: ${needOf(absent[0])}.`);
+  }
+  return sentences.join(' ');
+}
+
+/** Of something that is judged as a whole. */
+export function wholeSummary(judged: Judged, what: string) {
+  const { state, verdicts } = judged;
+  const isGood = state === 'holds';
+  const kept = verdicts.filter((verdict) => verdict.state === 'kept').length;
+  const count = `${kept} of ${verdicts.length} promises`;
+  const fault = isGood ? '' : `: ${firstFault(judged)}`;
+  return { isGood, summary: `This ${what} keeps ${count}${fault}.` };
+}
+
+function firstFault({ verdicts }: Judged): string {
+  const { fault, promise, why } = verdicts.find((verdict) => isFault(verdict))!;
+  return fault ?? `${promise}: not tried, ${why}`;
+}
+
+/** [1, 2, 3, 5] is "1 to 3 and 5". */
+function ranges(numbers: number[]): string {
+  const runs: number[][] = [];
+  for (const n of numbers) {
+    const last = runs.at(-1);
+    if (last && last.at(-1) === n - 1) last.push(n);
+    else runs.push([n]);
+  }
+  const texts = runs.flatMap((run) => {
+    return run.length > 2 ? [`${run[0]} to ${run.at(-1)}`] : run.map(String);
+  });
+  if (texts.length < 2) return texts.join();
+  return `${texts.slice(0, -1).join(', ')} and ${texts.at(-1)}`;
+}
