@@ -497,7 +497,7 @@ function problemsOfQuotations(book: Book): string[] {
 }
 
 function deadLinks(book: Book): string[] {
-  const pages = ['README.md', ...filesIn(join(book.root, 'chapters'), book.root).filter((name) => name.endsWith('.md'))];
+  const pages = ['README.md', '.github/SECURITY.md', ...filesIn(join(book.root, 'chapters'), book.root).filter((name) => name.endsWith('.md'))];
   const isDead = (page: string, link: string) => {
     const [path = '', section] = link.split('#');
     const file = path ? join(book.root, dirname(page), decodeURI(path)) : join(book.root, page);
