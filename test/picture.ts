@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { cleanUp, root } from './helpers.ts';
 import { place, Terminal } from './terminal.ts';
 
-const COLUMNS = 124;
+const COLUMNS = 132;
 const ROWS = 40;
 const CHAR = 8.4; // pixels
 const LINE = 19;
@@ -43,7 +43,7 @@ function drawn(all: string[]): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" font-family="${font}" font-size="14">
 <title>A chat in a terminal</title>
 <rect width="100%" height="100%" rx="8" fill="#0d1117"/>
-<g xml:space="preserve">
+<g>
 ${rows.join('\n')}
 </g>
 </svg>
@@ -60,5 +60,6 @@ function colourOf(line: string): string {
 }
 
 function escaped(line: string): string {
-  return line.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  // Blanks that a browser does not take together.
+  return line.replaceAll(' ', '\u00a0').replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
