@@ -45,11 +45,19 @@ test('the parts of the agent take only types from agent.ts, so that it can load 
 });
 
 test('every command that the README shows exists, and CI runs the ones it promises', () => {
-  const shown = [...read('README.md').matchAll(/npm (?:run )?([a-z][\w:-]*)/g)].map(([, name]) => name!);
+  const pages = ['README.md', 'chapters/REFERENCE.md', 'chapters/BENCHMARK.md', '.github/SECURITY.md'];
+  const text = pages.map((page) => read(page)).join('\n');
+  const shown = [...text.matchAll(/npm (?:run )?([a-z][\w:-]*)/g)].map(([, name]) => name!);
   const known = [...Object.keys(manifest.scripts), 'ci', 'install', 'test', 'start', 'pack'];
   assert.deepEqual(shown.filter((name) => !known.includes(name)), []);
   for (const command of ['npm ci', 'npm run check', 'npm test', 'npm run test:node', 'npm run test:nodes', 'npm run test:real', 'npm run tour', 'npm start', 'npm run book deep', 'npm run conformance'])
     assert.match(read('.ci', 'run'), new RegExp(`^step ${command}( --.*)?$`, 'm'), command);
+});
+
+test('a visitor can read the README in two minutes: it has at most 130 lines, and names the pages that go on', () => {
+  assert.ok(read('README.md').trimEnd().split('\n').length <= 130);
+  for (const page of ['chapters/README.md', 'chapters/REFERENCE.md', 'chapters/BENCHMARK.md', '.github/SECURITY.md'])
+    assert.ok(read('README.md').includes(`(${page}`), page);
 });
 
 test('the README tells how long mcp.ts and agent.ts are', () => {
@@ -64,9 +72,10 @@ test('the version stands in one place, and package.json agrees', async () => {
   assert.equal((await import('../mcp.ts')).VERSION, manifest.version);
 });
 
-test('every program in the README runs, and prints what its comments say', async () => {
-  const programs = [...read('README.md').matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, text]) => text!);
-  assert.equal(programs.length, 5);
+test('every program in the README and in the reference runs, and prints what its comments say', async () => {
+  const pages = read('README.md') + read('chapters', 'REFERENCE.md');
+  const programs = [...pages.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, text]) => text!);
+  assert.equal(programs.length, 6);
   mkdirSync(join(root, '.cache', 'readme'), { recursive: true });
   for (const [n, text] of programs.entries()) {
     const file = join(root, '.cache', 'readme', `${n}.ts`);
@@ -77,14 +86,19 @@ test('every program in the README runs, and prints what its comments say', async
   }
 });
 
-test('every promise of the security section names tests, and they are there', () => {
-  const section = /^## Security$([^]*?)^## /m.exec(read('README.md'))![1]!;
-  const rows = section.split('\n').filter((line) => /^\| (?!promise)[A-Z"]/.test(line));
+test('every promise of SECURITY.md names tests, and they are there', () => {
+  const rows = read('.github', 'SECURITY.md').split('\n').filter((line) => /^\| (?!promise)[A-Z"]/.test(line));
   assert.ok(rows.length > 5);
   for (const row of rows) {
     const named = [...row.matchAll(/((?:[A-J]\d+ )+)\(\[[^\]]+\]\(([^)]+)\)\)/g)];
     assert.ok(named.length > 0, row);
     for (const [, ids, file] of named)
-      for (const id of ids!.trim().split(' ')) assert.match(read(file!), new RegExp(`^test\\(.*\\b${id}\\b`, 'm'), `${id} in ${file}`);
+      for (const id of ids!.trim().split(' ')) assert.match(read('.github', file!), new RegExp(`^test\\(.*\\b${id}\\b`, 'm'), `${id} in ${file}`);
   }
+});
+
+test('npm run judge judges a server by raw lines: ours keeps all promises', { timeout: 120_000 }, async () => {
+  const args = ['--import', 'tsx', join(root, 'chapters', 'judge.ts'), '--json', 'server', 'node', 'fixtures/server.mjs'];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root });
+  assert.equal(JSON.parse(stdout).summary, 'This server keeps 13 of 13 promises.');
 });

@@ -1,14 +1,14 @@
 // Runs the tests under Node's own runner: `here` with the Node of this machine, otherwise with the versions named, which
 // the npm registry has as packages. Those run TypeScript themselves, so tsx takes no part there but for the little
 // programs in test/programs/. Of other versions we ask the tests of the chapters, which touch all that Node can change.
-// The tests of the book and of the judge are left out: what they run starts a Node of its own.
+// The tests of the book are left out: what they run starts a Node of its own.
 
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { installed, root } from './on-demand.ts';
 
-const leftOut = ['book.test.ts', 'judge.test.ts'];
+const leftOut = ['book.test.ts'];
 const isTest = (name: string) => name.endsWith('.test.ts') && !leftOut.includes(name);
 const names = readdirSync(join(root, 'test')).filter(isTest);
 const ofChapters = names.filter((name) => /^\d\d-/.test(name));

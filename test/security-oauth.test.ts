@@ -1722,7 +1722,7 @@ test('I9: a logout that cannot be written down says so, and exits with 3', async
   const { where } = await program16();
   const file = join(where.home, '.mcp-by-hand', 'logins.json');
   const before = readFileSync(file, 'utf8');
-  writeFileSync(`${file}.lock`, ''); // another program holds it, as it seems
+  writeFileSync(`${file}.lock`, `${process.pid}`); // another program holds it
   const { code, out, err } = await runProgram(where, ['mcp', 'logout', 'demo']);
   assert.deepEqual([code, out], [3, '']);
   assert.match(err, /logins\.json\.lock is in the way; .*delete it, and then log in again: mcp-by-hand mcp login NAME/);

@@ -102,7 +102,7 @@ export class PrivateFile<T extends { version: number }> {
       this.checked(JSON.parse(json));
       return json;
     } catch {
-      throw new NotWritten('what was to be kept could not be read again, so it was not written');
+      throw new NotWritten('what was to be kept could not be read again, so it was not written; correct it');
     }
   }
 }

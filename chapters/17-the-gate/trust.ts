@@ -365,11 +365,23 @@ const pretty = (config: Json) => canonical(config, 2);
 
 /** The command and each argument on a line of its own: nothing can hide at the end of a long
  *  line. */
-export function launchLines({ command, args, ...rest }: Json): string[] {
+export function launchLines({ command, args, ...others }: Json): string[] {
+  const rest = withoutSecrets(others);
   const first = command === undefined ? [] : [`  command: ${quoted(String(command))}`];
   const list = [args ?? []].flat().map((arg, n) => `  argument ${n + 1}: ${quoted(String(arg))}`);
   const nested = Object.entries(rest).flatMap(([key, value]) =>
     isObject(value) ? [`  ${key}:`, ...spelledOut(value, '    ')] : spelledOut({ [key]: value }),
   );
   return [...first, ...list, ...nested];
+}
+
+/** What is secret of a login says nothing of what an entry starts, and may be read over a shoulder
+ *  or in a log. */
+function withoutSecrets({ oauth, ...rest }: Json): Json {
+  if (oauth === undefined) return rest;
+  const isSecret = /secret|privateKey$|assertion|token$/i;
+  const shown = JSON.stringify(oauth, (key, value) =>
+    typeof value === 'string' && isSecret.test(key) ? '***' : value,
+  );
+  return { ...rest, oauth: JSON.parse(shown) };
 }

@@ -126,7 +126,8 @@ function problemsOfStops(book: Book): string[] {
 }
 
 export function deadLinks(book: Book): string[] {
-  const pages = ['README.md', ...filesIn(join(book.root, 'chapters'), book.root).filter((name) => name.endsWith('.md'))];
+  const inChapters = filesIn(join(book.root, 'chapters'), book.root).filter((name) => name.endsWith('.md'));
+  const pages = ['README.md', '.github/SECURITY.md', ...inChapters].filter((page) => isFile(book.root, page));
   const isDead = (page: string, link: string) => {
     const [path = '', section] = link.split('#');
     const file = path ? join(book.root, dirname(page), decodeURI(path)) : join(book.root, page);

@@ -1,4 +1,5 @@
-// `npm run judge`: a client, a transport or a server of somebody's own under our judges.
+// `npm run judge`: a client, a transport or a server of somebody's own under our judges. It is among the slower tests,
+// because each of these is a program that is judged; one short run is in ../layout.test.ts.
 
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
@@ -6,7 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { cleanUp, folder, goodServer, root } from './helpers.ts';
+import { cleanUp, folder, goodServer, root } from '../helpers.ts';
 
 afterEach(cleanUp);
 
@@ -179,11 +180,6 @@ function serverFile(name: string, text: string): string {
   writeFileSync(file, text);
   return file;
 }
-
-test('a server is judged by raw lines: ours keeps all promises', LONG, async () => {
-  const { code, summary } = await asJson('server', 'node', goodServer);
-  assert.deepEqual([code, summary], [0, 'This server keeps 13 of 13 promises.']);
-});
 
 test('a server without a handshake is judged in its own era', LONG, async () => {
   const file = serverFile('stateless.mjs', `
