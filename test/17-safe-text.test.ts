@@ -94,19 +94,19 @@ test('changes: the lines from the first that differs to the last', () => {
 });
 
 test('nothing is slow on huge texts, and no word is too long', () => {
-  // Were the cost the square of the length, each of these would take hours: the runner's limit would end the test.
+  // Were the cost the square of the length, each of these would take minutes: the runner's limit would end the test.
   const words = ['\u0430', 'a\u0430', '\x1b', '\r', '\r\n', '"', '\\', 'a\n', '\u0301', 'sk-', 'Bearer ', 'gh', 'xoxb-', '-'];
-  const texts = words.map((word) => word.repeat(250_000 / word.length));
+  const texts = words.map((word) => word.repeat(100_000 / word.length));
   const masker = new Masker({ API_KEY: 'very secret' });
-  for (const text of [...texts, 'a'.repeat(3_000_000), ' '.repeat(3_000_000)]) {
+  for (const text of [...texts, 'a'.repeat(1_000_000), ' '.repeat(1_000_000)]) {
     for (const work of [printable, plain, quoted, withoutDisguise]) work(text);
     assert.ok(spelledOut({ text }).join('').length >= text.length);
     assert.ok(changes(text, `b${text}`).length > 0);
     masker.text(text);
   }
-  assert.equal(quoted('漢'.repeat(10_000_000)).length, 10_000_002);
-  const lines = (offset: number) => Array.from({ length: 300_000 }, (_, n) => `line ${n * 2 + offset}`).join('\n');
-  assert.equal(changes(lines(0), lines(1)).length, 600_000);
+  assert.equal(quoted('漢'.repeat(1_000_000)).length, 1_000_002);
+  const lines = (offset: number) => Array.from({ length: 100_000 }, (_, n) => `line ${n * 2 + offset}`).join('\n');
+  assert.equal(changes(lines(0), lines(1)).length, 200_000);
 });
 
 test('what a server says of itself is in the system prompt, under its name, and bounded', async () => {
