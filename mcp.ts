@@ -1756,10 +1756,11 @@ function folderOf(entry: ServerEntry, env: NodeJS.ProcessEnv): string {
 }
 
 function emptyFolder(entry: ServerEntry, home: string): string {
-  const folder = join(home, '.mcp-by-hand', 'empty');
+  const own = entry.name.replace(/[^\w-]/g, '_').slice(0, 64);
+  const folder = join(home, '.mcp-by-hand', 'empty', own);
   try {
     if (!isAbsolute(home)) throw new Error('the home folder is not an absolute path');
-    for (const path of [dirname(folder), folder]) makeOurs(path);
+    for (const path of [dirname(dirname(folder)), dirname(folder), folder]) makeOurs(path);
     // Moved, not deleted: it may be the notes of a server.
     if (readdirSync(folder).length > 0) renameSync(folder, `${folder}-${Date.now()}`);
     makeOurs(folder);

@@ -75,7 +75,7 @@ test('A20: your own start in an empty folder and are told of the project', async
   const project = { its: habit() };
   const { home, cwd, where } = await manage({ user, project, answers: ['y'] });
   const [mine, there, its] = await Promise.all(['mine', 'there', 'its'].map(where));
-  assert.equal(mine!.cwd, join(home, '.mcp-by-hand', 'empty'));
+  assert.equal(mine!.cwd, join(home, '.mcp-by-hand', 'empty', 'mine'));
   assert.deepEqual(readdirSync(mine!.cwd), []);
   assert.deepEqual([there!.cwd, its!.cwd], ['/', cwd]);
   for (const { env } of [mine!, there!, its!]) assert.equal(env.CLAUDE_PROJECT_DIR, cwd);
@@ -84,11 +84,11 @@ test('A20: your own start in an empty folder and are told of the project', async
 test('A20: the empty folder is ours and empty, or it is not used', async () => {
   const home = realpathSync(folder());
   const ours = join(home, '.mcp-by-hand');
-  write(join(ours, 'empty', 'node_modules', '.bin', 'x'), '');
+  write(join(ours, 'empty', 'mine', 'node_modules', '.bin', 'x'), '');
   const again = await manage({ home, user: { mine: habit() } });
   const found = readdirSync((await again.where('mine')).cwd);
   assert.deepEqual(found, [], 'what was left there is out of the way');
-  const kept = readdirSync(ours).filter((name) => name.startsWith('empty-'));
+  const kept = readdirSync(join(ours, 'empty')).filter((name) => name.startsWith('mine-'));
   assert.equal(kept.length, 1, 'and not lost');
   const planted = [
     (path: string) => symlinkSync(folder(), path),
@@ -393,6 +393,14 @@ test('A25: nor is a command looked for in a repository around that of the projec
   const PATH = [join(outer, 'bin'), '/opt/tools'].join(delimiter);
   const { where } = await manage({ cwd, user: { mine: { ...habit(), env: { PATH } } } });
   assert.equal((await where('mine')).env.PATH, '/opt/tools');
+});
+
+test('A28: no server of yours starts, or starts again, among what another has left behind', async () => {
+  const user = { one: habit(), 'other ..': habit(), '..': habit() };
+  const { where, home } = await manage({ user });
+  assert.equal((await where('one')).cwd, join(home, '.mcp-by-hand', 'empty', 'one'));
+  const folders = readdirSync(join(home, '.mcp-by-hand', 'empty')).sort();
+  assert.deepEqual(folders, ['__', 'one', 'other___']);
 });
 
 test('A26: a look-alike is spelled out also where no address tells that it is a host', () => {
