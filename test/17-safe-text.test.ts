@@ -207,3 +207,22 @@ test('the password in an address, such as that of a proxy, is masked; an address
   const long = 'a'.repeat(100_000);
   assert.equal(masker.text(`${long}://${long}`), `${long}://${long}`); // and that takes no time
 });
+
+test('I10: secrets are known by more names and shapes, and are masked to their end', () => {
+  const variables = {
+    DB_PASS: 'value-of-pass', MYSQL_PWD: 'value-of-pwd', GITHUB_PAT: 'value-of-pat', API_KEY_2: 'value-of-2',
+    PWD: '/home/somebody', OLDPWD: '/home/some-other', COMPASS: 'north-by-north',
+  };
+  const masker = new Masker(variables);
+  const shown = Object.values(variables).map((value) => masker.text(value));
+  assert.deepEqual(shown, ['***', '***', '***', '***', '/home/somebody', '/home/some-other', 'north-by-north']);
+  const shapes = [
+    'glpat-abcdefghij0123456789', `npm_${'a1'.repeat(18)}`, `AIza${'b2'.repeat(17)}c`, `hf_${'a'.repeat(34)}`,
+    'sk_live_abcdefghijklmnop1234', 'ASIAABCDEFGHIJKLMNOP',
+    'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SflKxwRJSMeKKF2QT4',
+  ];
+  for (const shape of shapes) assert.equal(masker.text(`<${shape}>`), '<***>', shape);
+  assert.equal(masker.text('postgres://u:p@ss@h/db'), 'postgres://***@h/db');
+  for (const plain of ['https://h/a@b', 'https://h:80/@scope/pkg', 'mailto:a@b.c', 'ssh://git@h/x'])
+    assert.equal(masker.text(plain), plain);
+});
