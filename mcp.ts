@@ -403,13 +403,15 @@ function isProgram(file: string): boolean {
 /** Does it lead into the project, or elsewhere into its repository? A folder that holds the home
  *  folder is the user's own, whatever else it is. */
 function isOfProject(path: string, project: string): boolean {
-  const folders = [project, repositoryOf(project)];
+  const folders = [project, ...repositoriesAround(project)];
   return folders.some((each) => isWithin(each, path) && !isWithin(each, homedir()));
 }
 
-function repositoryOf(folder: string): string {
-  const isTop = folder === dirname(folder) || existsSync(join(folder, '.git'));
-  return isTop ? folder : repositoryOf(dirname(folder));
+/** Its own, and the one that it is a submodule of. */
+function repositoriesAround(folder: string): string[] {
+  const parent = dirname(folder);
+  const above = parent === folder ? [] : repositoriesAround(parent);
+  return existsSync(join(folder, '.git')) ? [folder, ...above] : above;
 }
 
 function isWithin(folder: string, path: string): boolean {
@@ -1651,7 +1653,7 @@ function problemWithType(
   const type = transportType(config);
   const known = ['stdio', ...Object.keys(transports)];
   if (known.includes(type)) return undefined;
-  return `its type is "${type}", but we have transports only for ${known.join(', ')}`;
+  return `its type is ${excerpt(type)}, but we have transports only for ${known.join(', ')}`;
 }
 
 function configError({ name, file }: ServerEntry, problem: string): McpError {
@@ -1729,9 +1731,19 @@ export function needsApproval(entry: ServerEntry, project = process.cwd()): bool
   const env: NodeJS.ProcessEnv = withProject(project);
   const names = JSON.stringify(entry.config).matchAll(/\$\{(\w+)/g);
   const values = [...names].flatMap(([, name = '']) => env[name] || []);
-  if (values.some((value) => isOfProject(value, project))) return true;
+  const paths = values.flatMap(pathsIn);
+  if (paths.some((path) => isOfProject(path, project))) return true;
   const folder = folderOf(entry, env);
   return folder !== '' && !isAbsolute(folder);
+}
+
+/** The whole paths in a value: it may be one, or a list of them, or flags such as --require=/x.
+ *  What is relative leads nowhere: the server starts in an empty folder. */
+function pathsIn(value: string): string[] {
+  const breaks = [...value.matchAll(/[\s=,;:]/g)].map(({ index }) => index + 1);
+  // To the end of the list, or of the value: a path may hold blanks.
+  const rests = [0, ...breaks].map((at) => value.slice(at).split(delimiter, 1)[0]!);
+  return rests.filter((rest) => isAbsolute(rest));
 }
 
 /** Its "cwd" filled in. An entry of which that is impossible does not start. */
@@ -1744,10 +1756,11 @@ function folderOf(entry: ServerEntry, env: NodeJS.ProcessEnv): string {
 }
 
 function emptyFolder(entry: ServerEntry, home: string): string {
-  const folder = join(home, '.mcp-by-hand', 'empty');
+  const own = entry.name.replace(/[^\w-]/g, '_').slice(0, 64);
+  const folder = join(home, '.mcp-by-hand', 'empty', own);
   try {
     if (!isAbsolute(home)) throw new Error('the home folder is not an absolute path');
-    for (const path of [dirname(folder), folder]) makeOurs(path);
+    for (const path of [dirname(dirname(folder)), dirname(folder), folder]) makeOurs(path);
     // Moved, not deleted: it may be the notes of a server.
     if (readdirSync(folder).length > 0) renameSync(folder, `${folder}-${Date.now()}`);
     makeOurs(folder);

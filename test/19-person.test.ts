@@ -246,3 +246,8 @@ test('the help names the models that the program has, and their keys', () => {
   assert.match(more, /openai\/ID, mine\/ID$/m);
   assert.match(more, /ANTHROPIC_API_KEY, OPENAI_API_KEY or MY_KEY/);
 });
+
+test('D12: what newer terminals draw in two columns takes two', () => {
+  for (const char of ['☰', '☷', '⚊', '⚏', '\u{1d300}', '\u{1d376}', '䷀'])
+    assert.equal(widthOf(char), 2, char);
+});

@@ -110,6 +110,14 @@ test('E1: our own results can be read freely, but not written', async () => {
   );
 });
 
+test('E17: our own results can be read where they really are, in our own folder', () => {
+  const [home, cwd] = [folder(), folder()];
+  const results = join(home, '.mcp-by-hand', 'sessions', 'x', 'results');
+  const roots = new Roots(cwd, [], [results]);
+  assert.equal(roots.locate(join(results, 'result-0001-bash.txt')).secret, undefined);
+  assert.ok(roots.locate(join(results, '..', 'y.jsonl')).secret);
+});
+
 test('E2: a sibling whose name begins like ours is outside', async () => {
   const { roots, base, call } = prepare();
   mkdirSync(join(base, 'app-evil'));

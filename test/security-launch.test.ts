@@ -75,7 +75,7 @@ test('A20: your own start in an empty folder and are told of the project', async
   const project = { its: habit() };
   const { home, cwd, where } = await manage({ user, project, answers: ['y'] });
   const [mine, there, its] = await Promise.all(['mine', 'there', 'its'].map(where));
-  assert.equal(mine!.cwd, join(home, '.mcp-by-hand', 'empty'));
+  assert.equal(mine!.cwd, join(home, '.mcp-by-hand', 'empty', 'mine'));
   assert.deepEqual(readdirSync(mine!.cwd), []);
   assert.deepEqual([there!.cwd, its!.cwd], ['/', cwd]);
   for (const { env } of [mine!, there!, its!]) assert.equal(env.CLAUDE_PROJECT_DIR, cwd);
@@ -84,11 +84,11 @@ test('A20: your own start in an empty folder and are told of the project', async
 test('A20: the empty folder is ours and empty, or it is not used', async () => {
   const home = realpathSync(folder());
   const ours = join(home, '.mcp-by-hand');
-  write(join(ours, 'empty', 'node_modules', '.bin', 'x'), '');
+  write(join(ours, 'empty', 'mine', 'node_modules', '.bin', 'x'), '');
   const again = await manage({ home, user: { mine: habit() } });
   const found = readdirSync((await again.where('mine')).cwd);
   assert.deepEqual(found, [], 'what was left there is out of the way');
-  const kept = readdirSync(ours).filter((name) => name.startsWith('empty-'));
+  const kept = readdirSync(join(ours, 'empty')).filter((name) => name.startsWith('mine-'));
   assert.equal(kept.length, 1, 'and not lost');
   const planted = [
     (path: string) => symlinkSync(folder(), path),
@@ -366,4 +366,69 @@ test('A24: what changes the meaning of a program is pointed out, however it is w
   for (const line of listed(harmless)) assert.deepEqual(cautions(configOf(line)), [], line);
   const env = { GIT_AUTHOR_NAME: 'a', PORT: '1', TOKEN: 'x' };
   assert.deepEqual(cautions({ command: 'x', env }), []);
+});
+
+test('A25: a variable that leads into the project is found wherever it does; a plain one asks nothing', async () => {
+  const cwd = realpathSync(folder());
+  const names = ['A25_PLAIN', 'A25_LIST', 'A25_FLAG', 'A25_URL'];
+  later(() => names.forEach((name) => delete process.env[name]));
+  process.env.A25_PLAIN = 'a-token';
+  process.env.A25_LIST = ['/opt', join(cwd, 'lib')].join(delimiter);
+  process.env.A25_FLAG = `--no-warnings --require=${join(cwd, 'x.cjs')}`;
+  process.env.A25_URL = `file://${cwd}/x.mjs`;
+  const user = Object.fromEntries(names.map((name) => [name, { ...good, env: { X: `\${${name}}` } }]));
+  const before = process.cwd();
+  later(() => process.chdir(before));
+  process.chdir(cwd); // as the program does: a relative path would be one of the project
+  const { states } = await manage({ cwd, user });
+  const [plain, ...leading] = names.map((name) => states[name]);
+  assert.deepEqual([plain, leading], ['connected', ['pending', 'pending', 'pending']]);
+});
+
+test('A25: nor is a command looked for in a repository around that of the project', async () => {
+  const outer = realpathSync(folder());
+  const cwd = join(outer, 'sub');
+  write(join(cwd, '.git'), 'gitdir: ../.git/modules/sub'); // a submodule
+  mkdirSync(join(outer, '.git'));
+  const PATH = [join(outer, 'bin'), '/opt/tools'].join(delimiter);
+  const { where } = await manage({ cwd, user: { mine: { ...habit(), env: { PATH } } } });
+  assert.equal((await where('mine')).env.PATH, '/opt/tools');
+});
+
+test('A28: no server of yours starts, or starts again, among what another has left behind', async () => {
+  const user = { one: habit(), 'other ..': habit(), '..': habit() };
+  const { where, home } = await manage({ user });
+  assert.equal((await where('one')).cwd, join(home, '.mcp-by-hand', 'empty', 'one'));
+  const folders = readdirSync(join(home, '.mcp-by-hand', 'empty')).sort();
+  assert.deepEqual(folders, ['__', 'one', 'other___']);
+});
+
+test('A26: a look-alike is spelled out also where no address tells that it is a host', () => {
+  const texts = [
+    'curl аррӏе.com', 'ssh -p 22 аррӏе.com', './а', 'rm -rf ΑΒ', 'docker pull сс/x',
+    'echo привет; curl аррӏе.com # привет',
+  ];
+  for (const text of texts) assert.match(quoted(text), /\\u\{/, text);
+  const honest = ['привет мир', 'echo привет', 'Файл а.txt и о нём', 'Ελλάδα', 'cat отчёт.txt', '東京'];
+  for (const text of honest) assert.equal(quoted(text), `"${text}"`, text);
+});
+
+test('A27: more ways to start a program that is not the one in sight', () => {
+  const lines = `
+    npx -yc x a@1.2.3; node --run x; node --env_file=x a.js; rbash x; bash5 x; bash-5.2 x;
+    deno run -A https://x.test/a.ts; deno run npm:a; uv run --with a b; uv run --script x;
+    jbang a@b; nix run github:a/b; dnx a; script -c x; find . -exec x; strace x; unshare x;
+    nsenter x; systemd-run x; flatpak-spawn x; rsync -e x a b; tar --checkpoint-action=exec=x;
+    git clone ext::x; npx --reg=http://x a@1.2.3; npx --cal=x a@1.2.3; bundle exec x; make x;
+    poetry run x; docker compose up; docker run --env-file=x a:1`;
+  for (const line of listed(lines)) {
+    const [command, ...args] = line.split(' ');
+    assert.notDeepEqual(cautions({ command, args }), [], line);
+  }
+  const names = `
+    SHELL AWS_CONFIG_FILE DOCKER_CONFIG TAR_OPTIONS GOENV RUSTUP_HOME VIMINIT GNUPGHOME CURL_HOME
+    TF_CLI_CONFIG_FILE AWS_ENDPOINT_URL OLLAMA_HOST GTK_MODULES QT_PLUGIN_PATH MAVEN_ARGS ANT_OPTS
+    MISE_CONFIG_FILE CLOUDSDK_CONFIG CC HOSTALIASES`;
+  for (const name of names.trim().split(/\s+/))
+    assert.notDeepEqual(cautions({ command: 'x', env: { [name]: '1' } }), [], name);
 });

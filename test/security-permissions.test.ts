@@ -361,6 +361,40 @@ test('E13: no command is harmless by itself: what speaks to the network is asked
   }
 });
 
+test('D13: a rule that names a place by a link means the place, and by the place the link', async () => {
+  const [cwd, elsewhere] = [folder(), folder()];
+  const link = join(folder(), 'link');
+  symlinkSync(elsewhere, link);
+  writeFileSync(join(elsewhere, 'x'), 'the word');
+  symlinkSync('real [1]', join(cwd, 'linked'));
+  const paths = ['linked/x', 'real [1]/x', `${link}/x`, join(elsewhere, 'x')];
+  const { agent, outcomes, results } = prepareAgent({
+    cwd, mode: 'yolo', files: { 'real [1]/x': 'the word', 'free/x': 'the word' },
+    rules: { deny: ['read(linked/**)', `read(${link})`] },
+    script: calls(...paths.map((path): [string, Json] => ['read', { path }])),
+  });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['denied', 'denied', 'denied', 'denied']);
+  assert.ok(results().every(({ text }) => text.includes('the rule deny')));
+  const search = prepareAgent({
+    cwd, rules: { deny: ['read(linked/**)'] }, script: calls(['grep', { pattern: 'word' }]),
+  });
+  await search.agent.chat('go');
+  assert.deepEqual(search.results()[0]!.text.match(/^.*:1:/gm), ['free/x:1:']);
+});
+
+test('D13: nor does a link that is made later lead around a rule', async () => {
+  const script = calls(
+    ['bash', { command: 'ln -s real later' }], ['read', { path: 'later/x' }],
+    ['write', { path: 'later/y', content: '' }],
+  );
+  const { agent, outcomes } = prepareAgent({
+    mode: 'yolo', files: { 'real/x': '' }, script, rules: { deny: ['read(later/**)', 'edit(later/**)'] },
+  });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['worked', 'denied', 'denied']);
+});
+
 // ─── E15, E16: files that make programs run, and files that hold secrets ───
 
 const writes = (paths: string[]) =>
@@ -522,4 +556,32 @@ test('D1: what a rule forbids to read, a search through the folder above does no
   assert.doesNotMatch(results()[0]!.text, /private|delicate/);
   assert.match(results()[0]!.text, /2 files that may hold secrets were skipped/);
   assert.match(results()[1]!.text, /deny "read\(private/);
+});
+
+test('E17: hooks of a repository by any name, and what starts with a program, are asked about', async () => {
+  const fenced = [
+    '.bare/hooks/pre-commit', 'x.git/hooks/post-checkout', '.jj/config.toml', '.sl/config', '.pdbrc',
+    '.ghci', '.ocamlinit', '.iex.exs', '.local/bin/git', '.lvimrc', '.ycm_extra_conf.py', 'x.desktop',
+  ];
+  const built = [
+    '.eleventy.js', '.storybook/main.ts', 'wdio.conf.ts', '.bazeliskrc', '.bazelversion', 'build.zig',
+    'dune', 'project.clj', 'tasks.py', 'fabfile.py', 'global.json', 'rebar.config', 'knexfile.js',
+  ];
+  const free = ['src/hooks/useList.ts', 'hooks/post.ts', 'dune.md', 'bin/x', 'tasks/a.py'];
+  const paths = [...fenced, ...built, ...free];
+  const { agent, outcomes } = prepareAgent({
+    mode: 'accept-edits', maxCalls: 200, rules: { allow: ['write(**)'] }, script: writes(paths),
+  });
+  await agent.chat('go');
+  const worked = paths.filter((_, n) => outcomes()[n] === 'worked');
+  assert.deepEqual(worked, free);
+  const secret = [
+    '.yarnrc.yml', '.bundle/config', 'pip.conf', 'nuget.config', '.condarc', 'bunfig.toml',
+    'local.settings.json', '.authinfo', '.kaggle/kaggle.json', '.cache/huggingface/token',
+    'rclone.conf', '.sentryclirc', 'key.asc', 'x.gpg', 'wp-config.php', '.vault_pass', '.config/hub',
+  ];
+  const reading = prepareAgent({ maxCalls: 200, script: reads(secret) });
+  await reading.agent.chat('go');
+  const open = reading.results().filter(({ text }) => !text.includes('nobody to ask'));
+  assert.deepEqual(open, []);
 });

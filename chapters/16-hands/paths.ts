@@ -14,6 +14,7 @@ import { reasonFor, reasonForLinks, type Delicacy } from './delicate.ts';
 
 export type Location = {
   shown: string; // the path as the model gave it
+  named: string; // the same, absolute
   real: string; // where it leads: absolute, every link followed, also if nothing is there yet
   inside: boolean; // under the working folder or one that the user added: only there tools may write
   readable: boolean; // inside, or in a folder of our own that anybody may read
@@ -44,13 +45,14 @@ export class Roots {
     const inside = !isReadOnly && this.roots.some((root) => isUnder(root, real));
     // A harmless name can lead to a secret, and a secret's name to a harmless place: both count.
     const reason = (kind: Delicacy) => reasonFor(kind, real) ?? reasonFor(kind, named);
-    const linked = isReadOnly ? undefined : reasonForLinks(real, linksOf(real));
+    const linked = reasonForLinks(real, linksOf(real));
     return {
       shown: path,
+      named,
       real,
       inside,
       readable: inside || isReadOnly,
-      secret: reason('secret') ?? linked,
+      secret: isReadOnly ? undefined : (reason('secret') ?? linked), // what is there, we have put there
       fence: reason('fence'),
       build: reason('build'),
     };

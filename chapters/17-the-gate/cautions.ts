@@ -40,7 +40,7 @@ const TRAFFIC = 'decides where its traffic goes';
 
 /** What a variable decides, by its name in capitals. The first row that fits counts. */
 const VARIABLES: [name: RegExp, why: string][] = [
-  [/^(PATH|PATHEXT|COMSPEC)$/, CODE], // which file a command means
+  [/^(PATH|PATHEXT|COMSPEC|SHELL)$/, CODE], // which file a command means
   [/^(LD|DYLD|_RLD|GCONV|GLIBC)_|^(LIB|SHLIB_)PATH$/, CODE], // the system's own loader
   [/^BASH_|^(BASHOPTS|SHELLOPTS|ENV|ZDOTDIR|PS4|PROMPT_COMMAND|IFS|FPATH)$/, CODE], // shells
   [/^NODE_TLS_REJECT_UNAUTHORIZED$|^GIT_SSL_|^PYTHONHTTPSVERIFY$/, CERTIFICATES],
@@ -48,16 +48,20 @@ const VARIABLES: [name: RegExp, why: string][] = [
   [/^(NODE|BUN|DENO|TSX|TS_NODE|ELECTRON)_/, CODE],
   [/^(PYTHON\w+|VIRTUAL_ENV|CONDA_\w+|PYENV_\w+)$/, CODE],
   [/^(PERL\w*|RUBY(OPT|LIB)|GEM_(HOME|PATH)|BUNDLE_\w+)$/, CODE],
-  [/^(\w*JAVA_(TOOL_|)OPTIONS|JAVA_(OPTS|HOME)|CLASSPATH|(MAVEN|GRADLE|JRUBY|SBT)_OPTS)$/, CODE],
+  [/^(\w*JAVA_(TOOL_|)OPTIONS|JAVA_(OPTS|HOME)|CLASSPATH)$/, CODE],
+  [/^(MAVEN|GRADLE|JRUBY|SBT|ANT)_(OPTS|ARGS)$|^(GTK|QT|GIO|GST)_\w+$/, CODE],
   [/^(DOTNET|CORECLR|COR|COMPLUS)_/, CODE],
   [/^(PHPRC|PHP_INI_SCAN_DIR|R_(PROFILE|ENVIRON|LIBS)\w*)$|^(LUA|JULIA|ERL|ELIXIR)_/, CODE],
-  [/^(GOFLAGS|GOROOT|GOTOOLCHAIN|RUSTC\w*|RUSTFLAGS|CARGO_\w+|MAKEFLAGS)$/, CODE],
+  [/^(GOFLAGS|GOROOT|GOTOOLCHAIN|GOENV|RUSTC\w*|RUSTFLAGS|(CARGO|RUSTUP)_\w+)$/, CODE],
+  [/^(MAKEFLAGS|CC|CXX|VIMINIT|EXINIT|(NVM|VOLTA|ASDF|MISE|FNM)_\w+)$/, CODE],
   [/^NPM_CONFIG_|^(YARN|PNPM|COREPACK|PIP|PIPX|UV|POETRY|HOMEBREW)_/, PACKAGES],
   [/(_INDEX_URLS?|_INDEX|_REGISTRY|_MIRROR)$|^(GOPROXY|GOPRIVATE|GONOSUM\w+|GOSUMDB)$/, PACKAGES],
   [/^GIT_(?!(AUTHOR|COMMITTER)_)/, COMMANDS], // GIT_SSH_COMMAND, GIT_PAGER, GIT_CONFIG_KEY_0 …
   [/_(ASKPASS|RSH)$|PAGER$|^(SVN_SSH|HGRCPATH|EDITOR|VISUAL|LESSOPEN|BROWSER)$/, COMMANDS],
+  [/^TAR_OPTIONS$|_CONFIG(_FILE|_DIR)?$|^(GNUPGHOME|CURL_HOME|WGETRC|INPUTRC)$/, SETTINGS],
   [/^(HOME|HOMEDRIVE|HOMEPATH|USERPROFILE|(LOCAL)?APPDATA|XDG_\w+)$/, SETTINGS],
-  [/_(PROXY|BASE_URL|API_URL|API_BASE|ENDPOINT)$|^DOCKER_(HOST|CONTEXT)$|^KUBECONFIG$/, TRAFFIC],
+  [/_(PROXY|BASE_URL|API_URL|API_BASE|ENDPOINT(_URL)?)$|^KUBECONFIG$|^HOSTALIASES$/, TRAFFIC],
+  [/^(DOCKER|OLLAMA)_HOST$|^DOCKER_CONTEXT$/, TRAFFIC],
 ];
 
 /** In `env`, and in arguments: `env NODE_OPTIONS=… node`, `docker run --env=LD_PRELOAD=…`. */
@@ -90,19 +94,35 @@ const PROGRAMS: Row[] = [
     why: 'it asks for the rights of another user (sudo)',
   },
   {
-    program: /^((ba|z|da|a|fi|k|mk|c|tc|pow)?sh|cmd|powershell|pwsh|busybox|nu|xonsh)$/,
+    program: /^(r?(ba|z|da|a|fi|k|mk|ya|c|tc|pow)?sh[\d.-]*|cmd|powershell|pwsh|busybox|nu|xonsh)$/,
     why: 'it starts a shell: what that runs is in the arguments',
   },
   {
-    program: /^(env|cross-env|xargs|nohup|setsid|nice|timeout|stdbuf|dotenvx?|ssh)$/,
+    program: /^(env|cross-env|xargs|nohup|setsid|nice|timeout|stdbuf|dotenvx?|ssh|script|chroot)$/,
     why: OTHER,
   },
   {
+    program: /^(strace|ltrace|unshare|nsenter|systemd-run|flatpak-spawn|firejail|bwrap|proot|wsl)$/,
+    why: OTHER,
+  },
+  { program: /^find$/, word: /^-(exec|ok)/, why: OTHER },
+  { program: /^rsync$/, word: /^-\w*e|^--rsh/, why: OTHER },
+  { program: /^tar$/, word: /^-\w*[FI]|^--(checkpoint|use-|to-command|info-s)/, why: OTHER },
+  { program: /^(bundle|poetry|pdm|rye|hatch|conda|mise)$/, word: /^(exec|run|x)$/, why: OTHER },
+  { program: /^(g?make|just|task|rake|ninja|invoke)$/, why: OTHER },
+  {
     program: /^(node(js)?[\d.]*|bun|tsx|ts-node|electron)$/,
-    word: /^-\w*[epr]|^--(eval|print|require|import|preload|\w*-?loader|env-file|inspect)/i,
+    word: /^-\w*[epr]|^--(eval|print|require|import|preload|\w*-?loader|env.file|inspect|run)/i,
     why: IN_ARGUMENTS,
   },
-  { program: /^deno$/, word: /^(eval|repl)$|^--(preload|import-map)/, why: IN_ARGUMENTS },
+  {
+    program: /^deno$/,
+    word: /^(eval|repl|task)$|^--(preload|import-map)|^(https?|npm|jsr|data):/,
+    why: IN_ARGUMENTS,
+  },
+  { program: /^uvx?$/, word: /^--(with|script)/, why: IN_ARGUMENTS },
+  { program: /^(jbang|dnx)$/, why: IN_ARGUMENTS },
+  { program: /^nix(-shell)?$/, word: /^(run|shell|develop)$|^-\w*p|^--run/, why: IN_ARGUMENTS },
   { program: /^(python|pypy|ipython|py)w?[\d.]*$/, word: /^-\w*c/, why: IN_ARGUMENTS },
   {
     program: /^(perl|ruby|lua|luajit|php|julia|r|rscript|elixir|groovy|osascript)[\d.]*$/,
@@ -111,11 +131,11 @@ const PROGRAMS: Row[] = [
   },
   { program: /^(g|m|n)?awk$|^(tclsh|wscript|cscript|mshta|rundll32)$/, why: IN_ARGUMENTS },
   { program: /^javaw?$/, word: /^-(javaagent|agent|Xbootclasspath)/i, why: IN_ARGUMENTS },
-  { program: /^p?np[mx]$/, word: /^-c|^--(call|shell-mode|node-options)/, why: IN_ARGUMENTS },
-  { program: /^git$/, word: /^-c|^--(exec-path|upload-pack|config-env)/, why: IN_ARGUMENTS },
+  { program: /^p?np[mx]$/, word: /^-\w*c|^--(cal|shell-mode|node-opt)/, why: IN_ARGUMENTS },
+  { program: /^git$/, word: /^-c|^--(exec-path|upload-pack|config)|^ext::/, why: IN_ARGUMENTS },
   {
     program: /^(p?np[mx]|bunx?|yarn|uvx?|pipx?)$/,
-    word: /^--(\S+:)?registry|^--[\w-]*index|^--(prefix|find-links|(user|global)config)|^-i$/,
+    word: /^--(\S+:)?reg|^--[\w-]*index|^--(prefix|find-l|(user|global)c)|^-i$/, // shortened, too
     why: 'it says where packages come from, or whose settings count',
   },
   {
@@ -125,12 +145,12 @@ const PROGRAMS: Row[] = [
   },
   {
     program: /^(docker|podman|nerdctl)$/,
-    word: /^-\w*v|^--(volume|mount|privileged|device|cap-add|security-opt|use-api-socket)/,
+    word: /^-\w*v|^--(volume|mount|privileged|device|cap-add|security-opt|use-api-socket|env-file)/,
     why: CONTAINER,
   },
   {
     program: /^(docker|podman|nerdctl)$/,
-    word: /^(--(pid|ipc|uts|userns|net|network)=)?host$|docker\.sock/,
+    word: /^(--(pid|ipc|uts|userns|net|network)=)?host$|docker\.sock|^compose$/,
     why: CONTAINER,
   },
 ];

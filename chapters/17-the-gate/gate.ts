@@ -133,11 +133,16 @@ export class Gate {
     const isForeign = tool.origin && this.trust.seen.get(tool.origin.server)?.authority !== 'user';
     if (rule.effect === 'allow' && isForeign && !rule.isHere) return false;
     if (rule.pattern === undefined) return rule.effect !== 'allow' || touch?.kind !== 'shell';
-    if (location) return this.names(rule, location.real);
+    if (location) return this.names(rule, location.real) || this.namesLink(rule, location);
     if (touch?.kind !== 'shell') return rule.effect !== 'allow'; // a pattern has no meaning here
     if (rule.effect === 'allow') return rule.pattern === touch.command;
     const pattern = rule.pattern.replace(/:\*$/, '*'); // so Claude Code writes it
     return commands.some((command) => matchesText(pattern, command));
+  }
+
+  /** To forbid, the name that the model gave counts as well: it may be a link, and lead elsewhere. */
+  private namesLink(rule: Rule, { named }: Location): boolean {
+    return rule.effect !== 'allow' && this.names(rule, named);
   }
 
   private names(rule: Rule, real: string): boolean {
@@ -147,7 +152,7 @@ export class Gate {
   }
 
   /** ~/x and, as Claude Code writes it, //x are absolute. To forbid a folder forbids what is in it,
-   *  /x may also mean x in this folder, and * names that begin with a dot. */
+   *  /x may also mean x in this folder, * names that begin with a dot, and a link where it leads. */
   private fileTest({ pattern = '', effect }: Rule): (real: string) => boolean {
     const home = () => this.roots.locate(homedir()).real;
     const absolute = pattern.trim().replace(/^~(?=\/)/, home);
@@ -158,13 +163,29 @@ export class Gate {
       return (real) => namesOf(real).some(matches);
     }
     const everywhere = full.includes('/') ? full : `**/${full}`; // *.pem means in all folders
-    const here = full.startsWith('/') ? [full.slice(1), `${full.slice(1)}/**`] : [];
-    const patterns = [full, `${full}/**`, everywhere, ...here].map(folded);
-    const matchers = patterns.map((each) => globMatcher(each, true));
+    const here = full.startsWith('/') ? [full.slice(1)] : [];
+    const places = [full, ...here].flatMap((each) => [each, this.followed(each)]);
+    const patterns = [everywhere, ...places, ...places.map((each) => `${each}/**`)].map(folded);
+    const matchers = [...new Set(patterns)].map((each) => globMatcher(each, true));
     return (real) => {
       const names = namesOf(real).map(folded);
       return matchers.some((matches) => names.some(matches));
     };
+  }
+
+  /** The same pattern with the links in it followed, up to its first star: /etc/** is
+   *  /private/etc/** on a Mac. */
+  private followed(pattern: string): string {
+    const names = pattern.split('/');
+    const at = names.findIndex((name) => /[*?[{\\]/.test(name));
+    const plain = at === -1 ? names : names.slice(0, at);
+    const rest = names.slice(plain.length);
+    try {
+      const real = slashed(this.roots.locate(plain.join('/') || '.').real);
+      return [real.replace(/[*?[\]{}\\]/g, '\\$&'), ...rest].join('/');
+    } catch {
+      return pattern; // it leads nowhere
+    }
   }
 
   /** For a search through a folder: it leaves out files that a rule forbids, or asks about. */

@@ -18,6 +18,7 @@ import { isAbsolute, join } from 'node:path';
 import type { Tool, Touch } from '../../agent.ts';
 import { isObject, readJsonFile, type Json } from '../../mcp.ts';
 import { globMatcher } from '../16-hands/glob.ts';
+import { named } from './safe-text.ts';
 
 export type Effect = 'allow' | 'ask' | 'deny';
 export type Rule = {
@@ -282,7 +283,7 @@ function projectRules(file: string, reader: RuleReader): Rule[] {
     const others = Object.keys(permissions).filter((key) => key !== 'ask' && key !== 'deny');
     const loosening = [
       ...LOOSENING.filter((key) => Object.hasOwn(settings, key)),
-      ...others.map((key) => `permissions.${key}`),
+      ...others.map((key) => `permissions.${named(key)}`),
     ];
     const why = 'a project cannot loosen anything, so these are ignored';
     if (loosening.length > 0) reader.warn(`${file}: ${why}: ${loosening.join(', ')}`);

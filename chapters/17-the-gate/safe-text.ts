@@ -82,12 +82,29 @@ export function withHosts(text: string): string {
   return lines.map((line) => line + hostsIn(line)).join('\n');
 }
 
-/** In a word that mixes alphabets, as in "pаypal" with a Cyrillic а, what is not Latin is escaped. */
+// Cyrillic and Greek letters that a font draws like Latin ones.
+const ALIKE = '[аеорсухіјѕһԁԛԝӏАВЕКМНОРСТУХІЈЅԌԚԜοαρυνΑΒΕΖΗΙΚΜΝΟΡΤΥΧ]';
+const NATIVE = `(?!${ALIKE})[\\p{Script=Cyrillic}\\p{Script=Greek}]`; // the others
+const LIKE_LATIN = new RegExp(`^${ALIKE}+$`, 'u');
+const AFTER_NATIVE = new RegExp(`${NATIVE}\\p{L}{0,30} $`, 'u');
+const BEFORE_NATIVE = new RegExp(`^ \\p{L}{0,30}${NATIVE}`, 'u');
+
+/** Is a word beside it, with a blank between them, one that nobody takes for Latin? */
+function isAmongNative(word: string, at: number, text: string): boolean {
+  const end = at + word.length;
+  return AFTER_NATIVE.test(text.slice(Math.max(0, at - 32), at)) || BEFORE_NATIVE.test(text.slice(end, end + 32));
+}
+
+/** In a word that mixes alphabets, as in "pаypal" with a Cyrillic а, what is not Latin is escaped. So is a whole word
+ *  of look-alikes, as in "curl аррӏе.com", but not the о in a sentence that is Russian to the eye. */
 export function withoutDisguise(text: string): string {
   // 1000, for without an end a word of a million letters overflows the stack of the regular expression.
-  return text.replace(/[\p{L}\p{M}]{1,1000}/gu, (word) =>
-    /\p{Script=Latin}/u.test(word) ? word.replace(/[^\p{Script=Latin}\p{Script=Common}\p{M}]/gu, escapeOf) : word,
-  );
+  return text.replace(/[\p{L}\p{M}]{1,1000}/gu, (word, at: number) => {
+    const isMixed = /\p{Script=Latin}/u.test(word);
+    const isDisguise = isMixed || (LIKE_LATIN.test(word) && !isAmongNative(word, at, text));
+    if (!isDisguise) return word;
+    return word.replace(/[^\p{Script=Latin}\p{Script=Common}\p{M}]/gu, escapeOf);
+  });
 }
 
 const undisguised = (text: string) =>
@@ -96,10 +113,13 @@ const undisguised = (text: string) =>
 /** A line of a question that is not in quotes. */
 const line = (text: string) => undisguised(text) + hostsIn(text);
 
+/** The name of a value: a project chose it, or a model. */
+export const named = (key: string) => (/^[\w-]+$/.test(key) ? key : quoted(key));
+
 /** Every value of an object on lines of its own, in full. Text of many lines is shown as such. */
 export function spelledOut(value: Json, indent = '  '): string[] {
   return Object.entries(value).flatMap(([key, inner]) => {
-    const name = `${indent}${/^[\w-]+$/.test(key) ? key : quoted(key)}:`;
+    const name = `${indent}${named(key)}:`;
     if (typeof inner !== 'string') return [`${name} ${line(JSON.stringify(inner) ?? 'nothing')}`];
     if (!inner.includes('\n')) return [`${name} ${quoted(inner)}`];
     return [name, ...inner.split('\n').map((each) => `${indent}  │ ${line(each)}`)];
@@ -118,13 +138,20 @@ export function changes(before: string, after: string): string[] {
   return [...differing('-', old), ...differing('+', fresh)];
 }
 
-const SECRET_VARIABLE = /(key|token|secret|passw(or)?d|passphrase|credentials?|auth)$/i;
+const SECRET_VARIABLE =
+  /(key|token|secret|passw(or)?d|passphrase|credentials?|auth|(?<=_)(pass|pwd|pat))(_?\d)?$/i;
 const SECRET_FIELD =
   /(api|access|secret|private)[-_]?key$|(?<!progress|page)token$|secret$|passw(or)?d$|passphrase$|authorization$|cookie$/i;
-const SECRET_SHAPE = // keys of models, of GitHub, of Slack, of Amazon, and whatever follows "Bearer"
-  /\b(?:sk-[\w-]{16,}|g(h[opusr]|ithub_pat)_\w{20,}|xox[abprs]-[\w-]{10,}|AKIA[A-Z0-9]{16})\b|(?<=\bBearer )[\w.~+/=-]{8,}/gi;
-// In an address, such as that of a company's proxy: what is between :// and @.
-const SECRET_ADDRESS = /\b([a-z][a-z\d+.-]{1,20}:\/\/)[^\s/?#@:]*:[^\s/?#@]+@/gi;
+// Keys of models, of GitHub and GitLab, npm, Slack, Stripe, Hugging Face, Google and Amazon; a signed token (JWT); and
+// whatever follows "Bearer".
+const SECRET_SHAPE = new RegExp(
+  '\\b(?:sk-[\\w-]{16,}|g(h[opusr]|ithub_pat)_\\w{20,}|glpat-[\\w-]{20,}|npm_\\w{36}|xox[abprs]-[\\w-]{10,}' +
+    '|[sr]k_(live|test)_\\w{16,}|hf_\\w{30,}|AIza[\\w-]{35}|A[KS]IA[A-Z0-9]{16})\\b' +
+    '|(?<![\\w-])eyJ[\\w-]{10,}\\.eyJ[\\w-]+\\.[\\w-]+|(?<=\\bBearer )[\\w.~+/=-]{8,}',
+  'gi',
+);
+// In an address, such as that of a company's proxy: what is between :// and the last @ before a slash.
+const SECRET_ADDRESS = /\b([a-z][a-z\d+.-]{1,20}:\/\/)[^\s/?#@:]*:[^\s/?#]+@/gi;
 const MASK = '***';
 const secrets = new Set<string>(); // what came up while the program runs, such as a token that a server has given us
 const MAX_SECRETS = 1000; // a server may give another token with every answer; the oldest are forgotten

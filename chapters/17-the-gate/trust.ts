@@ -10,7 +10,7 @@ import type { Approval, Json, ServerEntry } from '../../mcp.ts';
 import { cautions } from './cautions.ts';
 import { nobody, type Choice, type Person } from './person.ts';
 import { hasTexts, PrivateFile } from './private-file.ts';
-import { changes, quoted, spelledOut } from './safe-text.ts';
+import { changes, named, quoted, spelledOut } from './safe-text.ts';
 
 /** A tool as it described itself when it was allowed: by a hash, and in words. */
 type Definition = { tool: string; definition: string; shown: string };
@@ -369,9 +369,10 @@ export function launchLines({ command, args, ...others }: Json): string[] {
   const rest = withoutSecrets(others);
   const first = command === undefined ? [] : [`  command: ${quoted(String(command))}`];
   const list = [args ?? []].flat().map((arg, n) => `  argument ${n + 1}: ${quoted(String(arg))}`);
-  const nested = Object.entries(rest).flatMap(([key, value]) =>
-    isObject(value) ? [`  ${key}:`, ...spelledOut(value, '    ')] : spelledOut({ [key]: value }),
-  );
+  const nested = Object.entries(rest).flatMap(([key, value]) => {
+    if (!isObject(value)) return spelledOut({ [key]: value });
+    return [`  ${named(key)}:`, ...spelledOut(value, '    ')];
+  });
   return [...first, ...list, ...nested];
 }
 

@@ -83,7 +83,8 @@ async function chat(argv: string[], screen: Screen, compose: Compose): Promise<n
   }
   const program = new Program(options, screen, compose);
   try {
-    return await (isOneShot ? answerOnce(program) : converse(program));
+    const code = await (isOneShot ? answerOnce(program) : converse(program));
+    return code === EXIT.done && program.isTraceLost ? EXIT.refused : code; // it was to be kept
   } finally {
     await program.close();
   }

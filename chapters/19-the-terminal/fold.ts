@@ -19,8 +19,9 @@ const TAB_COLUMNS = 8;
 // Rather too many than too few: a row that is too short does no harm.
 const WIDE = new RegExp(
   '[\\u1100-\\u115f\\u2329\\u232a\\u2e80-\\ua4cf\\ua960-\\ua97f\\uac00-\\ud7a3\\uf900-\\ufaff' +
-    '\\ufe10-\\ufe19\\ufe30-\\ufe6f\\uff00-\\uff60\\uffe0-\\uffe6' +
-    '\\u{16fe0}-\\u{18fff}\\u{1aff0}-\\u{1b2ff}\\u{1f000}-\\u{3ffff}]|\\p{Emoji_Presentation}',
+    '\\ufe10-\\ufe19\\ufe30-\\ufe6f\\uff00-\\uff60\\uffe0-\\uffe6\\u2630-\\u2637\\u268a-\\u268f' +
+    '\\u{16fe0}-\\u{18fff}\\u{1aff0}-\\u{1b2ff}\\u{1d300}-\\u{1d376}' +
+    '\\u{1f000}-\\u{3ffff}]|\\p{Emoji_Presentation}',
   'u',
 );
 
@@ -71,7 +72,7 @@ function mark(count: number, what: string, rows = count): Piece {
   return { row: `⋮ ${count.toLocaleString('en')} ${what}`, count: rows };
 }
 
-const isEmpty = (line: string) => /^[│+-]?$/.test(line.trim());
+const isEmpty = (line: string) => ['', '│', '+', '-'].includes(line.trim());
 
 /** Empty lines that follow each other are one run; every other line is one of its own. */
 function runsOf(lines: string[]): string[][] {
@@ -119,7 +120,9 @@ export class Sheets {
 
   constructor(page: Page, { columns, rows }: Size) {
     this.page = page;
-    this.size = { columns: Math.max(columns - 1, MIN_COLUMNS), rows };
+    const width = Math.max(columns - 1, MIN_COLUMNS);
+    const each = Math.ceil(width / columns); // a narrower window breaks our rows once more
+    this.size = { columns: width, rows: Math.floor(rows / each) };
     this.rows = page.lines.flatMap((line) => this.broken(line));
     this.isSeen = this.rows.length <= this.room();
   }

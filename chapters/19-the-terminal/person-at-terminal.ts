@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Page } from '../17-the-gate/dialogue.ts';
 import { LineByLine } from '../17-the-gate/person.ts';
-import { keepTyped } from '../17-the-gate/safe-text.ts';
+import { keepTyped, withHosts } from '../17-the-gate/safe-text.ts';
 import { Sheets } from './fold.ts';
 import { openBrowser } from './open-browser.ts';
 import type { Screen } from './screen.ts';
@@ -23,7 +23,9 @@ export class PersonAtTerminal extends LineByLine {
     else this.screen.say(text, style === 'note' ? 'dim' : undefined);
   }
 
-  protected async readLine(page: Page, signal: AbortSignal): Promise<string | undefined> {
+  protected async readLine(given: Page, signal: AbortSignal): Promise<string | undefined> {
+    // Before it is measured: what is added to a row later pushes another one out of sight.
+    const page = { ...given, lines: given.lines.map(withHosts) };
     const isConsent = page.onlyIfSeen !== undefined;
     const line = await (isConsent ? this.answer(page, signal) : this.screen.ask(page, signal));
     if (page.isSecret) keepTyped(line); // it must not come up in a trace

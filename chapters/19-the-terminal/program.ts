@@ -30,6 +30,7 @@ export class Program {
   readonly composition: Composition;
   readonly agent: Agent;
   trace?: string;
+  isTraceLost = false; // it was asked for, and ends before its time
   onEvent: (event: AgentEvent) => void = () => {};
 
   constructor(options: Options, screen: Screen, compose: Compose) {
@@ -125,6 +126,7 @@ export class Program {
       appendPrivately(this.trace, this.masker.json({ t: new Date().toISOString(), ...record }));
     } catch (error) {
       this.trace = undefined; // a full disk must not end the conversation
+      this.isTraceLost = true;
       this.screen.warn(`the trace ends here: ${(error as Error).message}`);
     }
   }

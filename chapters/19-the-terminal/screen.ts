@@ -84,7 +84,8 @@ export class Screen {
     this.write(process.stderr, `${style ? this.style(style, clean) : clean}\n`);
   }
 
-  warn(text: string): void { this.say(`! ${text}`, 'yellow'); }
+  /** Its other lines are indented, so that none of them can pass for a warning of its own. */
+  warn(text: string): void { this.say(`! ${text.replaceAll('\n', '\n  ')}`, 'yellow'); }
 
   /** A message on an MCP wire. */
   wire(direction: 'out' | 'in', text: string): void {
@@ -273,7 +274,7 @@ export class Screen {
     const typed = this.lines.splice(0).length > 0; // and forget it: it was no answer to this
     if (this.clearInput() || typed)
       this.say('(what you typed before this question is dropped)', 'dim');
-    this.say(['', ...page.lines].join('\n'));
+    this.writeLine(['', ...page.lines].join('\n')); // to the letter: it was measured
     this.isAsking = true;
     const withdraw = () => this.withdraw();
     signal.addEventListener('abort', withdraw);
