@@ -13,19 +13,23 @@ const person = (connection: McpConnection) => ({
     },
   },
 });
-const call = async (server: string, tool: string, args: Json, options?: CallOptions) => {
+const open = async (server: string) => {
   const config = { command: 'node', args: ['fixtures/habits.mjs'] };
   const connection = new McpConnection(server, config, { extensions: [person] });
   await connection.connect();
   await connection.initialize();
-  connection.options.onWire = onWire; // from here on: the handshake was chapter 7
+  return connection;
+};
+const call = async (connection: McpConnection, tool: string, args: Json, options?: CallOptions) => {
+  connection.options.onWire = onWire; // the handshake was chapter 7
   await connection.callTool(tool, args, options).catch((error) => console.log(`  ${error.message}`));
   connection.options.onWire = () => {}; // what comes too late was chapter 6
 };
+const [busy, fickle, polite] = await Promise.all(['busy', 'fickle', 'polite'].map(open)) as [McpConnection, McpConnection, McpConnection];
 
 console.log('A call that needs 1.2 s, with a limit of one second, and a sign of life every 400 ms:');
-await call('busy', 'work', { everyMs: 400, times: 3 }, { timeoutMs: 1000, onProgress });
+await call(busy, 'work', { everyMs: 400, times: 3 }, { timeoutMs: 1000, onProgress });
 console.log('\nA server has other tools now:');
-await call('new', 'tell', { method: 'notifications/tools/list_changed' });
+await call(fickle, 'tell', { method: 'notifications/tools/list_changed' });
 console.log('\nA call with a limit of half a second, and a person who thinks for a whole one:');
-await call('polite', 'ask', { id: 'q1', method: 'elicitation/create', params: { message: 'Your name?' } }, { timeoutMs: 500 });
+await call(polite, 'ask', { id: 'q1', method: 'elicitation/create', params: { message: 'Your name?' } }, { timeoutMs: 500 });
