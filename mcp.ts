@@ -578,7 +578,8 @@ export function signalGroup(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'):
     if (child.exitCode === null) spawnSync(taskkill, ['/pid', `${child.pid}`, '/t', '/f']);
     return false;
   }
-  const targets = [-child.pid!, ...straysOf(child)]; // a negative number means the group
+  const group = -child.pid!; // a negative number means the group
+  const targets = [group, ...straysOf(child)];
   return targets.filter((pid) => isSignalled(pid, signal)).length > 0;
 }
 

@@ -2,55 +2,96 @@
 
 import type { Judge } from '../book.ts';
 
+const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
+const NEWEST = '2025-11-25';
+
 export const judge: Judge = async ({ load, see, expect }) => {
-  const { McpConnection } = await load('mcp.ts');
-  const shake = async (args: string[], options = {}) => {
-    const sent: any[] = []; // what we said, and how many messages had come before it
-    let heard = 0;
-    const onWire = (direction: string, message: unknown) => {
-      see(direction, message);
-      if (direction === 'out') sent.push({ ...(message as object), heard });
-      else heard++;
+  const { McpConnection, shakeHands } = await load('mcp.ts');
+  const unheard: unknown[] = []; // rejections without a catch
+  process.on('unhandledRejection', (why) => unheard.push(why));
+
+  /** A server without a process, which answers `initialize` so. `sending` decides what becomes of our messages. */
+  const open = async (answer: object, options = {}, sending: (message: any) => Promise<void> = async () => {}) => {
+    const sent: any[] = [];
+    let isAnswered = false;
+    let say: (message: object) => void = () => {};
+    const pipe = {
+      start: async (events: { message: typeof say }) => void (say = events.message),
+      send: (message: any) => {
+        sent.push({ ...message, isAnswered });
+        if (message.method === 'initialize') setTimeout(() => {
+          isAnswered = true;
+          say({ jsonrpc: '2.0', id: message.id, ...answer });
+        }, 20);
+        return sending(message);
+      },
+      close: async () => {},
     };
-    const connection = new McpConnection('demo', { command: 'node', args }, { onWire, ...options });
+    const all = { transports: { pipe: () => pipe }, onWire: see, onWarning: () => {}, ...options };
+    const connection = new McpConnection('demo', { type: 'pipe' }, all);
     await connection.connect();
-    const server = await Promise.race([
-      connection.initialize().catch((error: Error) => error),
-      new Promise((done) => setTimeout(done, 3000, 'nothing, in three seconds').unref()),
-    ]);
-    await new Promise((done) => setTimeout(done, 50)); // what is not awaited may leave a moment later
-    return { server, hello: sent[0]?.params, sent, said: sent.map(({ method }) => method).join(', ') };
+    return { connection, sent };
   };
-  const saying = (answer: object) => ['fixtures/habits.mjs', 'version', JSON.stringify(answer)];
+  const inTime = (handshake: Promise<unknown>): Promise<any> =>
+    Promise.race([handshake.catch((error: Error) => error), pause(2000).then(() => 'nothing, in two seconds')]);
+  const shake = async (answer: object, options = {}, sending?: (message: any) => Promise<void>) => {
+    const { connection, sent } = await open(answer, options, sending);
+    const server = await inTime(connection.initialize());
+    await pause(30); // what is not awaited may leave a moment later
+    return { server, sent, said: sent.map(({ method }) => method).join(', ') };
+  };
+  const saying = (result: object, ...rest: [options?: object, sending?: (message: any) => Promise<void>]) => shake({ result }, ...rest);
+  const description = { protocolVersion: NEWEST, capabilities: { tools: {} }, serverInfo: { name: 'calculator' } };
 
-  const good = await shake(['fixtures/server.mjs']);
-  await expect('we introduce ourselves first', 'as the first message "initialize", a request, with the newest revision, capabilities {}, and the name and version of clientInfo', good.sent[0] ?? good.server ?? 'nothing was sent', ({ method, id, params = {} }) =>
-    method === 'initialize' && id !== undefined && params.protocolVersion === '2025-11-25' && JSON.stringify(params.capabilities) === '{}' && !!params.clientInfo?.name && !!params.clientInfo.version);
-  await expect('what the server says of itself comes back', '{ protocolVersion, capabilities, serverInfo } of the calculator', good.server, (came) =>
-    came?.protocolVersion === '2025-11-25' && came.capabilities?.tools && came.serverInfo?.name === 'calculator-and-greeter');
-  await expect('then we say that we are ready', '"notifications/initialized" after the answer has come, without an id, and nothing else', good.sent.slice(1), (came) =>
-    came.length === 1 && came[0].method === 'notifications/initialized' && came[0].id === undefined && came[0].heard === 1);
+  const good = await saying(description);
+  await expect('we introduce ourselves first', 'as the first message "initialize", a request, with the newest revision, capabilities {}, and the name and version of CLIENT_INFO', good.sent[0] ?? good.server ?? 'nothing was sent', ({ method, id, params = {} }) =>
+    method === 'initialize' && id !== undefined && params.protocolVersion === NEWEST && JSON.stringify(params.capabilities) === '{}' && !!params.clientInfo?.name && !!params.clientInfo.version);
+  await expect('what the server says of itself comes back', JSON.stringify(description), good.server, (came) =>
+    came?.protocolVersion === NEWEST && !!came.capabilities?.tools && came.serverInfo?.name === 'calculator');
+  await expect('then we say that we are ready', '"notifications/initialized", once, and nothing else', good.said, /^initialize, notifications\/initialized$/);
+  await expect('and not before the answer has come', '"notifications/initialized" after the answer', good.sent[1].isAnswered ? 'after it' : 'before it', /^after/);
+  await expect('and as a notification', 'no "id" in it', good.sent[1], (came) => came.id === undefined);
 
-  const offering = await shake(['fixtures/server.mjs'], { extensions: [() => ({ capabilities: { roots: {} } })] });
-  await expect('we offer what the extensions say', 'the capabilities { roots: {} } in "initialize"', offering.hello, (came) => JSON.stringify(came?.capabilities) === '{"roots":{}}');
+  const offering = await saying(description, { extensions: [() => ({ capabilities: { roots: {} } })] });
+  await expect('we offer what the extensions say', 'the capabilities { roots: {} } in "initialize"', offering.sent[0]?.params?.capabilities, (came) => JSON.stringify(came) === '{"roots":{}}');
 
   for (const protocolVersion of ['2025-06-18', '2025-03-26', '2024-11-05']) {
-    const { server } = await shake(saying({ protocolVersion, capabilities: {} }));
+    const { server } = await saying({ protocolVersion, capabilities: {} });
     await expect(`a server may answer with ${protocolVersion}`, `a description with the protocolVersion ${protocolVersion}`, server, (came) => came?.protocolVersion === protocolVersion);
   }
-  for (const protocolVersion of ['9999-01-01', 42, undefined]) {
-    const { server, said } = await shake(saying({ protocolVersion, capabilities: {} }));
+  for (const protocolVersion of ['9999-01-01', '2024-10-07', '', `${NEWEST} `, 42, [NEWEST], null, undefined]) {
+    const { server, said } = await saying({ protocolVersion, capabilities: {} });
     const whatever = JSON.stringify(protocolVersion) ?? 'nothing';
     await expect(`a server that says ${whatever} is refused`, 'a McpError of kind "protocol"', server, (came) => came?.kind === 'protocol');
     await expect(`and after ${whatever} we are not "ready"`, 'only "initialize" was sent', said, /^initialize$/);
+    if (protocolVersion === '9999-01-01')
+      await expect('the message names both sides', 'theirs, 9999-01-01, and ours, from 2025-11-25 to 2024-11-05', server.message, /^(?=.*9999-01-01)(?=.*2025-11-25)(?=.*2024-11-05)/);
   }
 
-  const sloppy = await shake(saying({ protocolVersion: '2025-11-25', capabilities: 'all', serverInfo: 7, instructions: ['x'] }));
-  await expect('what has an odd shape is left out', '{ protocolVersion: "2025-11-25" }, and nothing else in it', sloppy.server, (came) =>
-    JSON.stringify(came) === '{"protocolVersion":"2025-11-25"}');
-  const wordy = await shake(saying({ protocolVersion: '2025-11-25', instructions: 'Ask twice.' }));
+  const sloppy = await saying({ protocolVersion: NEWEST, capabilities: 'all', serverInfo: 7, instructions: ['x'], extra: 1 });
+  const only = `{ protocolVersion: "${NEWEST}" }, and nothing else in it, not even undefined`;
+  await expect('what has an odd shape is left out', only, sloppy.server, (came) => Object.keys(came ?? {}).join() === 'protocolVersion');
+  const wordy = await saying({ protocolVersion: NEWEST, instructions: 'Ask twice.' });
   await expect('instructions are kept', 'instructions: "Ask twice."', wordy.server, (came) => came?.instructions === 'Ask twice.');
 
-  const mute = await shake(['fixtures/habits.mjs', 'mute'], { handshakeTimeoutMs: 300 });
-  await expect('the handshake has the limit of the options, handshakeTimeoutMs', 'a McpError of kind "timeout" after 300 ms', mute.server, (came) => came?.kind === 'timeout');
+  const refusing = await shake({ error: { code: -32600, message: 'Not today.' } });
+  await expect('a server that refuses is heard', 'the RpcError of the request, with the code -32600', refusing.server, (came) => came instanceof Error && (came as any).code === -32600);
+  await expect('and after a refusal we are not "ready"', 'only "initialize" was sent', refusing.said, /^initialize$/);
+
+  const silence = { method: 'notifications/nothing', id: undefined };
+  const mute = await shake(silence, { handshakeTimeoutMs: 300 });
+  await expect('the handshake has the limit of the connection, handshakeTimeoutMs', 'a McpError of kind "timeout" after 300 ms', mute.server, (came) => came?.kind === 'timeout');
+  const hasty = await open(silence);
+  await expect('`options` go along with the request', 'a McpError of kind "timeout" after 200 ms: shakeHands was called with { timeoutMs: 200 }', inTime(shakeHands(hasty.connection, { timeoutMs: 200 })), (came) => came?.kind === 'timeout');
+
+  const isReady = ({ method }: { method?: string }) => method === 'notifications/initialized';
+  const deaf = await saying(description, {}, (message) => (isReady(message) ? new Promise(() => {}) : Promise.resolve()));
+  await expect('a server that stops reading does not hold us', 'the description, though "notifications/initialized" never leaves us: do not await it', deaf.server, (came) => came?.protocolVersion === NEWEST);
+  const gone = await saying(description, {}, (message) => (isReady(message) ? Promise.reject(new Error('write EPIPE')) : Promise.resolve()));
+  await expect('a notification that cannot be sent does not fail the handshake', 'the description', gone.server, (came) => came?.protocolVersion === NEWEST);
+  await expect('and does not end the program', 'no rejection without a catch', unheard, (came) => came.length === 0);
+
+  const real = new McpConnection('calculator', { command: 'node', args: ['fixtures/server.mjs'] }, { onWire: see });
+  await real.connect();
+  await expect('and with a real server', 'the calculator describes itself', inTime(real.initialize()), (came) => came?.serverInfo?.name === 'calculator-and-greeter');
 };

@@ -2,66 +2,106 @@
 
 import type { Judge } from '../book.ts';
 
+type Page = (cursor: unknown, page: number) => unknown;
+const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
+
 export const judge: Judge = async ({ load, see, expect }) => {
   const { McpConnection } = await load('mcp.ts');
-  const start = async (args: string[]) => {
+  /** A server without a process. `page` makes the result of a tools/list, or throws the error. */
+  const open = async (page: Page, onWire = see) => {
     const asked: any[] = []; // the parameters of every tools/list
-    const onWire = (direction: string, message: any) => {
-      see(direction, message);
-      if (message.method === 'tools/list') asked.push(message.params);
+    let say: (message: object) => void = () => {};
+    const pipe = {
+      start: async (events: { message: typeof say }) => void (say = events.message),
+      send: async ({ id, method, params }: any) => {
+        if (method !== 'tools/list') return;
+        asked.push(params);
+        setImmediate(async () => {
+          try {
+            say({ jsonrpc: '2.0', id, result: await page(params?.cursor, asked.length) });
+          } catch (error) {
+            say({ jsonrpc: '2.0', id, error });
+          }
+        });
+      },
+      close: async () => {},
     };
-    const onWarning = () => {}; // they are kept in `warnings`, too
-    const connection = new McpConnection('demo', { command: 'node', args }, { onWire, onWarning });
+    const options = { transports: { pipe: () => pipe }, onWire, onWarning: () => {} };
+    const connection = new McpConnection('demo', { type: 'pipe' }, options);
     await connection.connect();
-    await connection.initialize();
     return { connection, asked };
   };
   const inTime = (list: Promise<unknown>): Promise<any> =>
-    Promise.race([
-      list.catch((error: Error) => error),
-      new Promise((done) => setTimeout(done, 3000, 'nothing, in three seconds').unref()),
-    ]);
-  const listAll = async (args: string[], options = {}, key = 'tools') => {
-    const { connection, asked } = await start(args);
-    Object.assign(connection.options, options); // a short limit is not for the start of the server
+    Promise.race([list.catch((error: Error) => error), pause(4000).then(() => 'nothing, in four seconds')]);
+  const listAll = async (page: Page, { limit = 15_000, key = 'tools', onWire = see } = {}) => {
+    const { connection, asked } = await open(page, onWire);
+    connection.options.handshakeTimeoutMs = limit;
     return { asked, came: await inTime(connection.listAll('tools/list', key)) };
   };
-  const habit = (...args: string[]) => ['fixtures/habits.mjs', ...args];
-  const names = (came: any) =>
-    Array.isArray(came) ? came.map((tool) => tool?.name).join(' ') || 'none' : came;
-  const seen = ({ came, asked }: { came: unknown; asked: unknown[] }) =>
-    `${names(came)}, requests: ${asked.length}`;
+  const unseen = () => {};
+  const tool = (name: string) => ({ name, inputSchema: { type: 'object' } });
+  const names = (came: any) => (Array.isArray(came) ? came.map((item) => item?.name).join(' ') || 'none' : came);
+  const seen = ({ came, asked }: { came: unknown; asked: unknown[] }) => `${names(came)}, requests: ${asked.length}`;
+  const count = (came: any) => (Array.isArray(came) ? `${came.length} items` : came);
+  const hasKind = (kind: string) => (came: any) => came?.kind === kind;
 
-  const calculator = await listAll(['fixtures/server.mjs']);
-  await expect('one page is a list', 'the tools add and greet', names(calculator.came), /^add greet$/);
-  await expect('and its items are as they came', 'add as the server describes it: name, description, inputSchema', calculator.came[0], (came) =>
-    came?.inputSchema?.required?.join() === 'a,b' && /Adds/.test(came.description));
+  const one = await listAll(() => ({ tools: [tool('add'), tool('greet')] }));
+  await expect('one page is a list', 'the tools add and greet, after one request', seen(one), /^add greet, requests: 1$/);
+  await expect('its items are as they came', 'add with its inputSchema', one.came[0], (came) => came?.inputSchema?.type === 'object');
+  await expect('the first request has no cursor', 'no parameters', one.asked[0] ?? 'none', (came) => came === 'none' || !('cursor' in came));
 
-  const pages = await listAll(habit('pages'));
-  await expect('all pages are read', 'the tools t0 t1 t2 t3 t4, one from each of five pages', names(pages.came), /^t0 t1 t2 t3 t4$/);
-  await expect('each request after the first carries the cursor of the answer before', 'five requests: the first without a cursor, then "1", "2", "3", "4"', pages.asked, (came) =>
-    came.map((params: any) => params?.cursor).join() === ',1,2,3,4');
-  const empty = await listAll(habit('empty-cursor'));
-  await expect('an empty string is a cursor', 'the tools one and two: nextCursor was ""', names(empty.came), /^one two$/);
-  await expect('null is none', 'the tool one, after one request', seen(await listAll(habit('null-cursor'))), /^one, requests: 1$/);
+  const five = await listAll((_, page) => ({ tools: [tool(`t${page}`)], ...(page < 5 && { nextCursor: `c${page}` }) }));
+  await expect('all pages are read', 'the tools t1 t2 t3 t4 t5, one from each of five pages, in their order', names(five.came), /^t1 t2 t3 t4 t5$/);
+  await expect('each request after the first carries the cursor of the answer before', '"c1", "c2", "c3", "c4"', five.asked.slice(1).map((params) => params?.cursor).join(), /^c1,c2,c3,c4$/);
+  for (const cursor of ['', 0]) {
+    const { came, asked } = await listAll((_, page) => (page === 1 ? { tools: [tool('one')], nextCursor: cursor } : { tools: [tool('two')] }));
+    await expect(`${JSON.stringify(cursor)} is a cursor`, `the tools one and two: nextCursor was ${JSON.stringify(cursor)}`, names(came), /^one two$/);
+    await expect(`and ${JSON.stringify(cursor)} is handed back as it came`, `{ cursor: ${JSON.stringify(cursor)} }`, asked[1], (params) => params?.cursor === cursor);
+  }
+  const none = await listAll(() => ({ tools: [tool('one')], nextCursor: null }));
+  await expect('null is none', 'the tool one, after one request', seen(none), /^one, requests: 1$/);
+  const bare = await listAll((_, page) => (page === 1 ? { tools: [], nextCursor: 'more' } : { tools: [tool('one')] }));
+  await expect('an empty page is not the end', 'the tool one, from the second page', names(bare.came), /^one$/);
 
   const items = [null, 7, { name: 'good' }, { name: 8 }, { name: 'good' }];
-  const odd = await listAll(habit('tools', JSON.stringify(items)));
-  await expect('odd items are not judged here', `all five, as they came: ${JSON.stringify(items)}`, odd.came, (came) =>
-    JSON.stringify(came) === JSON.stringify(items));
-  const { connection } = await start(habit('odd-pages'));
+  const odd = await listAll(() => ({ tools: items }));
+  await expect('odd items are not judged here', `all five, as they came: ${JSON.stringify(items)}`, odd.came, (came) => JSON.stringify(came) === JSON.stringify(items));
+  const { connection } = await open((_, page) => (page === 1 ? { tools: [1, tool('one')], nextCursor: 'next' } : { tools: [2, tool('two')] }));
   await expect('so listTools finds what is good on all pages', 'the tools one and two', names(await inTime(connection.listTools())), /^one two$/);
   await expect('and names what it leaves out', 'a warning that shows both the 1 of the first page and the 2 of the second', [...connection.warnings.values()].join('\n'), /1[^]*2/);
+  const many = Array.from({ length: 300_000 }, (_, n) => n);
+  const long = await listAll(() => ({ tools: many }), { onWire: unseen });
+  await expect('a page may be long', '300000 items', count(long.came), /^300000 items$/);
 
-  const none = await listAll(habit('tools', '"none"'));
-  await expect('a list that is no list is an error', 'a McpError of kind "protocol"', none.came, (came) => came?.kind === 'protocol');
-  const other = await listAll(habit('pages'), {}, 'prompts');
-  await expect('the list is looked for under `key`', 'a McpError of kind "protocol": these pages have "tools", and "prompts" was wanted', other.came, (came) => came?.kind === 'protocol');
-  const circle = await listAll(habit('repeats-its-cursor'));
-  await expect('a cursor that comes twice is an error', 'a McpError of kind "protocol"', circle.came, (came) => came?.kind === 'protocol');
-  await expect('and is not followed', 'two requests: the first, and one with the cursor "again"', seen(circle), /requests: 2$/);
-  const slow = await listAll(habit('slow-pages'), { handshakeTimeoutMs: 700 });
-  await expect('all pages together have one limit, handshakeTimeoutMs', 'a McpError of kind "timeout" after 700 ms, though each page comes in 200 ms', slow.came, (came) => came?.kind === 'timeout');
-  const endless = await listAll(habit('endless-pages'));
-  await expect('and there are at most MAX_PAGES of them', 'a McpError of kind "limit"', endless.came, (came) => came?.kind === 'limit');
+  const text = await listAll(() => ({ tools: 'none' }));
+  await expect('a list that is no list is an error', 'a McpError of kind "protocol"', text.came, hasKind('protocol'));
+  const later = await listAll((_, page) => (page === 1 ? { tools: [], nextCursor: 'more' } : {}));
+  await expect('also on a later page', 'a McpError of kind "protocol"', later.came, hasKind('protocol'));
+  const other = await listAll(() => ({ tools: [] }), { key: 'prompts' });
+  await expect('the list is looked for under `key`', 'a McpError of kind "protocol": this page has "tools", and "prompts" was wanted', other.came, hasKind('protocol'));
+  const refused = await listAll((_, page) => {
+    if (page === 2) throw { code: -32000, message: 'I am tired.' };
+    return { tools: [tool('one')], nextCursor: 'more' };
+  });
+  await expect('no half list is returned', 'the RpcError of the second page', refused.came, (came) => came instanceof Error && (came as any).code === -32000);
+
+  const circle = await listAll((_, page) => ({ tools: [], nextCursor: ['a', 'b', 'a'][page - 1] }));
+  await expect('a cursor that comes twice is an error', 'a McpError of kind "protocol", after the cursors "a", "b", "a"', circle.came, hasKind('protocol'));
+  await expect('and is not followed', 'three requests: the first, and one each for "a" and "b"', `${circle.asked.length} requests`, /^3/);
+  const slow = await listAll(async (_, page) => (await pause(200), { tools: [], nextCursor: `${page}` }), { limit: 700 });
+  await expect('all pages together have one limit, handshakeTimeoutMs', 'a McpError of kind "timeout" after 700 ms, though each page comes in 200 ms', slow.came, hasKind('timeout'));
+
+  const pages = (last: number) => (_: unknown, page: number) => ({ tools: [page], ...(page < last && { nextCursor: `${page}` }) });
+  const full = await listAll(pages(1000), { onWire: unseen });
+  await expect('1000 pages (MAX_PAGES) are allowed', '1000 items', count(full.came), /^1000 items$/);
+  const over = await listAll(pages(1001), { onWire: unseen });
+  await expect('and more than MAX_PAGES are not', 'a McpError of kind "limit"', count(over.came), hasKind('limit'));
+  const block = 'x'.repeat(2 ** 23); // eight of them are MAX_LIST, and a little more
+  const heavy = await listAll((_, page) => ({ tools: [block], ...(page < 10 && { nextCursor: `${page}` }) }), { onWire: unseen });
+  await expect('the size of all pages together is bounded (MAX_LIST)', 'a McpError of kind "limit": ten pages of 8 MiB', count(heavy.came), hasKind('limit'));
+
+  const real = new McpConnection('calculator', { command: 'node', args: ['fixtures/server.mjs', '--page', '1'] }, { onWire: see });
+  await real.connect();
+  await real.initialize();
+  await expect('and with a real server', 'the tools add and greet of the calculator', inTime(real.listAll('tools/list', 'tools')).then(names), /^add greet$/);
 };

@@ -4,40 +4,64 @@ import type { Judge } from '../book.ts';
 
 export const judge: Judge = async ({ load, see, expect }) => {
   const { McpConnection } = await load('mcp.ts');
-  const calls: any[] = []; // the parameters of every tools/call
-  const onWire = (direction: string, message: any) => {
-    see(direction, message);
-    if (message.method === 'tools/call') calls.push(message.params);
+  const calls: any[] = []; // every request that went out
+  let answer: object = {}; // what the server says next
+  let say: (message: object) => void = () => {};
+  const pipe = {
+    start: async (events: { message: typeof say }) => void (say = events.message),
+    send: async (message: any) => {
+      if (message.id === undefined) return;
+      calls.push(message);
+      setImmediate(() => say({ jsonrpc: '2.0', id: message.id, ...answer }));
+    },
+    close: async () => {},
   };
-  const start = async (...args: string[]) => {
-    const connection = new McpConnection('demo', { command: 'node', args }, { onWire });
-    await connection.connect();
-    await connection.initialize();
-    return connection;
+  const options = { transports: { pipe: () => pipe }, onWire: see, onWarning: () => {} };
+  const server = new McpConnection('demo', { type: 'pipe' }, options);
+  await server.connect();
+  const call = (next: object, ...rest: unknown[]) => {
+    answer = next;
+    return server.callTool(...rest);
   };
-  const calculator = await start('fixtures/server.mjs');
-  const habits = await start('fixtures/habits.mjs');
-  const answered = (result: object) => habits.callTool('result', { result });
+  const answered = (result: object) => call({ result }, 'tool');
+  const text = (words: string) => ({ type: 'text', text: words });
   const image = { type: 'image', data: 'AAAA', mimeType: 'image/png' };
+  const isLike = (wanted: unknown) => (came: unknown) => JSON.stringify(came) === JSON.stringify(wanted);
 
-  await expect('a call gives its text', '{ text: "42", isError: false, … }', calculator.callTool('add', { a: 2, b: 40 }), (came) => came?.text === '42' && came.isError === false);
-  await expect('the name and the arguments went out', '{ name: "add", arguments: { a: 2, b: 40 } } as the params of tools/call', calls.at(-1), (came) => JSON.stringify(came) === '{"name":"add","arguments":{"a":2,"b":40}}');
-  await expect('a call without arguments sends an empty object', 'arguments: {}', habits.callTool('echo').then(() => calls.at(-1)), (came) => JSON.stringify(came?.arguments) === '{}');
-  await expect('the blocks are kept as they came', 'content: [ { type: "text", text: "42" } ]', calculator.callTool('add', { a: 2, b: 40 }), (came) => JSON.stringify(came?.content) === '[{"type":"text","text":"42"}]');
-  await expect('no data, no structuredContent', 'a result that has no key structuredContent', calculator.callTool('add', { a: 2, b: 40 }), (came) => 'text' in came && !('structuredContent' in came));
-  await expect('an image is named in the text, and kept in the content', 'text "[image: image/png, 3 bytes]", and the image block in content', answered({ content: [image] }), (came) =>
-    came?.text === '[image: image/png, 3 bytes]' && came.content?.[0]?.data === 'AAAA');
+  const sum = call({ result: { content: [text('42')] } }, 'add', { a: 2, b: 40 });
+  await expect('a call gives its text', '{ text: "42", isError: false, … }', sum, (came) => came?.text === '42' && came.isError === false);
+  await expect('the name and the arguments went out', '{ name: "add", arguments: { a: 2, b: 40 } } as the params of tools/call', calls.at(-1), ({ method, params } = {}) => method === 'tools/call' && isLike({ name: 'add', arguments: { a: 2, b: 40 } })(params));
+  await expect('a call is made once', '1 request', `${calls.length} requests`, /^1 /);
+  await expect('a call without arguments sends an empty object', 'arguments: {}', answered({ content: [text('')] }).then(() => calls.at(-1).params), (came) => isLike({})(came?.arguments));
+  await expect('the blocks are kept as they came', 'content: the text and the image', answered({ content: [text('42'), image] }), (came) => isLike([text('42'), image])(came?.content));
+  await expect('no data, no structuredContent', 'a result that has no key structuredContent, not even undefined', answered({ content: [text('42')] }), (came) => 'text' in came && !('structuredContent' in came));
+  await expect('every block is in the text, by name if it is not text', 'text: "here:", and in the next line "[image: image/png, 3 bytes]"', answered({ content: [text('here:'), image] }), (came) => came?.text === 'here:\n[image: image/png, 3 bytes]');
 
-  await expect('a tool that failed is a result', 'no exception, but { text: "a and b must be numbers", isError: true, … }', calculator.callTool('add', { a: 'two' }), (came) => came?.isError === true && came.text === 'a and b must be numbers' && !(came instanceof Error));
+  await expect('a tool that failed is a result', 'no exception, but { text: "no", isError: true, … }', answered({ content: [text('no')], isError: true }), (came) => came?.isError === true && came.text === 'no' && !(came instanceof Error));
   await expect('isError: "true" means the same', 'isError: true', answered({ content: [], isError: 'true' }), (came) => came?.isError === true);
-  await expect('isError: "false" and the like do not', 'isError: false', answered({ content: [], isError: 'false' }), (came) => came?.isError === false);
-  await expect('a call that the server refuses is an exception', 'a RpcError with the code -32602', calculator.callTool('subtract', {}), (came) => came instanceof Error && (came as any).code === -32602);
-  await expect('a call may have its own limit', 'a McpError of kind "timeout" after 300 ms', habits.callTool('sleep', { ms: 60_000 }, { timeoutMs: 300 }), (came) => came?.kind === 'timeout');
+  for (const isError of ['false', 0, 1, null, {}])
+    await expect(`isError: ${JSON.stringify(isError)} does not`, 'isError: false, the boolean', answered({ content: [], isError }), (came) => came?.isError === false);
+  const refusal = { error: { code: -32602, message: 'Unknown tool: subtract' } };
+  await expect('a call that the server refuses is an exception', 'a RpcError with the code -32602', call(refusal, 'subtract', {}), (came) => came instanceof Error && (came as any).code === -32602);
+  const unanswered = call({ id: 'another' }, 'sleep', {}, { timeoutMs: 200 });
+  await expect('a call may have its own limit', 'a McpError of kind "timeout" after 200 ms: the options go along', unanswered, (came) => came?.kind === 'timeout');
 
-  await expect('data without blocks becomes the text', 'text: \'{"sum":42}\', and structuredContent: { sum: 42 }', answered({ structuredContent: { sum: 42 } }), (came) => came?.text === '{"sum":42}' && came.structuredContent?.sum === 42 && came.content?.length === 0);
-  await expect('data beside blocks is kept, and not said twice', 'text: "42", and structuredContent: { sum: 42 }', answered({ content: [{ type: 'text', text: '42' }], structuredContent: { sum: 42 } }), (came) => came?.text === '42' && came.structuredContent?.sum === 42);
-  await expect('data may be null', 'structuredContent: null', answered({ content: [], structuredContent: null }), (came) => came?.structuredContent === null);
+  await expect('data without blocks becomes the text', 'text: \'{"sum":42}\'', answered({ structuredContent: { sum: 42 } }), (came) => came?.text === '{"sum":42}');
+  await expect('and is kept', 'structuredContent: { sum: 42 }, and content: []', answered({ structuredContent: { sum: 42 } }), (came) => isLike({ sum: 42 })(came?.structuredContent) && isLike([])(came.content));
+  await expect('also beside a list of blocks that is empty', 'text: \'{"sum":42}\'', answered({ content: [], structuredContent: { sum: 42 } }), (came) => came?.text === '{"sum":42}');
+  await expect('data beside blocks is kept, and not said twice', 'text: "42", and structuredContent: { sum: 42 }', answered({ content: [text('42')], structuredContent: { sum: 42 } }), (came) => came?.text === '42' && came.structuredContent?.sum === 42);
+  await expect('not even if the blocks have no words', 'text: ""', answered({ content: [text('')], structuredContent: { sum: 42 } }), (came) => came?.text === '');
+  for (const data of [null, 0, false, ''])
+    await expect(`data may be ${JSON.stringify(data)}`, `structuredContent: ${JSON.stringify(data)}, and text: '${JSON.stringify(data)}'`, answered({ structuredContent: data }), (came) => came?.structuredContent === data && came.text === JSON.stringify(data));
   await expect('the old name of data is toolResult', 'structuredContent: { sum: 42 }', answered({ toolResult: { sum: 42 } }), (came) => came?.structuredContent?.sum === 42 && came.text === '{"sum":42}');
-  await expect('a result with nothing in it is empty', '{ text: "", content: [], isError: false }', answered({}), (came) => came?.text === '' && came.content?.length === 0 && came.isError === false);
-  await expect('content that is no list is an error of this call', 'a McpError of kind "protocol"', answered({ content: 'done' }), (came) => came?.kind === 'protocol');
+  await expect('the new name counts, where both are there', 'structuredContent: null, not the toolResult', answered({ structuredContent: null, toolResult: 'old' }), (came) => came?.structuredContent === null);
+  await expect('a result with nothing in it is empty', '{ text: "", content: [], isError: false }', answered({}), (came) => came?.text === '' && isLike([])(came.content) && came.isError === false);
+  await expect('content: null counts as none', '{ text: "", content: [], isError: false }', answered({ content: null }), (came) => came?.text === '' && isLike([])(came.content));
+  for (const content of ['done', { type: 'text', text: 'done' }, 0, ''])
+    await expect(`content: ${JSON.stringify(content)} is no list, and an error of this call`, 'a McpError of kind "protocol"', answered({ content }), (came) => came?.kind === 'protocol');
+
+  const real = new McpConnection('calculator', { command: 'node', args: ['fixtures/server.mjs'] }, { onWire: see });
+  await real.connect();
+  await real.initialize();
+  await expect('and with a real server', 'the calculator says 42', real.callTool('add', { a: 2, b: 40 }), (came) => came?.text === '42');
 };

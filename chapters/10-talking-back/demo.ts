@@ -1,42 +1,35 @@
-// Chapter 10: the call that adds 2 and 40 asks for progress, and a curious server asks and tells.
+// Chapter 10: a server tells of its progress, another of its tools, and a third asks a person who thinks.
 
-import { McpConnection, type CallOptions, type ConnectionOptions, type Json } from '../../mcp.ts';
+import { McpConnection, type CallOptions, type Json } from '../../mcp.ts';
 
 const onWire = (direction: string, message: unknown) => console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
-const onWarning = (warning: string) => console.log(`  warning: ${warning}`);
 const onProgress = ({ progress, total }: Json) => console.log(`  progress: ${progress} of ${total}`);
-const open = async (name: string, args: string[], options: ConnectionOptions = {}) => {
-  const connection = new McpConnection(name, { command: 'node', args }, { onWarning, ...options });
+const person = (connection: McpConnection) => ({
+  changed: (what: string) => console.log(`  changed: ${what}`),
+  handlers: {
+    'elicitation/create': () => {
+      const thinks = new Promise((done) => setTimeout(done, 1000, { action: 'accept', content: { name: 'Ada' } }));
+      return 'hold' in connection ? connection.hold(thinks) : thinks;
+    },
+  },
+});
+const open = async (server: string) => {
+  const config = { command: 'node', args: ['fixtures/habits.mjs'] };
+  const connection = new McpConnection(server, config, { extensions: [person] });
   await connection.connect();
   await connection.initialize();
-  connection.options.onWire = onWire; // from here on: the handshake was chapter 7's
   return connection;
 };
+const call = async (connection: McpConnection, tool: string, args: Json, options?: CallOptions) => {
+  connection.options.onWire = onWire; // the handshake was chapter 7
+  await connection.callTool(tool, args, options).catch((error) => console.log(`  ${error.message}`));
+  connection.options.onWire = () => {}; // what comes too late was chapter 6
+};
+const [busy, fickle, polite] = await Promise.all(['busy', 'fickle', 'polite'].map(open)) as [McpConnection, McpConnection, McpConnection];
 
-console.log('The call says where progress should go; the calculator is done too soon to have any:');
-const calculator = await open('calculator', ['fixtures/server.mjs']);
-await calculator.callTool('add', { a: 2, b: 40 }, { onProgress });
-
-const curious = await open('curious', ['fixtures/habits.mjs'], {
-  extensions: [
-    () => ({
-      capabilities: { roots: {} },
-      handlers: {
-        'roots/list': () => ({ roots: [{ uri: 'file:///home/ada/calculator' }] }),
-        'notifications/message': ({ data }) => console.log(`  told: ${data}`),
-      },
-    }),
-  ],
-});
-const call = async (name: string, args: Json, options: CallOptions = { timeoutMs: 500 }) =>
-  curious.callTool(name, args, options).catch((error) => console.log(`  ${error.message}`));
-
-console.log('\nA server asks before it answers. Its id is the id of our own call:');
-await call('ask', { id: 2, method: 'ping' });
-console.log('\nIt asks for something that we have a handler for, and for something that we have not:');
-await call('ask', { id: 'q1', method: 'roots/list' });
-await call('ask', { id: 'q2', method: 'sampling/createMessage' });
-console.log('\nIt tells us something. Nothing goes back:');
-await call('tell', { method: 'notifications/message', params: { level: 'info', data: 'tea is ready' } });
-console.log('\nA call that needs 1.2 s, with a limit of one second, and a sign of life every 400 ms:');
-await call('work', { everyMs: 400, times: 3 }, { timeoutMs: 1000, onProgress });
+console.log('A call that needs 1.2 s, with a limit of one second, and a sign of life every 400 ms:');
+await call(busy, 'work', { everyMs: 400, times: 3 }, { timeoutMs: 1000, onProgress });
+console.log('\nA server has other tools now:');
+await call(fickle, 'tell', { method: 'notifications/tools/list_changed' });
+console.log('\nA call with a limit of half a second, and a person who thinks for a whole one:');
+await call(polite, 'ask', { id: 'q1', method: 'elicitation/create', params: { message: 'Your name?' } }, { timeoutMs: 500 });

@@ -21,6 +21,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
     'who/am-i': (_: unknown, { id }: { id: unknown }) => ({ id }),
     'say/nothing': () => undefined,
     'refuse/me': () => Promise.reject(new RpcError(-1, 'The user said no.', { by: 'Ada' })),
+    'too/big': () => ({ n: 2n ** 64n }), // JSON has no such numbers
     'break/me': () => { throw new Error('my mistake'); },
     'take/long': () => new Promise(() => {}),
     'notifications/message': () => 'to a notification this is no answer',
@@ -47,6 +48,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect('a RpcError that a handler throws is the refusal', '→ "error":{"code":-1,"message":"The user said no.","data":{"by":"Ada"}}', ask('refuse/me'), ({ error } = {} as any) =>
     error?.code === -1 && error.message === 'The user said no.' && error.data?.by === 'Ada');
   await expect('any other error of a handler is an internal one', '→ "error":{"code":-32603,"message":"my mistake"}', ask('break/me'), ({ error } = {} as any) => error?.code === -32603 && error.message === 'my mistake');
+  await expect('a result that cannot be sent is refused', '→ "error":{"code":-32603, …: JSON has no BigInt', ask('too/big'), ({ error } = {} as any) => error?.code === -32603);
   void ask('take/long').catch(() => {}); // nobody ever answers this one
   await expect('a slow handler keeps nobody waiting', '→ the answer to the ping, at once', ask('ping'), (came) => came?.result !== undefined);
 
@@ -63,34 +65,66 @@ export const judge: Judge = async ({ load, see, expect }) => {
     return stopped;
   };
   await expect('when the server cancels its request, the handler is told', 'the signals of stop/politely and stop/angrily abort', cancel(), (came) => came.length === 2);
-  const asked = ['sampling/createMessage', 'roots/list', 'who/am-i', 'say/nothing', 'refuse/me', 'break/me', 'ping'];
+  const asked = ['sampling/createMessage', 'roots/list', 'who/am-i', 'say/nothing', 'refuse/me', 'break/me', 'too/big', 'ping'];
   const count = () => tell('notifications/message', {}).then(answered);
   await expect('each request has had one answer; those that were cancelled, and notifications, have none', `answers to ${asked.join(', ')}, and no others`, count(), (came) => `${came}` === `${asked}`);
 
   // A server that does not read: what is sent to it leaves only when `read` is called.
-  let events: any;
-  let sent = 0;
+  const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
+  const open = async (send: () => Promise<void>) => {
+    let events: any;
+    const sent: any[] = [];
+    const pipe = {
+      start: async (its: unknown) => void (events = its),
+      send: (message: any) => (sent.push(message), send()),
+      close: async () => {},
+    };
+    const options = { transports: { pipe: () => pipe }, onWarning, extensions: [() => ({ handlers })] };
+    const connection = new McpConnection('deaf', { type: 'pipe' }, options);
+    await connection.connect();
+    return { sent, say: (message: object) => events.message({ jsonrpc: '2.0', ...message }) };
+  };
   let read = () => {};
   const reading = new Promise<void>((done) => (read = done));
-  const pipe = { start: async (its: unknown) => void (events = its), send: () => (sent++, reading), close: async () => {} };
-  const deaf = new McpConnection('deaf', { type: 'pipe' }, { transports: { pipe: () => pipe }, onWarning });
-  await deaf.connect();
+  const deaf = await open(() => reading);
   const flood = async () => {
     for (let n = 0; n < 5000; n++) {
-      events.message({ jsonrpc: '2.0', id: n, method: n % 2 === 0 ? 'ping' : 'no/such' });
+      deaf.say({ id: n, method: n % 2 === 0 ? 'ping' : 'no/such' });
       if (n % 100 === 0) await new Promise((done) => setImmediate(done)); // so that answers can be sent meanwhile
     }
-    await new Promise((done) => setTimeout(done, 50));
-    return `${sent} answers wait, of 5000 requests`;
+    await pause(50);
+    return `${deaf.sent.length} answers wait, of 5000 requests; ${warnings.length} warnings`;
   };
-  await expect('what waits for a server that does not read is bounded', `at most 1000 answers (MAX_UNANSWERED) wait, and a warning`, flood(), () => sent > 0 && sent <= 1001 && warnings.length === 1);
+  await expect('what waits for a server that does not read is bounded', 'at most 1000 answers (MAX_UNANSWERED) wait, and 1 warning', flood(), () => deaf.sent.length > 0 && deaf.sent.length <= 1001 && warnings.length === 1);
+  await expect('and it is not bounded too early', '1000 answers wait', `${deaf.sent.length} answers`, () => deaf.sent.length >= 1000);
   const calm = async () => {
     read();
-    await new Promise((done) => setTimeout(done, 50));
-    sent = 0;
-    events.message({ jsonrpc: '2.0', id: 'calm', method: 'ping' });
-    await new Promise((done) => setTimeout(done, 50));
-    return `${sent} answers`;
+    await pause(50);
+    deaf.sent.length = 0;
+    deaf.say({ id: 'calm', method: 'ping' });
+    await pause(50);
+    return `${deaf.sent.length} answers`;
   };
-  await expect('when it has read them, it is answered again', '1 answer, to the ping', calm(), () => sent === 1);
+  await expect('when it has read them, it is answered again', '1 answer, to the ping', calm(), () => deaf.sent.length === 1);
+
+  /** Whatever became of 1500 requests: is the next one answered? */
+  const afterMany = async (send: () => Promise<void>, method: string, isCancelled = false) => {
+    const { sent, say } = await open(send);
+    for (let n = 0; n < 1500; n++) {
+      say({ id: n, method });
+      if (isCancelled) say({ method: 'notifications/cancelled', params: { requestId: n } });
+      if (n % 100 === 99) await pause(1);
+    }
+    say({ id: 'last', method: 'ping' });
+    await pause(50);
+    return sent.some(({ id }) => id === 'last') ? 'answered' : 'not answered: this.served is full of what is over';
+  };
+  const unheard: unknown[] = []; // rejections without a catch
+  process.on('unhandledRejection', (why) => unheard.push(why));
+  const well = async () => {};
+  const gone = () => Promise.reject(new Error('write EPIPE'));
+  await expect('1500 refusals later a ping is answered', '→ the answer', afterMany(well, 'no/such'), /^answered/);
+  await expect('1500 cancelled requests later a ping is answered', '→ the answer', afterMany(well, 'stop/politely', true), /^answered/);
+  await expect('1500 answers that could not be sent later, it is tried again', '→ the answer', afterMany(gone, 'ping'), /^answered/);
+  await expect('a server that is gone does not end the program', 'no rejection without a catch', unheard, (came) => came.length === 0);
 };
