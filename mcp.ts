@@ -502,14 +502,25 @@ export class LineBuffer {
     if (rest.length === 0) return;
     this.unread.push(rest);
     this.unreadBytes += rest.length;
-    // A line that drips in byte by byte: the wrapping of its pieces weighs more than they do.
-    const drips = this.unread.length > 4096;
-    if (drips) this.unread = [Buffer.concat(this.unread)];
+    joinSmall(this.unread);
   }
 
   clear(): void {
     this.unread = [];
     this.unreadBytes = 0;
+  }
+}
+
+const SMALL_PIECE = 2 ** 16; // bytes
+
+/** Joins the last pieces of a list while they are small: what drips in byte by byte would weigh
+ *  four hundred times as much as its bytes. Never a long one with a short one, so that no byte is
+ *  copied often. */
+export function joinSmall(pieces: Uint8Array[]): void {
+  while (pieces.length > 1) {
+    const [before, last] = pieces.slice(-2) as [Uint8Array, Uint8Array];
+    if (before.length > last.length || last.length >= SMALL_PIECE) return;
+    pieces.splice(-2, 2, Buffer.concat([before, last]));
   }
 }
 

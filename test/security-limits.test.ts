@@ -1,5 +1,6 @@
 // Numbers that others choose: how many servers, tools, values, calls, bytes that wait, files that
-// are left, seconds until a server is there. J2 grows, J3 is wide, J4 never ends, J6 drips.
+// are left, seconds until a server is there. J2 grows, J3 is wide, J4 never ends, J6 drips, J7 comes in
+// tiny pieces, J8 is left behind, J9 is called for again and again.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -10,6 +11,8 @@ import http from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import v8 from 'node:v8';
+import vm from 'node:vm';
 import { afterEach, test } from 'node:test';
 import { Trust } from '../agent.ts';
 import { fit } from '../chapters/16-hands/results.ts';
@@ -17,11 +20,12 @@ import { bash } from '../chapters/16-hands/shell.ts';
 import { PrivateFile } from '../chapters/17-the-gate/private-file.ts';
 import { fingerprint } from '../chapters/17-the-gate/trust.ts';
 import { OpenAi } from '../chapters/18-minds/openai.ts';
+import { EventParser } from '../chapters/18-minds/sse.ts';
 import { httpTransports } from '../chapters/20-streamable-http/http.ts';
 import { keepAnswers } from '../chapters/22-no-handshake/cache.ts';
 import { KeptVerdicts } from '../chapters/22-no-handshake/verdicts.ts';
 import { UnixSocketTransport } from '../chapters/25-other-pipes/unix-socket.ts';
-import { McpConnection, McpManager, StdioTransport } from '../mcp.ts';
+import { LineBuffer, McpConnection, McpManager, StdioTransport } from '../mcp.ts';
 import type { Extension, Json, Message, Transport, TransportEvents } from '../mcp.ts';
 import { prepareAgent } from './agents.ts';
 import {
@@ -435,6 +439,78 @@ test('J6: signals are heard at every moment of the start', { timeout: 30_000 }, 
     assert.equal(code, codes[signal], `${args} ${signal}: ${err}`);
     await allGone(pids);
   }));
+});
+
+// ─── J7: what comes in tiny pieces ───────────────────────────────────────────────────────────────
+
+/** What is joined while `work` is done: how many pieces at most, and how many bytes in all. */
+async function joins(work: () => unknown) {
+  const { concat } = Buffer;
+  const seen = { pieces: 0, bytes: 0 };
+  Buffer.concat = (list, ...rest) => {
+    const whole = concat(list, ...rest);
+    seen.pieces = Math.max(seen.pieces, list.length);
+    seen.bytes += whole.length;
+    return whole;
+  };
+  try {
+    await work();
+  } finally {
+    Buffer.concat = concat;
+  }
+  return seen;
+}
+
+/** Bytes on the heap that are in use. */
+function heap(): number {
+  v8.setFlagsFromString('--expose-gc');
+  vm.runInNewContext('gc')();
+  return process.memoryUsage().heapUsed;
+}
+const DRIPS = 200_000;
+const drip = Buffer.from('x');
+
+test('J7: a line that comes byte by byte is joined in line', async () => {
+  const lines = new LineBuffer();
+  const { bytes } = await joins(() => {
+    for (let n = 0; n < DRIPS; n++) lines.takeWhole(drip);
+    assert.equal(lines.takeWhole(Buffer.from('\n')).length, DRIPS + 1);
+  });
+  assert.ok(bytes < 30 * DRIPS, `${bytes} bytes were copied for a line of ${DRIPS}`);
+});
+
+test('J7: an event that comes byte by byte weighs what its bytes weigh', async () => {
+  const parser = new EventParser({ maxEventBytes: 2 * DRIPS });
+  const read = (bytes: Buffer) => [...parser.parse(bytes)];
+  read(Buffer.from('data:'));
+  const before = heap();
+  let held = 0;
+  const { bytes } = await joins(() => {
+    for (let n = 0; n < DRIPS; n++) read(drip);
+    held = heap() - before;
+    assert.equal(read(Buffer.from('\n\n'))[0]?.data.length, DRIPS);
+  });
+  assert.ok(held < 10 * DRIPS, `${held} bytes are held for an event of ${DRIPS}`);
+  assert.ok(bytes < 30 * DRIPS, `${bytes} bytes were copied for an event of ${DRIPS}`);
+});
+
+test('J7: so does a body, in chunks of one byte each', async () => {
+  const count = 100_000;
+  const answer = '{"jsonrpc":"2.0","id":1,"result":{}}';
+  const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n';
+  const body = `${' '.repeat(count)}${answer}`.replace(/[^]/g, '1\r\n$&\r\n');
+  const server = net.createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.write(`${head}${body}0\r\n\r\n`));
+  });
+  later(() => server.close());
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const { connection } = await connect({ type: 'http', url }, { transports: httpTransports });
+  const { pieces } = await joins(async () => {
+    assert.deepEqual(await connection.request('go'), {});
+  });
+  assert.ok(pieces < 1000, `${pieces} pieces were kept for ${count} bytes`);
 });
 
 // ─── B13: no room for another file ───────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { pipeline, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
-import { excerpt, McpError } from '../../mcp.ts';
+import { excerpt, joinSmall, McpError } from '../../mcp.ts';
 
 export type Headers = Record<string, string>;
 export type FetchOptions = {
@@ -183,6 +183,7 @@ export async function readText(who: string, body: Readable, maxBytes: number): P
   let size = 0;
   await readChunks(body, (chunk) => {
     chunks.push(chunk);
+    joinSmall(chunks); // each chunk of the wire comes alone, also one of a single byte
     size += chunk.length; // counted after unpacking: 200 KB can become 200 MB
     if (size > maxBytes) throw new McpError('limit', `${who} sent more than ${maxBytes} bytes`);
   });
