@@ -1856,6 +1856,7 @@ type Server = {
   listing?: Promise<void>;
   isStale?: boolean; // it may have other tools than those above
   refreshTimer?: NodeJS.Timeout;
+  lookMs?: number; // how long the last look at its tools took
   told?: Standing; // what `onState` heard last
 };
 export type ServerStatus = ReturnType<McpManager['status']>[number];
@@ -1868,6 +1869,7 @@ export type ToolDefinition = {
 };
 
 const REFRESH_DELAY_MS = 100;
+const MAX_REFRESH_DELAY_MS = 5000;
 
 export class McpManager {
   readonly options: ManagerOptions;
@@ -2106,12 +2108,15 @@ export class McpManager {
 
   private async listNow(server: Server): Promise<void> {
     server.isStale = false; // what is announced from now on needs another look
+    const startedAt = now();
     try {
       const tools = await server.connection!.listTools();
       if (server.decided?.state !== 'closed') this.setTools(server, tools);
     } catch (error) {
       server.isStale = true;
       throw error;
+    } finally {
+      server.lookMs = now() - startedAt;
     }
   }
 
@@ -2122,10 +2127,13 @@ export class McpManager {
   }
 
   /** Servers may announce many changes at once, or one in answer to every look. So look a little
-   *  later, and only when the look before is over. */
+   *  later, and only when the look before is over. If that took long, later still: else a long list
+   *  that changes all the time would keep us from everything else. */
   private refreshSoon(server: Server): void {
     if (!server.connection?.server) return; // before the handshake nothing may be requested
-    server.refreshTimer ??= setTimeout(() => void this.refresh(server), REFRESH_DELAY_MS).unref();
+    const { lookMs = 0 } = server;
+    const delayMs = Math.max(REFRESH_DELAY_MS, Math.min(4 * lookMs, MAX_REFRESH_DELAY_MS));
+    server.refreshTimer ??= setTimeout(() => void this.refresh(server), delayMs).unref();
   }
 
   private async refresh(server: Server): Promise<void> {

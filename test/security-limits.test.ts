@@ -513,6 +513,71 @@ test('J7: so does a body, in chunks of one byte each', async () => {
   assert.ok(pieces < 1000, `${pieces} pieces were kept for ${count} bytes`);
 });
 
+// ─── J8: what is left behind; J9: what is called for again and again ─────────────────────────────
+
+test('J8: an answer over HTTP leaves nothing behind at a signal that lives on', async () => {
+  const count = 50;
+  const { any } = AbortSignal;
+  const sources: AbortSignal[] = [];
+  AbortSignal.any = (signals) => {
+    const list = [...signals];
+    sources.push(...list);
+    return any.call(AbortSignal, list);
+  };
+  later(() => (AbortSignal.any = any));
+  const answers: unknown[] = [];
+  const pings = Array.from({ length: count }, (_, id) =>
+    `data: ${JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })}\n\n`);
+  const server = http.createServer(async (request, response) => {
+    let text = '';
+    for await (const chunk of request) text += chunk;
+    const { id, method, result } = JSON.parse(text) as Json;
+    if (result) answers.push(id);
+    if (method !== 'go') return void response.writeHead(202).end();
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(pings.join(''));
+    await until(() => answers.length === count);
+    response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result: {} })}\n\n`);
+  });
+  later(() => server.close());
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const { connection } = await connect({ type: 'http', url }, { transports: httpTransports });
+  await connection.request('go');
+  assert.equal(new Set(sources).size, sources.length, 'one signal is the source of many');
+  assert.ok(sources.length >= count);
+});
+
+test('J9: a long list that changes all the time leaves us time for everything else', async () => {
+  const work = 100;
+  const looks: number[] = [];
+  let tell = () => {};
+  const list = () => {
+    const startedAt = performance.now();
+    while (performance.now() - startedAt < work);
+    looks.push(performance.now());
+    queueMicrotask(tell); // it has changed again
+    return { tools: [] };
+  };
+  const results = { initialize: HELLO, get 'tools/list'() { return list(); } };
+  const make = answering(results);
+  const busy = (): Transport => {
+    const transport = make();
+    const changed = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
+    const start = (events: TransportEvents) => {
+      tell = () => events.message(changed);
+      return transport.start(events);
+    };
+    return { ...transport, start };
+  };
+  const load = () => new Map([['s', entry('s', { type: 'busy' })]]);
+  const mcp = new McpManager({ transports: { busy }, load });
+  later(() => mcp.disconnectAll());
+  await mcp.loadAndConnect();
+  await until(() => looks.length >= 4);
+  const elapsed = looks[3]! - looks[0]!;
+  assert.ok(elapsed > 3 * 3 * work, `three looks of ${work} ms each within ${elapsed} ms`);
+});
+
 // ─── B13: no room for another file ───────────────────────────────────────────────────────────────
 
 test('B13: where no file can be opened, a server is unreachable, which may pass', async () => {

@@ -65,6 +65,7 @@ export class HttpTransport implements Transport {
   private version?: string; // both from the answer to `initialize`
   private handshakeEnd?: Promise<void>;
   private openRequests = new Map<Id, OpenRequest>();
+  private oneWay = new Set<AbortController>(); // of messages under way that have no answer
   private end = new AbortController();
   private listening = new AbortController(); // one for each session
   private closing?: Promise<void>;
@@ -108,10 +109,16 @@ export class HttpTransport implements Transport {
 
   /** A notification, or our answer to a request of the server. */
   private async sendOneWay(message: Message, headers: Headers): Promise<void> {
-    const signal = within(NOTICE_MS, this.end.signal);
-    const reply = await this.post(message, headers, signal);
-    if (reply.status >= 400) await this.handleRefusal(reply, message);
-    reply.body.resume(); // ignored; but only a body that was read frees its connection
+    const controller = new AbortController();
+    this.oneWay.add(controller);
+    try {
+      const signal = within(NOTICE_MS, controller.signal);
+      const reply = await this.post(message, headers, signal);
+      if (reply.status >= 400) await this.handleRefusal(reply, message);
+      reply.body.resume(); // ignored; but only a body that was read frees its connection
+    } finally {
+      this.oneWay.delete(controller);
+    }
   }
 
   private async request(message: RequestMessage, headers: Headers): Promise<void> {
@@ -438,6 +445,7 @@ export class HttpTransport implements Transport {
     this.end.abort();
     this.listening.abort();
     for (const { controller } of this.openRequests.values()) controller.abort();
+    for (const controller of this.oneWay) controller.abort();
     this.events?.closed(why);
   }
 

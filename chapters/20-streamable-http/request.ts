@@ -138,7 +138,8 @@ function failure(who: string, error: NodeJS.ErrnoException, isConnected: boolean
     : new McpError('unreachable', `${who} cannot be reached: ${why}`);
 }
 
-/** Until a signal, or until the time is over. */
+/** Until a signal, or until the time is over. Not for many in a row with one signal: Node keeps
+ *  something of each at a signal that lives on. */
 export function within(ms: number, signal?: AbortSignal): AbortSignal {
   const limit = AbortSignal.timeout(ms);
   limit.addEventListener('abort', () => {}); // without a listener, Node 20 forgets a time limit
