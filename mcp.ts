@@ -1711,8 +1711,9 @@ export function isExposed(address: unknown): boolean {
   return isClear && !isThisMachine;
 }
 
-/** A variable that brings the host along is an address; what comes after it may be a secret. */
-const behindHost = (url: string) => url.replace(/^[^/?#]*(\/\/[^/?#]*)?/, '');
+/** A variable that brings the host along is an address; what comes after it may be a secret. (To a
+ *  browser, and to us, a backslash is a slash.) */
+const behindHost = (url: string) => url.replace(/^[^/\\?#]*([/\\]{2}[^/\\?#]*)?/, '');
 
 // ── Where it starts ──
 

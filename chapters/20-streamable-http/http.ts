@@ -500,7 +500,12 @@ export const isLoopback = ({ hostname }: URL) =>
   /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
 // By its name, in a header or a query; `fillIn` looks at where a value comes from.
-const SECRET_NAME = /auth|token|key|secret|passw|credential|cookie|session|sig(nature)?$|^jwt$/i;
+const SECRET_NAME = new RegExp(
+  'auth|bearer|token|key|secret|credential|cookie|session|pass(w|code|phrase)|pwd' +
+    '|sig(nature)?$|(^|[-_])(pass|pat|jwt)$',
+  'i',
+);
+const SECRET_VALUE = /^(basic|token|apikey) \S/i;
 const inClear = (where: string) =>
   `its ${where} holds a secret, and http:// would show it to everybody; use https://`;
 
@@ -521,13 +526,17 @@ export function checked(serverName: string, config: Json): { url: URL; headers: 
 }
 
 /** Where there is one: what is called like a secret, or looks like one. */
-function secretIn({ pathname, searchParams }: URL, headers: Headers): string | undefined {
-  const looksSecret = (text: string) => new Masker({}).text(text) !== text;
+function secretIn({ pathname, search }: URL, headers: Headers): string | undefined {
+  const looksSecret = (text: string) =>
+    new Masker({}).text(text) !== text || SECRET_VALUE.test(text);
   const isSecret = ([name, value]: [string, string]) =>
     SECRET_NAME.test(name) || looksSecret(value);
   const header = Object.entries(headers).find(isSecret);
   if (header) return `header ${excerpt(header[0])}`;
-  const isInAddress = looksSecret(pathname) || [...searchParams].some(isSecret);
+  // A path may have parameters, too (;jsessionid=…), and a query may have ";" between them.
+  const parts = new URLSearchParams(`${pathname}${search}`.replace(/[?;]/g, '&'));
+  const [path = [], ...named] = [...parts];
+  const isInAddress = path.some(looksSecret) || named.some(isSecret);
   return isInAddress ? '"url"' : undefined;
 }
 
