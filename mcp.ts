@@ -98,7 +98,8 @@ export interface Transport {
 }
 export interface TransportEvents {
   message(message: unknown): void;
-  dropped?(why: Error): void; // something came that is not passed on; the connection lives
+  /** Something came that is not passed on; the connection lives. `id`: it was the answer to this. */
+  dropped?(why: Error, id?: Id): void;
   closed(why: Error): void; // fires once, and nothing after it
 }
 /** Checks the configuration and does nothing else: `mcp add` makes one only to check an entry. */
@@ -462,9 +463,24 @@ export function passOn(text: string, who: string, events: TransportEvents): void
   const tooMuch = tooMuchIn(trimmed);
   if (tooMuch) {
     const what = `sent a message with ${tooMuch}, which is dropped`;
-    return events.dropped?.(new McpError('limit', `${who} ${what}`));
+    return events.dropped?.(new McpError('limit', `${who} ${what}`), idOfAnswer(trimmed));
   }
   events.message(parseMessage(trimmed));
+}
+
+const VERSION_MEMBER = '(?:"jsonrpc"\\s*:\\s*"2\\.0"\\s*,\\s*)?';
+const ID_MEMBER = '"id"\\s*:\\s*(\\d{1,15})';
+const START_OF_ANSWER = new RegExp(
+  `^\\{\\s*${VERSION_MEMBER}(?:${ID_MEMBER}\\s*,\\s*)?${VERSION_MEMBER}"(?:result|error)"`,
+);
+const END_OF_ANSWER = new RegExp(`${ID_MEMBER}\\s*\\}$`);
+
+/** Whose answer is it, as far as its beginning and its end tell? What it holds is not looked at. */
+function idOfAnswer(json: string): Id | undefined {
+  const start = START_OF_ANSWER.exec(json.slice(0, 200));
+  if (!start) return undefined;
+  const id = start[1] ?? END_OF_ANSWER.exec(json.slice(-200))?.[1];
+  return id === undefined ? undefined : Number(id);
 }
 
 /** JSON, or the text itself, which the connection reports as noise. */
@@ -978,7 +994,7 @@ export class McpConnection {
       setMaxListeners(0, this.ending.signal); // any number of handlers may be at work
       await transport.start({
         message: (message) => void (isCurrent() && this.receive(message)),
-        dropped: (why) => this.report('dropped', why.message),
+        dropped: (why, id) => void (isCurrent() && this.drop(why, id)),
         closed: (why) => void (isCurrent() && this.failAll(why)),
       });
     } catch (error) {
@@ -987,6 +1003,12 @@ export class McpConnection {
       this.failAll(error instanceof McpError ? error : this.error('start', what));
       throw this.ended; // the transport's own account, if it gave one, is better than the error
     }
+  }
+
+  /** The call whose answer was dropped need not wait for its time limit. */
+  private drop(why: Error, id?: Id): void {
+    this.report('dropped', why.message);
+    this.fail(id, why);
   }
 
   private makeTransport(): Transport {

@@ -18,6 +18,7 @@ import { Trust } from '../agent.ts';
 import { fit } from '../chapters/16-hands/results.ts';
 import { bash } from '../chapters/16-hands/shell.ts';
 import { PrivateFile } from '../chapters/17-the-gate/private-file.ts';
+import { keepSecrets, Masker } from '../chapters/17-the-gate/safe-text.ts';
 import { fingerprint } from '../chapters/17-the-gate/trust.ts';
 import { OpenAi } from '../chapters/18-minds/openai.ts';
 import { EventParser } from '../chapters/18-minds/sse.ts';
@@ -33,7 +34,7 @@ import {
   until,
 } from './helpers.ts';
 import { prepareLoop } from './loop.ts';
-import { command, place, run, start, userServers } from './terminal.ts';
+import { command, KEYS, place, run, start, Terminal, userServers } from './terminal.ts';
 
 afterEach(cleanUp);
 
@@ -149,8 +150,7 @@ test('J3: a message of more than a million values is dropped before it is parsed
   await until(() => warnings.length > 0);
   assert.match(warnings[0]!, /sent a message with more than 1000000 values, which is dropped/);
   assert.deepEqual(await connection.request('ping'), {});
-  await connection.close();
-  assert.equal((await wide).kind, 'closed');
+  assert.equal((await wide).kind, 'limit');
 });
 
 /** A server that answers each request by a function. */
@@ -257,9 +257,58 @@ test('J3: a name on each of many pieces of a call is not a look at all of them',
     response.write(piece(`{"a":"${'x'.repeat(1_000_000)}`));
     response.end(piece('x').repeat(20_000) + 'data: [DONE]\n\n');
   });
-  const { agent, of } = prepareLoop({ model });
-  assert.equal((await agent.chat('go')).ending, 'error');
-  assert.match(of('error')[0]!.message, /calls/);
+  const { agent, outcomes } = prepareLoop({ model, tools: [] });
+  assert.equal((await agent.chat('go')).ending, 'done');
+  assert.deepEqual(outcomes(), ['unknown'], 'they are pieces of one call');
+});
+
+test('J3: and each piece of a call is read once, however many there are', async () => {
+  let read = 0;
+  const { parse } = JSON;
+  JSON.parse = (text, ...rest) => {
+    read += text.length;
+    return parse(text, ...rest);
+  };
+  later(() => (JSON.parse = parse));
+  const half = 'x'.repeat(100_000);
+  const { model } = await modelThatSays((_, response) => {
+    response.setHeader('content-type', 'text/event-stream');
+    const piece = (args: string) => {
+      const delta = { tool_calls: [{ function: { name: 'x', arguments: args } }] };
+      return `data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`;
+    };
+    const pieces = [`{"a":"}${half}`, ...Array(100).fill('x'), '"}', '{"b":', '[]}'];
+    response.end(pieces.map(piece).join('') + 'data: [DONE]\n\n');
+  });
+  const { agent, of } = prepareLoop({ model, tools: [] });
+  assert.equal((await agent.chat('go')).ending, 'done');
+  const args = of('tool_start').map((event) => event.args);
+  assert.deepEqual(args, [{ a: `}${half}${'x'.repeat(100)}` }, { b: [] }]);
+  assert.ok(read < 5 * half.length, `${read} characters were parsed for ${half.length}`);
+});
+
+test('B16: an answer that is dropped fails its call at once, at whichever end its id is', async () => {
+  const wide = `'[' + '{},'.repeat(600_000) + '1]'`;
+  const code = `const wide = ${wide};
+    const { id, method } = message;
+    const answers = {
+      first: '{"jsonrpc":"2.0","id":' + id + ',"result":' + wide + '}',
+      last: '{"result":{"id":2,"a":' + wide + '},"jsonrpc":"2.0","id":' + id + '}',
+      error: '{"id": ' + id + ', "jsonrpc": "2.0", "error": ' + wide + ' }',
+      // Not an answer, though it has the id of one that is awaited:
+      asks: '{"jsonrpc":"2.0","id":' + id + ',"method":"x","params":' + wide + '}',
+      tells: '{"jsonrpc":"2.0","method":"x","params":' + wide + ',"id":' + id + '}',
+    };
+    process.stdout.write((answers[method] ?? '') + '\\n');
+    if (method === 'asks' || method === 'tells') say({ id, result: { method } });`;
+  const { connection } = await connect(script(code));
+  for (const method of ['first', 'last', 'error']) {
+    const { kind, message } = await rejection(connection.request(method));
+    assert.equal(kind, 'limit', method);
+    assert.match(message, /more than 1000000 values, which is dropped/);
+  }
+  for (const method of ['asks', 'tells'])
+    assert.deepEqual(await connection.request(method), { method });
 });
 
 // ─── J4: what never ends ─────────────────────────────────────────────────────────────────────────
@@ -576,6 +625,46 @@ test('J9: a long list that changes all the time leaves us time for everything el
   await until(() => looks.length >= 4);
   const elapsed = looks[3]! - looks[0]!;
   assert.ok(elapsed > 3 * 3 * work, `three looks of ${work} ms each within ${elapsed} ms`);
+});
+
+test('J10: secrets are put in order when there is a new one, and not for each text', () => {
+  const { sort } = Array.prototype;
+  let sorts = 0;
+  Array.prototype.sort = function (...given) {
+    sorts++;
+    return sort.apply(this, given);
+  };
+  later(() => (Array.prototype.sort = sort));
+  const masker = new Masker({ MY_TOKEN: 'abcdefgh', OTHER_TOKEN: 'abcdefgh-and-more' });
+  const texts = Array.from({ length: 100 }, () => 'abcdefgh-and-more, abcdefgh');
+  assert.equal(masker.json(texts), JSON.stringify(texts.map(() => '***, ***')));
+  assert.ok(sorts <= 1, `${sorts} sorts`);
+  masker.learn({ NEW_TOKEN: 'and-more-of-it' });
+  keepSecrets('a-token-of-4711-letters');
+  assert.equal(masker.text('and-more-of-it a-token-of-4711-letters'), '*** ***');
+});
+
+test('J10: after Ctrl-C, or the end of input, nothing more is asked', async () => {
+  const names = Array.from({ length: 60 }, (_, n) => `s${n}`);
+  const mcpServers = Object.fromEntries(names.map((name) => [name, { command: name }]));
+  const questions = (terminal: Terminal) => terminal.text.split('Start it?').length - 1;
+  const open = async () => {
+    const terminal = new Terminal(place({ '.mcp.json': { mcpServers } }), ['/mcp']);
+    await terminal.see(/^Start it\?.*: *$/);
+    return terminal;
+  };
+  const [stopped, left] = await Promise.all([open(), open()]);
+  left.press(KEYS.ctrlD);
+  stopped.press(KEYS.ctrlC);
+  await stopped.ready();
+  assert.equal(await left.ended(), 0);
+  assert.deepEqual([questions(stopped), questions(left)], [1, 1]);
+  stopped.enter('/mcp reconnect s50'); // what the user asks for now is another matter
+  await stopped.see(/^Start it\?.*: *$/, 2);
+  assert.match(stopped.text.split('Start it?').at(-2)!, /the MCP server "s50"/);
+  stopped.press(KEYS.ctrlD);
+  assert.equal(await stopped.ended(), 0);
+  assert.equal(questions(stopped), 2);
 });
 
 // ─── B13: no room for another file ───────────────────────────────────────────────────────────────

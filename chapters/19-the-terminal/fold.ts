@@ -71,7 +71,7 @@ function mark(count: number, what: string, rows = count): Piece {
   return { row: `⋮ ${count.toLocaleString('en')} ${what}`, count: rows };
 }
 
-const isEmpty = (line: string) => /^\s*[│+-]?\s*$/.test(line);
+const isEmpty = (line: string) => /^\s*([│+-]\s*)?$/.test(line);
 
 /** Empty lines that follow each other are one run; every other line is one of its own. */
 function runsOf(lines: string[]): string[][] {
