@@ -278,6 +278,7 @@ export class Screen {
   async ask(page: Page, signal: AbortSignal): Promise<string | undefined> {
     const startedAt = now();
     this.open();
+    if (this.isOver) return undefined; // nobody will answer, so nothing is asked
     await new Promise((done) => setTimeout(done, 50)); // let in what was typed already,
     await new Promise(setImmediate); // even if we were too busy to look,
     await new Promise(setImmediate);
