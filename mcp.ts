@@ -98,7 +98,8 @@ export interface Transport {
 }
 export interface TransportEvents {
   message(message: unknown): void;
-  dropped?(why: Error): void; // something came that is not passed on; the connection lives
+  /** Something came that is not passed on; the connection lives. `id`: it was the answer to this. */
+  dropped?(why: Error, id?: Id): void;
   closed(why: Error): void; // fires once, and nothing after it
 }
 /** Checks the configuration and does nothing else: `mcp add` makes one only to check an entry. */
@@ -464,9 +465,24 @@ export function passOn(text: string, who: string, events: TransportEvents): void
   const tooMuch = tooMuchIn(trimmed);
   if (tooMuch) {
     const what = `sent a message with ${tooMuch}, which is dropped`;
-    return events.dropped?.(new McpError('limit', `${who} ${what}`));
+    return events.dropped?.(new McpError('limit', `${who} ${what}`), idOfAnswer(trimmed));
   }
   events.message(parseMessage(trimmed));
+}
+
+const VERSION_MEMBER = '(?:"jsonrpc"\\s*:\\s*"2\\.0"\\s*,\\s*)?';
+const ID_MEMBER = '"id"\\s*:\\s*(\\d{1,15})';
+const START_OF_ANSWER = new RegExp(
+  `^\\{\\s*${VERSION_MEMBER}(?:${ID_MEMBER}\\s*,\\s*)?${VERSION_MEMBER}"(?:result|error)"`,
+);
+const END_OF_ANSWER = new RegExp(`${ID_MEMBER}\\s*\\}$`);
+
+/** Whose answer is it, as far as its beginning and its end tell? What it holds is not looked at. */
+function idOfAnswer(json: string): Id | undefined {
+  const start = START_OF_ANSWER.exec(json.slice(0, 200));
+  if (!start) return undefined;
+  const id = start[1] ?? END_OF_ANSWER.exec(json.slice(-200))?.[1];
+  return id === undefined ? undefined : Number(id);
 }
 
 /** JSON, or the text itself, which the connection reports as noise. */
@@ -504,14 +520,25 @@ export class LineBuffer {
     if (rest.length === 0) return;
     this.unread.push(rest);
     this.unreadBytes += rest.length;
-    // A line that drips in byte by byte: the wrapping of its pieces weighs more than they do.
-    const drips = this.unread.length > 4096;
-    if (drips) this.unread = [Buffer.concat(this.unread)];
+    joinSmall(this.unread);
   }
 
   clear(): void {
     this.unread = [];
     this.unreadBytes = 0;
+  }
+}
+
+const SMALL_PIECE = 2 ** 16; // bytes
+
+/** Joins the last pieces of a list while they are small: what drips in byte by byte would weigh
+ *  four hundred times as much as its bytes. Never a long one with a short one, so that no byte is
+ *  copied often. */
+export function joinSmall(pieces: Uint8Array[]): void {
+  while (pieces.length > 1) {
+    const [before, last] = pieces.slice(-2) as [Uint8Array, Uint8Array];
+    if (before.length > last.length || last.length >= SMALL_PIECE) return;
+    pieces.splice(-2, 2, Buffer.concat([before, last]));
   }
 }
 
@@ -970,7 +997,7 @@ export class McpConnection {
       setMaxListeners(0, this.ending.signal); // any number of handlers may be at work
       await transport.start({
         message: (message) => void (isCurrent() && this.receive(message)),
-        dropped: (why) => this.report('dropped', why.message),
+        dropped: (why, id) => void (isCurrent() && this.drop(why, id)),
         closed: (why) => void (isCurrent() && this.failAll(why)),
       });
     } catch (error) {
@@ -979,6 +1006,12 @@ export class McpConnection {
       this.failAll(error instanceof McpError ? error : this.error('start', what));
       throw this.ended; // the transport's own account, if it gave one, is better than the error
     }
+  }
+
+  /** The call whose answer was dropped need not wait for its time limit. */
+  private drop(why: Error, id?: Id): void {
+    this.report('dropped', why.message);
+    this.fail(id, why);
   }
 
   private makeTransport(): Transport {
@@ -1703,8 +1736,9 @@ export function isExposed(address: unknown): boolean {
   return isClear && !isThisMachine;
 }
 
-/** A variable that brings the host along is an address; what comes after it may be a secret. */
-const behindHost = (url: string) => url.replace(/^[^/?#]*(\/\/[^/?#]*)?/, '');
+/** A variable that brings the host along is an address; what comes after it may be a secret. (To a
+ *  browser, and to us, a backslash is a slash.) */
+const behindHost = (url: string) => url.replace(/^[^/\\?#]*([/\\]{2}[^/\\?#]*)?/, '');
 
 // ── Where it starts ──
 
@@ -1859,6 +1893,7 @@ type Server = {
   listing?: Promise<void>;
   isStale?: boolean; // it may have other tools than those above
   refreshTimer?: NodeJS.Timeout;
+  lookMs?: number; // how long the last look at its tools took
   told?: Standing; // what `onState` heard last
 };
 export type ServerStatus = ReturnType<McpManager['status']>[number];
@@ -1871,6 +1906,7 @@ export type ToolDefinition = {
 };
 
 const REFRESH_DELAY_MS = 100;
+const MAX_REFRESH_DELAY_MS = 5000;
 
 export class McpManager {
   readonly options: ManagerOptions;
@@ -2109,12 +2145,15 @@ export class McpManager {
 
   private async listNow(server: Server): Promise<void> {
     server.isStale = false; // what is announced from now on needs another look
+    const startedAt = now();
     try {
       const tools = await server.connection!.listTools();
       if (server.decided?.state !== 'closed') this.setTools(server, tools);
     } catch (error) {
       server.isStale = true;
       throw error;
+    } finally {
+      server.lookMs = now() - startedAt;
     }
   }
 
@@ -2125,10 +2164,13 @@ export class McpManager {
   }
 
   /** Servers may announce many changes at once, or one in answer to every look. So look a little
-   *  later, and only when the look before is over. */
+   *  later, and only when the look before is over. If that took long, later still: else a long list
+   *  that changes all the time would keep us from everything else. */
   private refreshSoon(server: Server): void {
     if (!server.connection?.server) return; // before the handshake nothing may be requested
-    server.refreshTimer ??= setTimeout(() => void this.refresh(server), REFRESH_DELAY_MS).unref();
+    const { lookMs = 0 } = server;
+    const delayMs = Math.max(REFRESH_DELAY_MS, Math.min(4 * lookMs, MAX_REFRESH_DELAY_MS));
+    server.refreshTimer ??= setTimeout(() => void this.refresh(server), delayMs).unref();
   }
 
   private async refresh(server: Server): Promise<void> {

@@ -137,12 +137,14 @@ test('a signal that was aborted before: nothing is shown, by any way to ask', as
   assert.deepEqual(await Promise.all(every(person, AbortSignal.abort())), NO_ANSWERS, 'without waiting for the other');
 });
 
-test('dismiss ends the open question and all in line, and nothing that is asked later', async () => {
+test('dismiss ends the open question, all in line, and what is asked before the user is back', async () => {
   const { person, open, ask, shown } = slowPerson();
   const answers = [ask('first'), ask('second'), ask('third')];
   await settled();
   person.dismiss();
   assert.deepEqual(await Promise.all(answers), [undefined, undefined, undefined]);
+  assert.equal(await ask('by the same work'), undefined);
+  person.attend();
   const later = ask('later');
   await until(() => open.length === 2);
   open[1]!.answer('here');

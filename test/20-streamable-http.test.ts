@@ -995,6 +995,25 @@ test('G19: whatever its name says is a secret goes over http:// to this machine 
   for (const rest of ['mcp', 'mcp?team=blue', 'monkey/tokens']) checked('demo', { url: `http://h.example/${rest}` });
 });
 
+test('G21: other words for a secret, and other ways to write it into an address', () => {
+  const far = 'http://h.example/mcp';
+  const names = ['X-Pwd', 'X-Pass', 'X-Passphrase', 'passcode', 'X-Bearer', 'X-PAT'];
+  const values = ['Basic aGlkZGVuOnZhbHVl', 'Token hidden-and-long', 'ApiKey hidden-and-long'];
+  const addresses = ['?pwd=hidden', '?pass=hidden', ';jsessionid=hidden', '?a=1;token=hidden',
+    '/%73k-hidden-0123456789abcdef', ';a=1;%74oken=hidden/mcp'];
+  const all = [
+    ...names.map((name) => ({ url: far, headers: { [name]: 'hidden' } })),
+    ...values.map((value) => ({ url: far, headers: { 'x-team': value } })),
+    ...addresses.map((rest) => ({ url: far + rest })),
+  ];
+  for (const config of all) {
+    const refused = (error: any) => error.kind === 'config' && /use https/.test(error.message);
+    assert.throws(() => checked('demo', config), refused, JSON.stringify(config));
+  }
+  const plain = ['', '/tokens/mcp', ';v=1', '?compass=north', '?bypass=1', '/100%', '?path=a&spat=1'];
+  for (const rest of plain) checked('demo', { url: far + rest, headers: { 'x-team': 'Basic' } });
+});
+
 // ─── Headers of the later era ─────────────────────────────────────────────────────────────────────────────────
 
 test('since 2026 headers repeat the revision, the method and the name; there is no session, GET or DELETE', async () => {

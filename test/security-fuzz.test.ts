@@ -26,6 +26,7 @@ import { problemIn } from '../chapters/18-minds/post.ts';
 import { Rehearsal } from '../chapters/18-minds/rehearsal.ts';
 import { EventParser } from '../chapters/18-minds/sse.ts';
 import { Session } from '../chapters/19-the-terminal/session.ts';
+import { Sheets } from '../chapters/19-the-terminal/fold.ts';
 import { encode, mirrorsOf } from '../chapters/20-streamable-http/headers.ts';
 import { checked } from '../chapters/20-streamable-http/http.ts';
 import { wordsOf } from '../chapters/20-streamable-http/request.ts';
@@ -186,6 +187,8 @@ const field = (schema: Json) => fieldsOf({ properties: { a: schema } })[0]!;
 
 const LINEAR: Record<string, (text: string) => unknown> = {
   'error page': wordsOf,
+  'rows of a question': (text) =>
+    new Sheets({ lines: ['a', `${text}x`], prompt: 'y?' }, { columns: 80, rows: 24 }).first(),
   'problem of a model': problemIn,
   challenge: (text) => challengeIn(401, `Bearer ${text}`),
   scopes: words,

@@ -1,5 +1,6 @@
 // Numbers that others choose: how many servers, tools, values, calls, bytes that wait, files that
-// are left, seconds until a server is there. J2 grows, J3 is wide, J4 never ends, J6 drips.
+// are left, seconds until a server is there. J2 grows, J3 is wide, J4 never ends, J6 drips, J7 comes in
+// tiny pieces, J8 is left behind, J9 is called for again and again.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -10,18 +11,22 @@ import http from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import v8 from 'node:v8';
+import vm from 'node:vm';
 import { afterEach, test } from 'node:test';
 import { Trust } from '../agent.ts';
 import { fit } from '../chapters/16-hands/results.ts';
 import { bash } from '../chapters/16-hands/shell.ts';
 import { PrivateFile } from '../chapters/17-the-gate/private-file.ts';
+import { keepSecrets, Masker } from '../chapters/17-the-gate/safe-text.ts';
 import { fingerprint } from '../chapters/17-the-gate/trust.ts';
 import { OpenAi } from '../chapters/18-minds/openai.ts';
+import { EventParser } from '../chapters/18-minds/sse.ts';
 import { httpTransports } from '../chapters/20-streamable-http/http.ts';
 import { keepAnswers } from '../chapters/22-no-handshake/cache.ts';
 import { KeptVerdicts } from '../chapters/22-no-handshake/verdicts.ts';
 import { UnixSocketTransport } from '../chapters/25-other-pipes/unix-socket.ts';
-import { McpConnection, McpManager, StdioTransport } from '../mcp.ts';
+import { LineBuffer, McpConnection, McpManager, StdioTransport } from '../mcp.ts';
 import type { Extension, Json, Message, Transport, TransportEvents } from '../mcp.ts';
 import { prepareAgent } from './agents.ts';
 import {
@@ -29,7 +34,7 @@ import {
   until,
 } from './helpers.ts';
 import { prepareLoop } from './loop.ts';
-import { command, place, run, start, userServers } from './terminal.ts';
+import { command, KEYS, place, run, start, Terminal, userServers } from './terminal.ts';
 
 afterEach(cleanUp);
 
@@ -145,8 +150,7 @@ test('J3: a message of more than a million values is dropped before it is parsed
   await until(() => warnings.length > 0);
   assert.match(warnings[0]!, /sent a message with more than 1000000 values, which is dropped/);
   assert.deepEqual(await connection.request('ping'), {});
-  await connection.close();
-  assert.equal((await wide).kind, 'closed');
+  assert.equal((await wide).kind, 'limit');
 });
 
 /** A server that answers each request by a function. */
@@ -253,9 +257,58 @@ test('J3: a name on each of many pieces of a call is not a look at all of them',
     response.write(piece(`{"a":"${'x'.repeat(1_000_000)}`));
     response.end(piece('x').repeat(20_000) + 'data: [DONE]\n\n');
   });
-  const { agent, of } = prepareLoop({ model });
-  assert.equal((await agent.chat('go')).ending, 'error');
-  assert.match(of('error')[0]!.message, /calls/);
+  const { agent, outcomes } = prepareLoop({ model, tools: [] });
+  assert.equal((await agent.chat('go')).ending, 'done');
+  assert.deepEqual(outcomes(), ['unknown'], 'they are pieces of one call');
+});
+
+test('J3: and each piece of a call is read once, however many there are', async () => {
+  let read = 0;
+  const { parse } = JSON;
+  JSON.parse = (text, ...rest) => {
+    read += text.length;
+    return parse(text, ...rest);
+  };
+  later(() => (JSON.parse = parse));
+  const half = 'x'.repeat(100_000);
+  const { model } = await modelThatSays((_, response) => {
+    response.setHeader('content-type', 'text/event-stream');
+    const piece = (args: string) => {
+      const delta = { tool_calls: [{ function: { name: 'x', arguments: args } }] };
+      return `data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`;
+    };
+    const pieces = [`{"a":"}${half}`, ...Array(100).fill('x'), '"}', '{"b":', '[]}'];
+    response.end(pieces.map(piece).join('') + 'data: [DONE]\n\n');
+  });
+  const { agent, of } = prepareLoop({ model, tools: [] });
+  assert.equal((await agent.chat('go')).ending, 'done');
+  const args = of('tool_start').map((event) => event.args);
+  assert.deepEqual(args, [{ a: `}${half}${'x'.repeat(100)}` }, { b: [] }]);
+  assert.ok(read < 5 * half.length, `${read} characters were parsed for ${half.length}`);
+});
+
+test('B16: an answer that is dropped fails its call at once, at whichever end its id is', async () => {
+  const wide = `'[' + '{},'.repeat(600_000) + '1]'`;
+  const code = `const wide = ${wide};
+    const { id, method } = message;
+    const answers = {
+      first: '{"jsonrpc":"2.0","id":' + id + ',"result":' + wide + '}',
+      last: '{"result":{"id":2,"a":' + wide + '},"jsonrpc":"2.0","id":' + id + '}',
+      error: '{"id": ' + id + ', "jsonrpc": "2.0", "error": ' + wide + ' }',
+      // Not an answer, though it has the id of one that is awaited:
+      asks: '{"jsonrpc":"2.0","id":' + id + ',"method":"x","params":' + wide + '}',
+      tells: '{"jsonrpc":"2.0","method":"x","params":' + wide + ',"id":' + id + '}',
+    };
+    process.stdout.write((answers[method] ?? '') + '\\n');
+    if (method === 'asks' || method === 'tells') say({ id, result: { method } });`;
+  const { connection } = await connect(script(code));
+  for (const method of ['first', 'last', 'error']) {
+    const { kind, message } = await rejection(connection.request(method));
+    assert.equal(kind, 'limit', method);
+    assert.match(message, /more than 1000000 values, which is dropped/);
+  }
+  for (const method of ['asks', 'tells'])
+    assert.deepEqual(await connection.request(method), { method });
 });
 
 // ─── J4: what never ends ─────────────────────────────────────────────────────────────────────────
@@ -435,6 +488,183 @@ test('J6: signals are heard at every moment of the start', { timeout: 30_000 }, 
     assert.equal(code, codes[signal], `${args} ${signal}: ${err}`);
     await allGone(pids);
   }));
+});
+
+// ─── J7: what comes in tiny pieces ───────────────────────────────────────────────────────────────
+
+/** What is joined while `work` is done: how many pieces at most, and how many bytes in all. */
+async function joins(work: () => unknown) {
+  const { concat } = Buffer;
+  const seen = { pieces: 0, bytes: 0 };
+  Buffer.concat = (list, ...rest) => {
+    const whole = concat(list, ...rest);
+    seen.pieces = Math.max(seen.pieces, list.length);
+    seen.bytes += whole.length;
+    return whole;
+  };
+  try {
+    await work();
+  } finally {
+    Buffer.concat = concat;
+  }
+  return seen;
+}
+
+/** Bytes on the heap that are in use. */
+function heap(): number {
+  v8.setFlagsFromString('--expose-gc');
+  vm.runInNewContext('gc')();
+  return process.memoryUsage().heapUsed;
+}
+const DRIPS = 200_000;
+const drip = Buffer.from('x');
+
+test('J7: a line that comes byte by byte is joined in line', async () => {
+  const lines = new LineBuffer();
+  const { bytes } = await joins(() => {
+    for (let n = 0; n < DRIPS; n++) lines.takeWhole(drip);
+    assert.equal(lines.takeWhole(Buffer.from('\n')).length, DRIPS + 1);
+  });
+  assert.ok(bytes < 30 * DRIPS, `${bytes} bytes were copied for a line of ${DRIPS}`);
+});
+
+test('J7: an event that comes byte by byte weighs what its bytes weigh', async () => {
+  const parser = new EventParser({ maxEventBytes: 2 * DRIPS });
+  const read = (bytes: Buffer) => [...parser.parse(bytes)];
+  read(Buffer.from('data:'));
+  const before = heap();
+  let held = 0;
+  const { bytes } = await joins(() => {
+    for (let n = 0; n < DRIPS; n++) read(drip);
+    held = heap() - before;
+    assert.equal(read(Buffer.from('\n\n'))[0]?.data.length, DRIPS);
+  });
+  assert.ok(held < 10 * DRIPS, `${held} bytes are held for an event of ${DRIPS}`);
+  assert.ok(bytes < 30 * DRIPS, `${bytes} bytes were copied for an event of ${DRIPS}`);
+});
+
+test('J7: so does a body, in chunks of one byte each', async () => {
+  const count = 100_000;
+  const answer = '{"jsonrpc":"2.0","id":1,"result":{}}';
+  const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n';
+  const body = `${' '.repeat(count)}${answer}`.replace(/[^]/g, '1\r\n$&\r\n');
+  const server = net.createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.write(`${head}${body}0\r\n\r\n`));
+  });
+  later(() => server.close());
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const { connection } = await connect({ type: 'http', url }, { transports: httpTransports });
+  const { pieces } = await joins(async () => {
+    assert.deepEqual(await connection.request('go'), {});
+  });
+  assert.ok(pieces < 1000, `${pieces} pieces were kept for ${count} bytes`);
+});
+
+// ─── J8: what is left behind; J9: what is called for again and again ─────────────────────────────
+
+test('J8: an answer over HTTP leaves nothing behind at a signal that lives on', async () => {
+  const count = 50;
+  const { any } = AbortSignal;
+  const sources: AbortSignal[] = [];
+  AbortSignal.any = (signals) => {
+    const list = [...signals];
+    sources.push(...list);
+    return any.call(AbortSignal, list);
+  };
+  later(() => (AbortSignal.any = any));
+  const answers: unknown[] = [];
+  const pings = Array.from({ length: count }, (_, id) =>
+    `data: ${JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })}\n\n`);
+  const server = http.createServer(async (request, response) => {
+    let text = '';
+    for await (const chunk of request) text += chunk;
+    const { id, method, result } = JSON.parse(text) as Json;
+    if (result) answers.push(id);
+    if (method !== 'go') return void response.writeHead(202).end();
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(pings.join(''));
+    await until(() => answers.length === count);
+    response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result: {} })}\n\n`);
+  });
+  later(() => server.close());
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const { connection } = await connect({ type: 'http', url }, { transports: httpTransports });
+  await connection.request('go');
+  assert.equal(new Set(sources).size, sources.length, 'one signal is the source of many');
+  assert.ok(sources.length >= count);
+});
+
+test('J9: a long list that changes all the time leaves us time for everything else', async () => {
+  const work = 100;
+  const looks: number[] = [];
+  let tell = () => {};
+  const list = () => {
+    const startedAt = performance.now();
+    while (performance.now() - startedAt < work);
+    looks.push(performance.now());
+    queueMicrotask(tell); // it has changed again
+    return { tools: [] };
+  };
+  const results = { initialize: HELLO, get 'tools/list'() { return list(); } };
+  const make = answering(results);
+  const busy = (): Transport => {
+    const transport = make();
+    const changed = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
+    const start = (events: TransportEvents) => {
+      tell = () => events.message(changed);
+      return transport.start(events);
+    };
+    return { ...transport, start };
+  };
+  const load = () => new Map([['s', entry('s', { type: 'busy' })]]);
+  const mcp = new McpManager({ transports: { busy }, load });
+  later(() => mcp.disconnectAll());
+  await mcp.loadAndConnect();
+  await until(() => looks.length >= 4);
+  const elapsed = looks[3]! - looks[0]!;
+  assert.ok(elapsed > 3 * 3 * work, `three looks of ${work} ms each within ${elapsed} ms`);
+});
+
+test('J10: secrets are put in order when there is a new one, and not for each text', () => {
+  const { sort } = Array.prototype;
+  let sorts = 0;
+  Array.prototype.sort = function (...given) {
+    sorts++;
+    return sort.apply(this, given);
+  };
+  later(() => (Array.prototype.sort = sort));
+  const masker = new Masker({ MY_TOKEN: 'abcdefgh', OTHER_TOKEN: 'abcdefgh-and-more' });
+  const texts = Array.from({ length: 100 }, () => 'abcdefgh-and-more, abcdefgh');
+  assert.equal(masker.json(texts), JSON.stringify(texts.map(() => '***, ***')));
+  assert.ok(sorts <= 1, `${sorts} sorts`);
+  masker.learn({ NEW_TOKEN: 'and-more-of-it' });
+  keepSecrets('a-token-of-4711-letters');
+  assert.equal(masker.text('and-more-of-it a-token-of-4711-letters'), '*** ***');
+});
+
+test('J10: after Ctrl-C, or the end of input, nothing more is asked', async () => {
+  const names = Array.from({ length: 60 }, (_, n) => `s${n}`);
+  const mcpServers = Object.fromEntries(names.map((name) => [name, { command: name }]));
+  const questions = (terminal: Terminal) => terminal.text.split('Start it?').length - 1;
+  const open = async () => {
+    const terminal = new Terminal(place({ '.mcp.json': { mcpServers } }), ['/mcp']);
+    await terminal.see(/^Start it\?.*: *$/);
+    return terminal;
+  };
+  const [stopped, left] = await Promise.all([open(), open()]);
+  left.press(KEYS.ctrlD);
+  stopped.press(KEYS.ctrlC);
+  await stopped.ready();
+  assert.equal(await left.ended(), 0);
+  assert.deepEqual([questions(stopped), questions(left)], [1, 1]);
+  stopped.enter('/mcp reconnect s50'); // what the user asks for now is another matter
+  await stopped.see(/^Start it\?.*: *$/, 2);
+  assert.match(stopped.text.split('Start it?').at(-2)!, /the MCP server "s50"/);
+  stopped.press(KEYS.ctrlD);
+  assert.equal(await stopped.ended(), 0);
+  assert.equal(questions(stopped), 2);
 });
 
 // ─── B13: no room for another file ───────────────────────────────────────────────────────────────

@@ -1129,6 +1129,42 @@ test('G17: a server cannot widen the scopes of a machine, whichever grant it has
   }
 });
 
+test('G22: nor has a machine the right to stay, if its "scopes" do not name it', async () => {
+  const { as, server } = await greedy('read offline_access');
+  const oauth = {
+    grant: 'client_credentials', clientId: 'robot', clientSecret: 'the-robots-secret',
+    issuer: as.issuer, scopes: 'read',
+  };
+  const { connection } = await program().to(server.url, oauth);
+  const error = await rejection(connection.callTool('echo', {}));
+  assert.match(error.message, /more rights \("offline_access"\) than "scopes"/);
+  assert.deepEqual(scopesAsked(as), ['read']);
+});
+
+test('G22: an address that no browser can be started with is not opened', async () => {
+  const as = await authorizationServer();
+  const scopes_supported = Array.from({ length: 10_000 }, (_, n) => `scope-${n}`);
+  const server = await protectedServer({ as, prm: { scopes_supported } });
+  const { visitor, visits } = browser();
+  const error = await rejection(program({ visitor }).to(server.url));
+  assert.equal(error.kind, 'auth');
+  assert.match(error.message, /an address of \d+ characters, with 10000 scopes.*"scopes" in its "oauth"/);
+  assert.deepEqual(visits, []);
+  await program({ visitor }).to(server.url, { scopes: 'scope-1' });
+  assert.equal(visits.length, 1);
+});
+
+test('I10: a token that is too long to be sent is not kept', async () => {
+  const odd = [{ access_token: 'a1'.repeat(50_000) }, { refresh_token: 'r1'.repeat(50_000) }];
+  for (const token of odd) {
+    const as = await authorizationServer({ token });
+    const server = await protectedServer({ as });
+    const { to, row } = program({ visitor: browser().visitor });
+    assert.match((await rejection(to(server.url))).message, /gives no token we can use/);
+    assert.equal(row(server.url)?.tokens, undefined);
+  }
+});
+
 test('G17: what stays below the ceiling needs no more than before', async () => {
   const { as, server } = await greedy('write');
   const oauth = {

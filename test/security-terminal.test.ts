@@ -217,6 +217,18 @@ const WIDENED: [what: string, columns: number, rest: string[]][] = [
   ['a narrow window', 9, [1, 2, 3, 4, 5, 6].map((n) => `echo ${n} xxxxxxxx`)],
 ];
 
+test('D12: a cleared screen shows the question again', async () => {
+  const model = await startModelServer([call('bash', { command: 'touch marker' }), say('over')]);
+  const terminal = new Terminal(place(), ['go'], anthropic(model), 80, 24);
+  await terminal.see('why not:');
+  terminal.press('\x0c');
+  await until(() => terminal.window[0] === 'The model wants to call bash:', 'the question at the top');
+  assert.match(terminal.window.join('\n'), /touch marker/);
+  await until(() => /not:$/.test(terminal.window.at(-1)!), 'the prompt below it');
+  terminal.enter('n');
+  await terminal.see(/^over$/);
+});
+
 test('D12: no line is pushed out of sight, and agreed to by a letter, by rows that grow', async () => {
   for (const [what, columns, rest] of WIDENED) {
     const command = ['touch marker', ...rest].join('\n');

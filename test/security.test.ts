@@ -142,6 +142,16 @@ test('an approve that fails or says something odd is a no', async () => {
   assert.ok(!existsSync(marker));
 });
 
+test('G21: nor is a variable hidden behind the backslashes that an address may have', () => {
+  const env = { TEAM: 'the-value', HOST: 'far.example' };
+  const filled = (url: string) => fillIn(
+    { name: 's', config: { url }, file: '/f.json', scope: 'user', authority: 'user' }, env);
+  const urls = ['http:\\\\far.example\\${TEAM}', 'http:/\\far.example\\a?${TEAM}',
+    'http:far.example\\${TEAM}', 'ws:\\far.example\\${TEAM}'];
+  for (const url of urls) assert.throws(() => filled(url), /clear text/, url);
+  assert.equal(filled('http:\\\\${HOST}\\mcp').url, 'http:\\\\far.example\\mcp');
+});
+
 test('G19: what an entry takes from the environment goes in clear text to this machine only', () => {
   const env = { TEAM: 'the-value', HOST: 'far.example', BASE: 'http://far.example/mcp' };
   const filled = (config: Json) => fillIn(

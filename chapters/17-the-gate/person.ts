@@ -97,6 +97,7 @@ export abstract class LineByLine implements Person {
   abstract readonly isThere: boolean;
   private turns: Turns;
   private dialogues = new Set<AbortController>(); // the open one, and those in line
+  private isDismissed = false;
 
   constructor(turns = new Turns()) {
     this.turns = turns;
@@ -152,7 +153,7 @@ export abstract class LineByLine implements Person {
     const { signal } = question;
     const ending = new AbortController();
     const end = () => ending.abort();
-    if (!this.isThere || signal?.aborted) end();
+    if (!this.isThere || this.isDismissed || signal?.aborted) end();
     signal?.addEventListener('abort', end);
     this.dialogues.add(ending);
     const endTurn = await this.turns.take(ending.signal);
@@ -170,9 +171,16 @@ export abstract class LineByLine implements Person {
     }
   }
 
-  /** No answer to the open question, nor to those in line: the user has stopped everything. */
+  /** No answer to the open question, nor to those in line, nor to those that the same work would ask
+   *  next: the user has stopped everything. */
   dismiss(): void {
+    this.isDismissed = true;
     for (const dialogue of this.dialogues) dialogue.abort();
+  }
+
+  /** The user wants something again. */
+  attend(): void {
+    this.isDismissed = false;
   }
 }
 

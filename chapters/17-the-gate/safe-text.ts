@@ -154,6 +154,7 @@ const SECRET_SHAPE = new RegExp(
 const SECRET_ADDRESS = /\b([a-z][a-z\d+.-]{1,20}:\/\/)[^\s/?#@:]*:[^\s/?#]+@/gi;
 const MASK = '***';
 const secrets = new Set<string>(); // what came up while the program runs, such as a token that a server has given us
+let secretsKept = 0; // ever
 const MAX_SECRETS = 1000; // a server may give another token with every answer; the oldest are forgotten
 
 const MIN_SECRET = 8;
@@ -184,6 +185,7 @@ export function keepTyped(secret = ''): void {
 function keep(secret: string): void {
   secrets.delete(secret); // so that it becomes the newest
   secrets.add(secret);
+  secretsKept++;
   const [oldest] = secrets;
   if (secrets.size > MAX_SECRETS) secrets.delete(oldest!);
 }
@@ -197,6 +199,7 @@ export function inertJson(json: string): string {
 /** Takes secrets out of what is written to a terminal, a trace or a transcript. */
 export class Masker {
   private values = new Set<string>();
+  private ordered: { of: number; values: string[] } = { of: -1, values: [] };
 
   constructor(env: NodeJS.ProcessEnv = process.env) { this.learn(env); }
 
@@ -210,9 +213,18 @@ export class Masker {
   }
 
   text(text: string): string {
-    const longestFirst = [...this.values, ...secrets].sort((a, b) => b.length - a.length); // one may begin another
-    for (const value of longestFirst) text = text.replaceAll(value, MASK);
+    for (const value of this.longestFirst()) text = text.replaceAll(value, MASK);
     return text.replace(SECRET_SHAPE, MASK).replace(SECRET_ADDRESS, `$1${MASK}@`);
+  }
+
+  /** One may begin another. Put in order when there is a new one, for a message may be a hundred thousand texts. */
+  private longestFirst(): string[] {
+    const of = this.values.size + secretsKept; // neither ever gets smaller
+    if (of !== this.ordered.of) {
+      const values = [...this.values, ...secrets].sort((a, b) => b.length - a.length);
+      this.ordered = { of, values };
+    }
+    return this.ordered.values;
   }
 
   /** One line of JSON: a line feed in a text cannot begin a second record. */

@@ -11,7 +11,6 @@ import { fitBlocks, fitIds, fitName, fitTool, readArguments, tokenCount } from '
 
 export const OPENAI_URL = 'https://api.openai.com/v1';
 const MAX_TOKENS = 16_384;
-const MAX_LOOKS = 200; // for the end of arguments, in one answer
 
 export type OpenAiOptions = {
   model: string;
@@ -113,7 +112,7 @@ function pictures({ name, blocks }: Result): Part[] {
 
 // ─── The stream, as a turn ────────────────────────────────────────────────────────────────────────────────────
 
-type OpenCall = { id: string; name: string; json: string };
+type OpenCall = { id: string; name: string; json: string; brackets: Brackets };
 type Draft = { text: string; refusal: string; calls: CallAssembly; finish?: string; usage?: Usage };
 
 async function* read(to: Address, response: Response): AsyncGenerator<ModelEvent> {
@@ -164,27 +163,49 @@ function take(draft: Draft, chunk: any): string {
 class CallAssembly {
   readonly all: OpenCall[] = [];
   private readonly byIndex = new Map<number, OpenCall>();
-  private looks = 0;
 
   take(piece: any): void {
     const { id, index, function: called } = piece ?? {};
     const { name, arguments: given } = called ?? {};
     const open = typeof index === 'number' ? this.byIndex.get(index) : this.all.at(-1);
-    const call = open && !this.isNew(open, id, name) ? open : { id: '', name: '', json: '' };
+    const isOpen = open && !this.isNew(open, id, name);
+    const call = isOpen ? open : { id: '', name: '', json: '', brackets: new Brackets() };
     if (call !== open) this.all.push(call);
     if (typeof index === 'number') this.byIndex.set(index, call);
     call.id ||= String(id ?? '');
     call.name ||= String(name ?? '');
-    call.json += typeof given === 'object' && given !== null ? JSON.stringify(given) : (given ?? '');
+    const isWhole = typeof given === 'object' && given !== null;
+    const text = isWhole ? JSON.stringify(given) : String(given ?? '');
+    call.json += text;
+    call.brackets.take(text);
   }
 
   private isNew(open: OpenCall, id?: string, name?: string): boolean {
     if (id) return open.id !== '' && open.id !== id; // the same id again is the same call, even if it repeats the name
     if (!name || open.name === '' || open.json === '') return false;
-    // Each look reads all arguments so far: a name on each of a million pieces must not mean a million looks.
-    this.looks++;
-    return this.looks > MAX_LOOKS || readArguments(open.json, true).args !== undefined;
+    return open.brackets.areClosed;
   }
+}
+
+/** Are all brackets closed, in JSON that comes in pieces? Each piece is read once: to parse all that there is at each of
+ *  a million pieces would take for ever. */
+class Brackets {
+  private depth = 0;
+  private isInString = false;
+  private isEscaped = false;
+
+  take(piece: string): void {
+    for (const char of piece) {
+      const isEscaped = this.isEscaped;
+      this.isEscaped = this.isInString && !isEscaped && char === '\\';
+      if (char === '"' && !isEscaped) this.isInString = !this.isInString;
+      if (this.isInString) continue;
+      if (char === '{' || char === '[') this.depth++;
+      if (char === '}' || char === ']') this.depth--;
+    }
+  }
+
+  get areClosed(): boolean { return this.depth <= 0 && !this.isInString; }
 }
 
 const STOPS: { [reason: string]: StopReason } = {

@@ -5,7 +5,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ModelEvent } from '../../agent.ts';
-import { tooMuchIn } from '../../mcp.ts';
+import { joinSmall, tooMuchIn } from '../../mcp.ts';
 import { readEvents } from './sse.ts';
 
 export type Trouble = 'config' | 'unreachable' | 'refused' | 'too-long' | 'protocol';
@@ -241,7 +241,10 @@ async function* bounded(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Ar
 
 async function all(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> {
   const found: Uint8Array[] = [];
-  for await (const chunk of chunks) found.push(chunk);
+  for await (const chunk of chunks) {
+    found.push(chunk);
+    joinSmall(found);
+  }
   return found;
 }
 

@@ -7,7 +7,7 @@
 // The standard:
 //   https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
 
-import { StringDecoder } from 'node:string_decoder';
+import { joinSmall } from '../../mcp.ts';
 
 /** `id` and `retry` are the latest of the stream: they stay in force for later events. */
 export type ServerSentEvent = { event: string; data: string; id?: string; retry?: number };
@@ -18,6 +18,8 @@ export type Latest = { id?: string; retry?: number };
 export type EventOptions = { maxEventBytes?: number; latest?: Latest };
 
 const MAX_EVENT_BYTES = 16 * 1024 * 1024;
+const LF = 0x0a;
+const CR = 0x0d;
 
 export async function* readEvents(
   body: AsyncIterable<Uint8Array>,
@@ -89,8 +91,8 @@ function fieldOf(line: string): { field: string; value: string } {
 
 /** Cuts a stream into lines, which end in LF, CR LF or CR. */
 class LineSplitter {
-  private decoder = new StringDecoder('utf8'); // keeps half a character for the next chunk
-  private unfinished = '';
+  private unfinished: Uint8Array[] = []; // as bytes: a chunk may end in the middle of a character
+  private unfinishedBytes = 0;
   private isAtStart = true;
   private isAfterCr = false;
   private maxBytes: number;
@@ -100,17 +102,31 @@ class LineSplitter {
   }
 
   split(chunk: Uint8Array): string[] {
-    let text = this.decoder.write(chunk as Buffer);
-    if (text === '') return [];
+    if (chunk.length === 0) return [];
+    const isHalf = this.isAfterCr && chunk[0] === LF; // the LF of a CR LF
+    const bytes = isHalf ? chunk.subarray(1) : chunk;
+    this.isAfterCr = bytes.at(-1) === CR;
+    const end = Math.max(bytes.lastIndexOf(LF), bytes.lastIndexOf(CR)) + 1;
+    const lines = end > 0 ? this.takeLines(bytes.subarray(0, end)) : [];
+    this.keep(bytes.subarray(end));
+    return lines;
+  }
+
+  private takeLines(ends: Uint8Array): string[] {
+    let text = Buffer.concat([...this.unfinished, ends]).toString();
+    this.unfinished = [];
+    this.unfinishedBytes = 0;
     if (this.isAtStart && text.startsWith('\ufeff')) text = text.slice(1); // a byte order mark
     this.isAtStart = false;
-    if (this.isAfterCr && text.startsWith('\n')) text = text.slice(1); // the LF of a CR LF
-    this.isAfterCr = text.endsWith('\r');
-    const lines = text.split(/\r\n|\r|\n/);
-    lines[0] = this.unfinished + lines[0];
-    this.unfinished = lines.pop() ?? '';
-    if (this.unfinished.length > this.maxBytes) throw tooLarge(this.maxBytes);
-    return lines;
+    return text.split(/\r\n|\r|\n/).slice(0, -1); // after the last end there is nothing
+  }
+
+  private keep(rest: Uint8Array): void {
+    if (rest.length === 0) return;
+    this.unfinished.push(rest);
+    joinSmall(this.unfinished);
+    this.unfinishedBytes += rest.length;
+    if (this.unfinishedBytes > this.maxBytes) throw tooLarge(this.maxBytes);
   }
 }
 

@@ -192,6 +192,7 @@ async function converse(program: Program): Promise<number> {
     if (/^\s*\/(exit|quit)(\s|$)/.test(line)) break;
     if (line.trim() !== '') {
       running = new AbortController();
+      person.attend();
       await takeTurn(line, running.signal);
       running = undefined;
     }

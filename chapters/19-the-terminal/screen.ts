@@ -17,6 +17,7 @@ import { widthOf, type Size } from './fold.ts';
 type Style = Parameters<typeof styleText>[0] & string;
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const ERASE_LINE = '\r\x1b[2K';
+const CLEAR_SCREEN = '\x1b[H\x1b[J';
 const MARK_PASTES = '\x1b[?2004h';
 const MARK_NO_PASTES = '\x1b[?2004l';
 const MAX_HELD = 10_000;
@@ -34,6 +35,7 @@ export class Screen {
   private isPasting = false;
   private pasted: string[] = []; // lines of what is being entered, but for its last
   private waiter?: (line: string | undefined) => void;
+  private question = ''; // that is open
   private isAsking = false;
   private askedMs = 0; // how long questions were open, all together
   private held: [NodeJS.WriteStream, string][] = []; // what has to wait until a line is finished
@@ -199,10 +201,19 @@ export class Screen {
         writeSync(2, MARK_NO_PASTES);
       } catch {} // the terminal is closed; the other listeners must still end our children
     });
-    process.stdin.on('keypress', (_, key?: { name?: string }) => {
+    process.stdin.on('keypress', (_, key?: { name?: string; ctrl?: boolean }) => {
       if (key?.name === 'paste-start') this.isPasting = true;
       if (key?.name === 'paste-end') this.isPasting = false;
+      if (key?.name === 'l' && key.ctrl) this.drawAgain();
     });
+  }
+
+  /** Ctrl-L clears the screen. The question that is open must stay in sight. */
+  private drawAgain(): void {
+    if (!this.isAsking || !this.rl) return;
+    Object.assign(this.rl, { prevRows: 0 }); // else it clears the rows above, where its prompt was
+    process.stderr.write(`${CLEAR_SCREEN}${this.question}\n`);
+    this.rl.prompt(true);
   }
 
   private hear(line: string): void {
@@ -267,6 +278,7 @@ export class Screen {
   async ask(page: Page, signal: AbortSignal): Promise<string | undefined> {
     const startedAt = now();
     this.open();
+    if (this.isOver) return undefined; // nobody will answer, so nothing is asked
     await new Promise((done) => setTimeout(done, 50)); // let in what was typed already,
     await new Promise(setImmediate); // even if we were too busy to look,
     await new Promise(setImmediate);
@@ -274,7 +286,8 @@ export class Screen {
     const typed = this.lines.splice(0).length > 0; // and forget it: it was no answer to this
     if (this.clearInput() || typed)
       this.say('(what you typed before this question is dropped)', 'dim');
-    this.writeLine(['', ...page.lines].join('\n')); // to the letter: it was measured
+    this.question = page.lines.join('\n');
+    this.writeLine(`\n${this.question}`); // to the letter: it was measured
     this.isAsking = true;
     const withdraw = () => this.withdraw();
     signal.addEventListener('abort', withdraw);

@@ -65,6 +65,7 @@ export class HttpTransport implements Transport {
   private version?: string; // both from the answer to `initialize`
   private handshakeEnd?: Promise<void>;
   private openRequests = new Map<Id, OpenRequest>();
+  private oneWay = new Set<AbortController>(); // of messages under way that have no answer
   private end = new AbortController();
   private listening = new AbortController(); // one for each session
   private closing?: Promise<void>;
@@ -108,10 +109,16 @@ export class HttpTransport implements Transport {
 
   /** A notification, or our answer to a request of the server. */
   private async sendOneWay(message: Message, headers: Headers): Promise<void> {
-    const signal = within(NOTICE_MS, this.end.signal);
-    const reply = await this.post(message, headers, signal);
-    if (reply.status >= 400) await this.handleRefusal(reply, message);
-    reply.body.resume(); // ignored; but only a body that was read frees its connection
+    const controller = new AbortController();
+    this.oneWay.add(controller);
+    try {
+      const signal = within(NOTICE_MS, controller.signal);
+      const reply = await this.post(message, headers, signal);
+      if (reply.status >= 400) await this.handleRefusal(reply, message);
+      reply.body.resume(); // ignored; but only a body that was read frees its connection
+    } finally {
+      this.oneWay.delete(controller);
+    }
   }
 
   private async request(message: RequestMessage, headers: Headers): Promise<void> {
@@ -438,6 +445,7 @@ export class HttpTransport implements Transport {
     this.end.abort();
     this.listening.abort();
     for (const { controller } of this.openRequests.values()) controller.abort();
+    for (const controller of this.oneWay) controller.abort();
     this.events?.closed(why);
   }
 
@@ -492,7 +500,12 @@ export const isLoopback = ({ hostname }: URL) =>
   /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
 // By its name, in a header or a query; `fillIn` looks at where a value comes from.
-const SECRET_NAME = /auth|token|key|secret|passw|credential|cookie|session|sig(nature)?$|^jwt$/i;
+const SECRET_NAME = new RegExp(
+  'auth|bearer|token|key|secret|credential|cookie|session|pass(w|code|phrase)|pwd' +
+    '|sig(nature)?$|(^|[-_])(pass|pat|jwt)$',
+  'i',
+);
+const SECRET_VALUE = /^(basic|token|apikey) \S/i;
 const inClear = (where: string) =>
   `its ${where} holds a secret, and http:// would show it to everybody; use https://`;
 
@@ -513,13 +526,17 @@ export function checked(serverName: string, config: Json): { url: URL; headers: 
 }
 
 /** Where there is one: what is called like a secret, or looks like one. */
-function secretIn({ pathname, searchParams }: URL, headers: Headers): string | undefined {
-  const looksSecret = (text: string) => new Masker({}).text(text) !== text;
+function secretIn({ pathname, search }: URL, headers: Headers): string | undefined {
+  const looksSecret = (text: string) =>
+    new Masker({}).text(text) !== text || SECRET_VALUE.test(text);
   const isSecret = ([name, value]: [string, string]) =>
     SECRET_NAME.test(name) || looksSecret(value);
   const header = Object.entries(headers).find(isSecret);
   if (header) return `header ${excerpt(header[0])}`;
-  const isInAddress = looksSecret(pathname) || [...searchParams].some(isSecret);
+  // A path may have parameters, too (;jsessionid=…), and a query may have ";" between them.
+  const parts = new URLSearchParams(`${pathname}${search}`.replace(/[?;]/g, '&'));
+  const [path = [], ...named] = [...parts];
+  const isInAddress = path.some(looksSecret) || named.some(isSecret);
   return isInAddress ? '"url"' : undefined;
 }
 

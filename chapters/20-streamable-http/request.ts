@@ -7,7 +7,7 @@ import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { pipeline, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
-import { excerpt, McpError } from '../../mcp.ts';
+import { excerpt, joinSmall, McpError } from '../../mcp.ts';
 
 export type Headers = Record<string, string>;
 export type FetchOptions = {
@@ -138,7 +138,8 @@ function failure(who: string, error: NodeJS.ErrnoException, isConnected: boolean
     : new McpError('unreachable', `${who} cannot be reached: ${why}`);
 }
 
-/** Until a signal, or until the time is over. */
+/** Until a signal, or until the time is over. Not for many in a row with one signal: Node keeps
+ *  something of each at a signal that lives on. */
 export function within(ms: number, signal?: AbortSignal): AbortSignal {
   const limit = AbortSignal.timeout(ms);
   limit.addEventListener('abort', () => {}); // without a listener, Node 20 forgets a time limit
@@ -183,6 +184,7 @@ export async function readText(who: string, body: Readable, maxBytes: number): P
   let size = 0;
   await readChunks(body, (chunk) => {
     chunks.push(chunk);
+    joinSmall(chunks); // each chunk of the wire comes alone, also one of a single byte
     size += chunk.length; // counted after unpacking: 200 KB can become 200 MB
     if (size > maxBytes) throw new McpError('limit', `${who} sent more than ${maxBytes} bytes`);
   });

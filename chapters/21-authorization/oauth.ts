@@ -38,6 +38,9 @@ type Endpoint = { issuer: string; tokenEndpoint: unknown; client: Client };
 export const DONE = 'You are logged in. You can close this page.';
 export const FAILED = 'It did not work. The terminal says why.';
 
+const MAX_ADDRESS = 32_000; // characters: what a command on Windows may have
+const MAX_TOKEN = 2 ** 16; // characters: no server takes a header that is longer
+
 const PASSING = /^(temporarily_unavailable|server_error|slow_down|HTTP \d+)$/;
 
 /** An authorization server said no. `code` is its word for why. */
@@ -156,7 +159,9 @@ export class OAuth {
   /** The scopes that the configuration does not name, if it names any. */
   beyondCeiling(scope: string[]): string[] {
     const ceiling = words(this.config.scopes);
-    const isAllowed = (each: string) => ceiling.includes(each) || each === 'offline_access';
+    const mayStay = !this.isMachine; // a person says so in the browser
+    const isAllowed = (each: string) =>
+      ceiling.includes(each) || (mayStay && each === 'offline_access');
     return ceiling.length > 0 ? scope.filter((each) => !isAllowed(each)) : [];
   }
 
@@ -215,6 +220,7 @@ export class OAuth {
         ...asked,
       };
       for (const [name, value] of Object.entries(question)) url.searchParams.set(name, value);
+      if (url.href.length > MAX_ADDRESS) throw this.tooLong(url);
       const code = this.codeIn((await visit.go(url, state)).searchParams, metadata);
       keepSecrets(code);
       const grant = { grant_type: 'authorization_code', code, code_verifier: verifier };
@@ -225,6 +231,12 @@ export class OAuth {
       visit.close(FAILED);
       throw error;
     }
+  }
+
+  private tooLong({ href, searchParams }: URL): McpError {
+    const { length } = words(searchParams.get('scope'));
+    return this.error(`wants your browser to open an address of ${href.length} characters, with `
+      + `${length} scopes. To log in with a few of them, name them by "scopes" in its "oauth"`);
   }
 
   /** The answer must come from whom we asked. If not, it is of no interest what it says, not even as an error. */
@@ -273,7 +285,9 @@ export class OAuth {
     const { access_token: access, token_type: type, refresh_token: refresh, expires_in } = answer;
     const seconds = secondsIn(expires_in);
     const kind = (['Bearer', 'DPoP'] as const).find((each) => each.toLowerCase() === `${type}`.toLowerCase());
-    const isToken = typeof access === 'string' && /^[\x21-\x7e]+$/.test(access) && kind;
+    const isText = typeof access === 'string' && /^[\x21-\x7e]+$/.test(access);
+    const isLong = [access, refresh].some((each) => show(each ?? '').length > MAX_TOKEN);
+    const isToken = isText && !isLong && kind;
     const isBoundToNothing = kind === 'DPoP' && !this.proof;
     if (!isToken || isBoundToNothing)
       throw this.error(`has an authorization server (${row.issuer}) that gives no token we can use`);
