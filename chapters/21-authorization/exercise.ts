@@ -46,7 +46,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
 
   /** One call of a tool. It takes a login, from which the browser comes back with this answer. */
   let calls = 0;
-  const add = async (answer: Record<string, string>, isPromised?: boolean, twice: string[][] = []) => {
+  const add = async (answer: Record<string, string>, isPromised?: boolean, twice: [string, string][] = []) => {
     promise = isPromised === undefined ? {} : { [SUPPORTED]: isPromised };
     codes = [];
     see('in', { metadata: { issuer, ...promise } });
