@@ -62,14 +62,15 @@ function watchForLoops(): void {
   setInterval(() => Atomics.add(seconds, 0, 1), 1000);
   const look = `
     const { workerData: { seconds, ENDLESS, LOOP_S } } = require('node:worker_threads');
-    let before = -1;
+    let before = 0;
+    let still = 0;
     setInterval(() => {
-      if (seconds[0] === before) {
-        require('node:fs').writeSync(1, ENDLESS);
-        process.kill(process.pid, 'SIGKILL');
-      }
+      still = seconds[0] === before ? still + 1 : 0;
       before = seconds[0];
-    }, LOOP_S * 1000);`;
+      if (still < LOOP_S) return;
+      require('node:fs').writeSync(1, ENDLESS);
+      process.kill(process.pid, 'SIGKILL');
+    }, 1000);`;
   new Worker(look, { eval: true, workerData: { seconds, ENDLESS, LOOP_S } }).unref();
 }
 
