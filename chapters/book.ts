@@ -15,6 +15,7 @@ import { usage } from './book/files.ts';
 import { fix } from './book/fix.ts';
 import { judge } from './book/judge.ts';
 import { readBook } from './book/pages.ts';
+import { fixShares, tellShares } from './book/shares.ts';
 import { workshop } from './book/workshop.ts';
 
 export type { Bench, Judge } from './book/exercise.ts'; // for the judges of the chapters
@@ -26,10 +27,11 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
     if (problems.length === 0) console.log(good);
     else process.exitCode = 1;
   };
-  if (command === 'check') tell(await check(book, args[0]), 'The book is true.');
+  if (command === 'check') tell(await check(book, args[0]), ['The book is true.', ...tellShares(book)].join('\n'));
   else if (command === 'fix') {
     const lost = fix(book);
     if (lost.length === 0) fixCaptions(readBook(at));
+    if (lost.length === 0) fixShares(readBook(at));
     tell(lost, 'Every quotation matches.');
   }
   else if (command === 'deep') tell(await deep(book, args[0]), 'Every chapter adds what it says.');

@@ -410,6 +410,21 @@ test('a server that brings nothing new is asked a few times and no more', async 
   }
 });
 
+test('a GET that is refused, with a body that does not end, is not left open', async () => {
+  let isLeft = true;
+  const server = await peer({
+    'tools/call': (_, response) => whole(response, event('', { id: 'e-1', retry: 1 })),
+    GET: ({ headers }, response) => {
+      if (headers['last-event-id'] === undefined) return response.writeHead(405).end();
+      response.on('close', () => (isLeft = false));
+      return response.writeHead(404).write('and then ');
+    },
+  });
+  const { connection } = await openTo(server.url);
+  assert.equal((await rejection(connection.callTool('x'))).kind, 'lost');
+  await until(() => !isLeft, 'the end of the refusal');
+});
+
 test('a call that was received and cannot be resumed is lost, never "unreachable": that would mean it can be repeated', async () => {
   for (const way of ['gone', 'refused', 'expired'] as const) {
     let isDown = false;

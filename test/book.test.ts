@@ -14,6 +14,7 @@ import { exerciseOf, withHole } from '../chapters/book/exercise.ts';
 import { fix } from '../chapters/book/fix.ts';
 import { owners, nameOf, readBook, stepOf, type Book } from '../chapters/book/pages.ts';
 import { cut, diff, writeProgram } from '../chapters/book/program.ts';
+import { fixShares, tellShares } from '../chapters/book/shares.ts';
 import { cleanUp, folder, later, root, until } from './helpers.ts';
 
 afterEach(cleanUp);
@@ -36,7 +37,13 @@ export function greet(name: string): string {
 export const twice = (n: number) => n * 2;
 `;
 const HINTS = [1, 2, 3].map((n) => `<details><summary>Hint ${n}</summary>\n\nTry ${n}.\n</details>\n`).join('\n');
+const SOLUTION = '<details><summary>Our solution</summary>';
 const ONE = `# 1. Hello
+
+## Exercise: greet
+
+${HINTS}
+${SOLUTION}
 
 \`\`\`ts mcp.ts exercise
 export function greet(name: string): string {
@@ -45,14 +52,12 @@ export function greet(name: string): string {
   // …
 }
 \`\`\`
+</details>
 
 \`\`\`ts mcp.ts
   return text + home.slice(0, 0);
 \`\`\`
 
-## Exercise: greet
-
-${HINTS}
 [next](../02-world/README.md#2-world)
 `;
 const TWO = `# 2. World
@@ -70,6 +75,11 @@ export function greet(name: string): string {
 export const twice = (n: number) => n * 2;
 \`\`\`
 
+## Exercise: add the name
+
+${HINTS}
+${SOLUTION}
+
 \`\`\`ts mcp.ts exercise
 export function greet(name: string): string {
   // …
@@ -77,14 +87,15 @@ export function greet(name: string): string {
   // …
 }
 \`\`\`
+</details>
 
 \`\`\`console
 $ echo one; echo two
 one
 two
 \`\`\`
-
-${HINTS}`;
+`;
+const WRONG = Array.from({ length: 8 }, (_, n) => `## mistake ${n}\n\n\`\`\`ts\n  return '';\n\`\`\`\nVerdict: \`empty\`\n`).join('\n');
 
 /** A book of two chapters in a folder of its own, with these files changed. */
 function small(changed: Record<string, string> = {}): Book {
@@ -98,6 +109,7 @@ function small(changed: Record<string, string> = {}): Book {
     'chapters/01-hello/README.md': ONE,
     'chapters/02-world/README.md': TWO,
     ...Object.fromEntries(['01-hello', '02-world'].flatMap((slug) => [`${slug}/demo.ts`, `${slug}/exercise.ts`]).map((name) => [`chapters/${name}`, ''])),
+    ...Object.fromEntries(['01-hello', '02-world'].map((slug) => [`chapters/${slug}/wrong.md`, WRONG])),
     ...changed,
   };
   for (const [name, text] of Object.entries(files)) {
@@ -161,6 +173,30 @@ test('missing hints, exercises, demos, dead links and sections, imports of what 
   assert.equal(problems.length, wanted.length, problems.join('\n'));
 });
 
+test('an exercise comes before its solution, which is folded, and has its wrong solutions', () => {
+  const page = (text: string) => problemsOnPages(small({ 'chapters/01-hello/README.md': text }));
+  assert.match(page(ONE.replace(SOLUTION, '').replace('```\n</details>', '```')).join(), /^chapters\/01-hello\/README\.md:\d+: the solution should be folded/);
+  const [, head, exercise, rest] = /^([^]*?)(## Exercise[^]*?)(<details><summary>Our[^]*)$/.exec(ONE)!;
+  assert.match(page(`${head}${rest}\n${exercise}`).join(), /the heading "## Exercise: …" should be above the solution/);
+  const few = problemsOnPages(small({ 'chapters/01-hello/wrong.md': WRONG.replace('## mistake 0', '') }));
+  assert.match(few.join(), /01-hello\/wrong\.md has 7 wrong solutions of the exercise, not 8/);
+});
+
+test('the contents say how much of its own files a page quotes, and `fix` writes it', () => {
+  const contents = '| chapter | minutes | quoted |\n|---|---|---|\n| [1. Hello](01-hello/README.md) | greet, 1 + 1 |\n| [2. World](02-world/README.md) | add the name, 2 + 2 |\n';
+  const at = small({
+    'chapters/README.md': contents,
+    'chapters/01-hello/README.md': `${ONE}\nReading 1 minutes, doing 1.\n`,
+    'chapters/02-world/own.ts': 'export const a = 1;\n\nexport const b = 2;\nexport const c = 3;\n',
+    'chapters/02-world/README.md': `${TWO}\nReading 2 minutes, doing 2.\n\n${fence('own.ts', 'export const b = 2;')}\n`,
+  }).root;
+  assert.deepEqual(tellShares(readBook(at)), ['2. World quotes 33 % of its files: own.ts 33 %']);
+  assert.deepEqual(problemsOnPages(readBook(at)), ['chapters/README.md:4: this row should be: | [2. World](02-world/README.md) | add the name, 2 + 2 | 33 % |']);
+  fixShares(readBook(at));
+  assert.deepEqual(problemsOnPages(readBook(at)), []);
+  assert.equal(readFileSync(join(at, 'chapters/README.md'), 'utf8'), contents.replace(/ \|\n$/, ' | 33 % |\n'));
+});
+
 // ─── Lines for a while, and stops ─────────────────────────────────────────────────────────────────────────────
 
 const LATER = `export function greet(name: string): string {
@@ -180,7 +216,7 @@ const REPLACED = fence('mcp.ts', HEAD, '  return `Good day, ${name}`;', '}');
 const growing = (one = EARLY, two = REPLACED): Book => small({
   'mcp.ts': LATER,
   'chapters/01-hello/README.md': `# 1. Hello\n\n${one}\n\n## Exercise: x\n\n${HINTS}`,
-  'chapters/02-world/README.md': `# 2. World\n\n${two}\n\n${REST}\n\n${HINTS}`,
+  'chapters/02-world/README.md': `# 2. World\n\n${two}\n\n## Exercise: y\n\n${HINTS}\n${SOLUTION}\n\n${REST}\n</details>\n`,
   'chapters/01-hello/demo-1.ts': '',
 });
 

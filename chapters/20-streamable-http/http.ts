@@ -250,8 +250,8 @@ export class HttpTransport implements Transport {
       await wait(pauseBefore(latest, RETRY_MS), undefined, { signal });
       // If it fails, the server may be back for the next try.
       const next = await this.openStream(latest.id, signal).catch(() => undefined);
-      if (next && next.status !== 200) break;
       reply = next ?? reply;
+      if (next && next.status !== 200) break;
     }
     reply.body.destroy();
     throw this.error('lost', 'closed the stream before it answered');

@@ -46,12 +46,13 @@ export const judge: Judge = async ({ load, see, expect }) => {
 
   /** One call of a tool. It takes a login, from which the browser comes back with this answer. */
   let calls = 0;
-  const add = async (answer: Record<string, string>, isPromised?: boolean) => {
+  const add = async (answer: Record<string, string>, isPromised?: boolean, twice: [string, string][] = []) => {
     promise = isPromised === undefined ? {} : { [SUPPORTED]: isPromised };
     codes = [];
     see('in', { metadata: { issuer, ...promise } });
-    see('in', { 'from the browser': answer });
-    const go = async (_: URL, state: string) => new URL(`${redirectUri}?${new URLSearchParams({ ...answer, state })}`);
+    const given = new URLSearchParams([...Object.entries(answer), ...twice]);
+    see('in', `from the browser: ${given}`);
+    const go = async (_: URL, state: string) => new URL(`${redirectUri}?${given}&state=${state}`);
     const visitor = async () => ({ redirectUri, go, close: () => {} });
     const logins = new Logins({ store: new TokenStore({ home: join(folder, `${calls++}`) }), visitor });
     const config = { type: 'http', url: `${issuer}/mcp`, oauth: { clientId: 'exercise' } };
@@ -86,6 +87,9 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await unused('with its code', add({ error: 'access_denied' }), { says: 'access_denied' });
   await unused('a refusal by somebody else does not: who knows what it wants the user to do', add({ ...words, iss }, true), { hides: '555-0142' });
   await unused('nor one by nobody, if names were promised', add(words, true), { hides: '555-0142' });
+  await unused('an empty error is an error, too', add({ code, error: '', iss: issuer }, true));
+  await unused('an answer that says two names is not used, although the first is right', add({ code, iss: issuer }, true, [['iss', iss]]));
+  await unused('nor one with two codes', add({ code, iss: issuer }, true, [['code', 'another']]));
   await unused('an answer with neither code nor error is a failure', add({ iss: issuer }, true));
   await unused('and so is an empty code', add({ code: '', iss: issuer }, true));
 };

@@ -29,8 +29,10 @@ export const judge: Judge = async (bench) => {
   await judgeOneQuestion(bench);
   await judgeState(bench);
   await judgeManyQuestions(bench);
+  await judgeKeys(bench);
   await judgeRounds(bench);
   await judgePatience(bench);
+  await judgePauses(bench);
   await judgeLimits(bench);
 };
 
@@ -42,6 +44,14 @@ async function script({ load, see, expect }: Bench, ...results: object[]) {
   const calls: any[] = [];
   const answered: string[] = [];
   const log: [string, unknown][] = [];
+  type Paused = { ms: number; signal?: AbortSignal; callsAtEnd?: number };
+  const pauses: Paused[] = []; // after a call was made
+  const pause = async (ms: number, signal?: AbortSignal) => {
+    const paused: Paused = { ms, signal };
+    if (calls.length > 0) pauses.push(paused);
+    await new Promise((after) => setTimeout(after, 10));
+    paused.callsAtEnd = calls.length;
+  };
   const answerTo = (method: string) => {
     if (method === 'initialize') return { error: { code: -32022, message: 'No handshake.' } };
     if (method === 'server/discover') return { result: description };
@@ -71,7 +81,7 @@ async function script({ load, see, expect }: Bench, ...results: object[]) {
   });
   const connection = new McpConnection('demo', { type: 'script' }, {
     transports: { script: transport },
-    extensions: [...inBothEras(), user],
+    extensions: [...inBothEras({ pause }), user],
     onWire: (direction: string, message: unknown) => {
       log.push([direction, message]);
       see(direction, message);
@@ -79,17 +89,19 @@ async function script({ load, see, expect }: Bench, ...results: object[]) {
   });
   await connection.connect();
   await connection.initialize();
-  const call = async () => (await connection.callTool('add', { a: 2, b: 40 })).text;
+  const call = async (options = {}) =>
+    (await connection.callTool('add', { a: 2, b: 40 }, options)).text;
   /** A second look at what has come over this wire. */
   const expectToo: Bench['expect'] = (...given) => {
     for (const line of log) see(...line);
     return expect(...given);
   };
-  return { calls, answered, call, connection, expectToo };
+  return { calls, answered, pauses, call, connection, expectToo };
 }
 
 async function judgeOneQuestion(bench: Bench): Promise<void> {
-  const { calls, call, expectToo } = await script(bench, wants({ sure: ask('Sure') }, 's1.9f2c'));
+  const asking = await script(bench, wants({ sure: ask('Sure') }, 's1.9f2c'));
+  const { calls, pauses, call, expectToo } = asking;
   await bench.expect(
     'a question in a result is answered, and the call goes on', '42', call(), /^42$/,
   );
@@ -109,6 +121,9 @@ async function judgeOneQuestion(bench: Bench): Promise<void> {
   );
   await expectToo(
     'and the state of the server', '"s1.9f2c"', again.requestState, is('s1.9f2c'),
+  );
+  await expectToo(
+    'at once: the user has waited enough', 'no pause', pauses.length, is(0),
   );
   await expectToo(
     'the first call had neither', 'no inputResponses, no requestState',
@@ -148,6 +163,17 @@ async function judgeManyQuestions(bench: Bench): Promise<void> {
   );
 }
 
+async function judgeKeys(bench: Bench): Promise<void> {
+  const odd = JSON.parse('{ "__proto__": null, "a b": null }');
+  for (const key of Object.keys(odd)) Object.defineProperty(odd, key, { value: ask(key) });
+  const any = await script(bench, wants(odd));
+  await quietly(any.call());
+  await bench.expect(
+    'a key is any text of the server, also "__proto__"', '__proto__, a b',
+    fields(any.calls[1]?.inputResponses), is('__proto__, a b'),
+  );
+}
+
 async function judgeRounds(bench: Bench): Promise<void> {
   const rounds = await script(bench, wants({ a: ask('One') }, 'r1'), wants({ b: ask('Two') }));
   await quietly(rounds.call());
@@ -163,12 +189,15 @@ async function judgeRounds(bench: Bench): Promise<void> {
 }
 
 async function judgePatience(bench: Bench): Promise<void> {
-  const { calls, call, expectToo } = await script(bench, wants(undefined, 'busy'));
-  const startedAt = Date.now();
+  const { calls, pauses, call, expectToo } = await script(bench, wants(undefined, 'busy'));
   await bench.expect('a result without questions asks for patience', '42', call(), /^42$/);
   await expectToo(
-    'so there is a pause before the call is sent again', 'at least 50 ms',
-    Date.now() - startedAt, (ms) => ms >= 50,
+    'so there is a pause before the call is sent again', 'one this.pause(…), of at least 50 ms',
+    pauses.map(({ ms }) => ms), (came) => came.length === 1 && came[0]! >= 50,
+  );
+  await expectToo(
+    'and its end is awaited', 'no second call before the end of the pause',
+    pauses[0]?.callsAtEnd, is(1),
   );
   await expectToo(
     'with the state, and without answers', 'requestState "busy", and no inputResponses',
@@ -182,6 +211,34 @@ async function judgePatience(bench: Bench): Promise<void> {
     'no question in the list is no question', 'no inputResponses',
     fields(neither.calls[1]), hasNo('inputResponses'),
   );
+}
+
+async function judgePauses(bench: Bench): Promise<void> {
+  const nothing = await script(bench, wants(null as never));
+  await bench.expect('null in the place of the list is no question', '42', nothing.call(), /^42$/);
+
+  const busy = await script(bench, ...Array(9).fill(wants()));
+  await quietly(busy.call());
+  const given = busy.pauses.map(({ ms }) => ms);
+  await bench.expect(
+    'the more rounds, the longer the pause', 'each of the first four longer than the one before',
+    given.join(', '), () => [1, 2, 3].every((n) => given[n]! > given[n - 1]!),
+  );
+  await bench.expect(
+    'but never more than MAX_PAUSE_MS', 'nine pauses, of at most 5000 ms', given.join(', '),
+    () => given.length === 9 && given.every((ms) => ms <= 5000),
+  );
+  const controller = new AbortController();
+  const stopped = await script(bench, wants());
+  const call = quietly(stopped.call({ signal: controller.signal }));
+  while (stopped.pauses.length === 0 && stopped.calls.length < 2)
+    await new Promise((after) => setTimeout(after, 1));
+  controller.abort();
+  await bench.expect(
+    'a call that is cancelled does not wait for the end of a pause',
+    'this.pause(…) got the signal of the call', stopped.pauses[0]?.signal?.aborted, is(true),
+  );
+  await call;
 }
 
 async function judgeLimits(bench: Bench): Promise<void> {

@@ -99,6 +99,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
     isTrue,
   );
 
+  ends.length = 0;
   const config = { type: 'unix', path: join(place, 'nothing.sock') };
   const lonely = new McpConnection('demo', config, { transports, onWire: see });
   await expect(
@@ -106,6 +107,14 @@ export const judge: Judge = async ({ load, see, expect }) => {
     'a McpError of kind "unreachable", with the reason (ENOENT) in its words',
     lonely.connect(),
     (came) => came?.kind === 'unreachable' && /ENOENT/.test(came.message),
+  );
+
+  await pause(50);
+  await expect(
+    'and that is all: closed() is for what was open',
+    'no closed()',
+    ends,
+    (came) => came.length === 0,
   );
 
   const cutter = reach((socket, { id }) => inPieces(socket, answer(id, '€'.repeat(9))));
@@ -144,28 +153,36 @@ export const judge: Judge = async ({ load, see, expect }) => {
     quitter.call(),
     isClosed,
   );
-  const resetter = reach((socket) => {
-    socket.pause();
-    setTimeout(() => socket.destroy(), 50);
-  });
-  await resetter.isConnected;
-  const broken = resetter.call();
-  await pause(20);
-  // What the server has not read makes its end an error.
-  const unread = resetter.connection.notify('unread', { filler: 'x'.repeat(2 ** 20) });
-  unread.catch(() => {});
+  /** What a server has not read makes its end an error on our side. */
+  const reset = async (unreadBytes: number) => {
+    const { connection, isConnected, call } = reach((socket) => {
+      socket.pause();
+      setTimeout(() => socket.destroy(), 50);
+    });
+    await isConnected;
+    const waiting = call();
+    await pause(20);
+    connection.notify('unread', { filler: 'x'.repeat(unreadBytes) }).catch(() => {});
+    return waiting;
+  };
   await expect(
-    'a connection that is reset does not end our program',
+    'a connection that is reset ends, and does not end our program',
     'a McpError of kind "closed"',
-    broken,
+    reset(100_000), // more than it reads at once, less than the system keeps for it
+    isClosed,
+  );
+  await expect(
+    'nor does one that is reset while we send',
+    'a McpError of kind "closed"',
+    reset(2 ** 20),
     isClosed,
   );
   await pause(100);
   await expect(
-    'each end was told once',
-    'closed() two times, for two connections',
+    'each end was told once, with this.end',
+    'closed() three times, for three connections',
     ends,
-    (came) => came.length === 2,
+    (came) => came.length === 3,
   );
 
   const talker = reach((socket) => socket.write('x'.repeat(1100)));

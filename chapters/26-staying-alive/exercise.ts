@@ -116,6 +116,11 @@ export const judge: Judge = async ({ load, see, expect }) => {
     kind: 'lost',
     method: 'prompts/list',
   });
+  await again('every method of READING counts, in both eras', {
+    version: BEFORE,
+    kind: 'lost',
+    method: 'completion/complete',
+  });
   await once(
     'a tool that says nothing of itself is not called again',
     call(BEFORE, 'closed', 'pay'),
@@ -150,5 +155,10 @@ export const judge: Judge = async ({ load, see, expect }) => {
     kind: 'lost',
     method: 'tasks/cancel',
     params: { name: 'look' },
+  });
+  await once('what only looks like a reading is none', {
+    version: SINCE,
+    kind: 'lost',
+    method: 'resources/list/reset',
   });
 };

@@ -6,11 +6,12 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { problemsOfCaptions } from './captions.ts';
 import { problemsOfConsoles } from './consoles.ts';
-import { exerciseOf, typesFor, writeExercise } from './exercise.ts';
+import { exerciseOf, typesFor, writeExercise, type Exercise } from './exercise.ts';
 import { filesIn, isFile, linesOf, put, read } from './files.ts';
 import {
   chapterOf, COMPOSITION, fencesIn, nameOf, NOT_PROGRAM, owners, spineOf, type Book, type Quotation,
 } from './pages.ts';
+import { problemsOfShares } from './shares.ts';
 import { problemsOfWrong } from './wrong.ts';
 import { cached, demoOf, linesOfAllSteps, writeProgram } from './program.ts';
 
@@ -31,13 +32,23 @@ export function problemsOnPages(book: Book): string[] {
     const hints = exercise?.hints.length;
     if (hints === undefined) problems.push(`${page}:1: no quotation is marked as the exercise`);
     else if (hints !== 3) problems.push(`${page}:1: the exercise has ${hints} hints, not three`);
-    if (exercise) problems.push(...problemsOfWrong(book, exercise));
+    if (exercise) problems.push(...problemsOfPlace(book, exercise), ...problemsOfWrong(book, exercise));
     const missing = ['demo.ts', 'exercise.ts'].filter((name) => !isFile(book.root, folder, name));
     for (const name of missing) problems.push(`${page}:1: ${name} is missing`);
   }
   problems.push(...problemsOfStops(book), ...problemsOfStandIns(book), ...bigSteps(book));
-  if (problems.length === 0) problems.push(...problemsOfCaptions(book));
+  if (problems.length === 0) problems.push(...problemsOfCaptions(book), ...problemsOfShares(book));
   return [...problems, ...missingInContents(book), ...deadLinks(book), ...forwardImports(book), ...unknownMessages(book)];
+}
+
+/** An exercise comes before its solution, and that is folded away: who looks for the one must not see the other. */
+function problemsOfPlace(book: Book, { chapter: { page }, quotation }: Exercise): string[] {
+  const above = linesOf(read(book.root, page)).slice(0, quotation.line - 1);
+  const count = (pattern: RegExp) => above.filter((line) => pattern.test(line)).length;
+  const problems: string[] = [];
+  if (count(/^## Exercise: /) === 0) problems.push('the heading "## Exercise: …" should be above the solution');
+  if (count(/^<details>/) <= count(/^<\/details>/)) problems.push('the solution should be folded, in <details>');
+  return problems.map((what) => `${page}:${quotation.line}: ${what}`);
 }
 
 /** The contents name every chapter with its title, its exercise and its minutes, as its page has them. */

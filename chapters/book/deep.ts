@@ -9,8 +9,6 @@ import type { Book, Chapter } from './pages.ts';
 import { cached, writeProgram } from './program.ts';
 import { solvedSo, wrongSolutions } from './wrong.ts';
 
-const PATIENCE_MS = 60_000; // with a machine that does many things at once
-
 export type Trial = { name: string; wanted: string; came: () => Promise<string> };
 
 /** Each chapter's tests: red on the program of the step before, green on its own. Each exercise: red because it is not
@@ -50,7 +48,7 @@ export function trialsOfExercise(book: Book, chapter: Chapter): Trial[] {
   const verdictOn = async (name: string, write: (folder: string) => void) => {
     const folder = cached(book, name);
     write(folder);
-    return judged(book, exercise, folder, PATIENCE_MS);
+    return judged(book, exercise, folder);
   };
   const colour = async (verdict: ReturnType<typeof judged>) => ((await verdict).isGreen ? 'green' : 'red');
   const handedOut = async () => {
@@ -73,7 +71,7 @@ export function trialsOfExercise(book: Book, chapter: Chapter): Trial[] {
   return [
     { name: `exercise ${n}, as handed out,`, wanted: 'not solved', came: handedOut },
     { name: `exercise ${n}, solved, on its own program,`, wanted: 'green', came: () => colour(onItsOwn()) },
-    { name: `exercise ${n}, solved, on the last program,`, wanted: 'green', came: () => colour(judged(book, exercise, book.root, PATIENCE_MS)) },
+    { name: `exercise ${n}, solved, on the last program,`, wanted: 'green', came: () => colour(judged(book, exercise, book.root)) },
     ...wrong,
   ];
 }

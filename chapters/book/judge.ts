@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { inspect, promisify } from 'node:util';
+import { Worker } from 'node:worker_threads';
 import type { Bench, Exercise, Judge } from './exercise.ts';
 import type { Book, Chapter } from './pages.ts';
 
@@ -23,7 +24,7 @@ export async function judge(book: Book, chapter: Chapter, folder: string): Promi
   };
   process.on('uncaughtException', fail);
   process.chdir(folder);
-  setInterval(() => {}, 1000); // a program with a hole may leave Node with nothing to do, and that is no success
+  watchForLoops();
   const bench: Bench = {
     load: (file) => import(pathToFileURL(join(folder, file)).href),
     see: (direction, message, serverName) => {
@@ -49,25 +50,45 @@ export const cutShort = (text: string) => (text.length > 400 ? `${text.slice(0, 
 export const show = (value: unknown) =>
   typeof value === 'string' || value instanceof Error ? `${value}` : inspect(value, { depth: 6, breakLength: 100 });
 
-const LIMIT_MS = 15_000; // for a loop without an end
+const LIMIT_MS = 60_000; // a busy machine may need its time
+const LOOP_S = 10; // so long nothing else has run
+const odd = (what: string) => `✗ it comes to an end\n  expected: a verdict\n  came:     ${what}\n`;
+const ENDLESS = odd(`none; for ${LOOP_S} s nothing else has run: is there a loop without an end, or without an await in it?`);
+
+/** In a loop without an end this thread has no time for anything else. So it counts the seconds, and another looks whether
+ *  it still does. (A program with a hole may also leave Node with nothing to do, and that is no success: so it counts on.) */
+function watchForLoops(): void {
+  const seconds = new Int32Array(new SharedArrayBuffer(4));
+  setInterval(() => Atomics.add(seconds, 0, 1), 1000);
+  const look = `
+    const { workerData: { seconds, ENDLESS, LOOP_S } } = require('node:worker_threads');
+    let before = 0;
+    let still = 0;
+    setInterval(() => {
+      still = seconds[0] === before ? still + 1 : 0;
+      before = seconds[0];
+      if (still < LOOP_S) return;
+      require('node:fs').writeSync(1, ENDLESS);
+      process.kill(process.pid, 'SIGKILL');
+    }, 1000);`;
+  new Worker(look, { eval: true, workerData: { seconds, ENDLESS, LOOP_S } }).unref();
+}
 
 /** The verdict on the program in a folder, by a judge in a process of its own. */
 export function judged(
   book: Book,
   { chapter }: Exercise,
   folder: string,
-  limitMs = LIMIT_MS,
 ): Promise<{ isGreen: boolean; output: string }> {
   const args = ['--import', 'tsx', join(book.root, 'chapters', 'book.ts'), 'judge', `${chapter.n}`, folder];
-  const run = promisify(execFile)(process.execPath, args, { cwd: book.root, timeout: limitMs, killSignal: 'SIGKILL' });
-  const odd = (what: string) => `✗ it comes to an end\n  expected: a verdict\n  came:     ${what}\n`;
+  const run = promisify(execFile)(process.execPath, args, { cwd: book.root, timeout: LIMIT_MS, killSignal: 'SIGKILL' });
   return run.then(
     ({ stdout }) => {
       const isGreen = stdout.includes(ALL_WELL);
       return { isGreen, output: isGreen ? stdout.replace(`${ALL_WELL}\n`, '') : stdout + odd('the program left before it was judged') };
     },
     ({ stdout, stderr, killed }) => {
-      const endless = killed ? odd(`none in ${limitMs / 1000} s; is there a loop without an end, and without an await in it?`) : '';
+      const endless = killed ? odd(`none in ${LIMIT_MS / 1000} s`) : '';
       return { isGreen: false, output: stdout + stderr + endless };
     },
   );

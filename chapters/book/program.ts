@@ -57,7 +57,7 @@ function refuseLinks(folder: string): void {
 }
 
 /** Whole files, which come with their chapter; at a stop inside its page only those that were quoted by then. */
-function modulesOf(book: Book, { folder, n, stops }: Chapter, step: Step): string[] {
+export function modulesOf(book: Book, { folder, n, stops }: Chapter, step: Step): string[] {
   if (step < (stops[0] ?? n)) return [];
   const files = filesIn(join(book.root, folder), book.root);
   const modules = files.filter((name) => /\.(ts|mjs)$/.test(name) && !NOT_PROGRAM.test(name));
