@@ -92,6 +92,21 @@ export const judge: Judge = async ({ load, see, expect }) => {
     /^call_1 call_2 call_1 call_2 call_3 call_3$/,
   );
 
+  // Before the first request
+
+  const left = start(['Hello.']);
+  left.agent.turns.push(
+    { role: 'user', text: 'add' },
+    { role: 'assistant', text: '', calls: [{ id: 'lost', ...add() }] },
+  );
+  await left.agent.chat('hi');
+  await expect(
+    'begin is called: it closes a call that an earlier chat left open',
+    'in its request, a call "lost" and behind it a result "lost": lost lost',
+    pairs(left.model.requests[0]?.turns),
+    /^lost lost$/,
+  );
+
   // The calls count, not the word
 
   for (const stop of ['done', 'pause', 'refusal', 'odd']) {
@@ -101,6 +116,12 @@ export const judge: Judge = async ({ load, see, expect }) => {
       '{ ending: "done", text: "It is 42." } after two requests',
       liar.agent.chat('add'),
       (came) => ended('done', 'It is 42.')(came) && liar.model.requests.length === 2,
+    );
+    await expect(
+      `and its calls are run, although its stop says "${stop}"`,
+      'a call and its result: call_1 call_1',
+      pairs(liar.agent.turns),
+      /^call_1 call_1$/,
     );
   }
   await expect(
@@ -140,6 +161,12 @@ export const judge: Judge = async ({ load, see, expect }) => {
     pausing.agent.chat('think').then((end: any) => ({ ...end, requests: pausing.model.requests.length })),
     (came) => ended('done', 'Hm.')(came) && came.requests === 6,
   );
+  await expect(
+    'an answer that pauses counts as an answer',
+    '{ type: "done", turns: 6 }',
+    pausing.events.at(-1),
+    (came) => came?.type === 'done' && came.turns === 6,
+  );
   const between = [pause, pause, pause, { calls: [add()] }, ...Array.from({ length: 20 }, () => pause)];
   const mixed = start(between);
   await expect(
@@ -159,6 +186,55 @@ export const judge: Judge = async ({ load, see, expect }) => {
     ended('done', 'There.'),
   );
 
+  // Answers that are none, or not whole
+
+  const noKey = Object.assign(new Error('no such key'), { kind: 'auth' });
+  const broken = start([() => { throw noKey; }, 'Hello again.']);
+  await expect(
+    'a model that fails is an ending, and no exception',
+    '{ ending: "error" }',
+    broken.agent.chat('hi'),
+    ended('error'),
+  );
+  await expect(
+    'what went wrong is told, once',
+    'an event { type: "error", kind: "auth", message: "no such key" }',
+    broken.events.filter(({ type }) => type === 'error'),
+    (came) => came.length === 1 && came[0].kind === 'auth' && came[0].message === 'no such key',
+  );
+  await expect(
+    'after an error the end is told as well, as the last event',
+    '{ type: "done", ending: "error", text: "", turns: 1 }',
+    broken.events.at(-1),
+    (came) => came?.type === 'done' && ended('error', '')(came) && came.turns === 1,
+  );
+  await expect(
+    'the next chat works',
+    '{ ending: "done", text: "Hello again." }',
+    broken.agent.chat('hi'),
+    ended('done', 'Hello again.'),
+  );
+  const words = start([{ text: 'I add.', calls: [add()] }, () => { throw noKey; }]);
+  await expect(
+    'after an error the text is that of the last answer, and not of the one before it',
+    '{ ending: "error", text: "" }, returned and told',
+    words.agent.chat('hi').then((end: any) => ({ ...end, told: words.events.at(-1)?.text })),
+    (came) => ended('error', '')(came) && came.told === '',
+  );
+  const long = start([{ text: 'Once upon a', stop: 'length' }]);
+  await expect(
+    'an answer that was cut off is told from a whole one',
+    '{ ending: "length", text: "Once upon a" }',
+    long.agent.chat('a story'),
+    ended('length', 'Once upon a'),
+  );
+  await expect(
+    'and so is a refusal',
+    '{ ending: "refusal", text: "I will not." }',
+    start([{ text: 'I will not.', stop: 'refusal' }]).agent.chat('a bomb'),
+    ended('refusal', 'I will not.'),
+  );
+
   // Limits
 
   const endless = async () => {
@@ -169,8 +245,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect(
     'a model that never comes to an end is stopped',
     '{ ending: "turns", text: "More." } after three answers (maxTurns: 3)',
-    busy.agent.chat('go'),
-    (came) => ended('turns', 'More.')(came) && busy.model.requests.length === 3,
+    busy.agent.chat('go').then((end: any) => ({ ...end, requests: busy.model.requests.length })),
+    (came) => ended('turns', 'More.')(came) && came.requests === 3,
   );
   await expect(
     'the number of its answers is told',
@@ -186,9 +262,9 @@ export const judge: Judge = async ({ load, see, expect }) => {
   );
   await expect(
     'the limit is for each prompt',
-    '{ ending: "turns" } after three more answers',
-    busy.agent.chat('go'),
-    (came) => ended('turns')(came) && busy.model.requests.length === 6,
+    '{ ending: "turns" } after three more answers, six in all',
+    busy.agent.chat('go').then((end: any) => ({ ...end, requests: busy.model.requests.length })),
+    (came) => ended('turns')(came) && came.requests === 6,
   );
   const justInTime = start([{ calls: [add()] }, 'It is 42.'], { maxTurns: 2 });
   await expect(
@@ -269,69 +345,5 @@ export const judge: Judge = async ({ load, see, expect }) => {
     '{ ending: "time" } (maxMs: 100)',
     start([silence], { maxMs: 100 }).agent.chat('hi', new AbortController().signal),
     ended('time'),
-  );
-
-  // Answers that are none, or not whole
-
-  const noKey = Object.assign(new Error('no such key'), { kind: 'auth' });
-  const broken = start([() => { throw noKey; }, 'Hello again.']);
-  await expect(
-    'a model that fails is an ending, and no exception',
-    '{ ending: "error" }',
-    broken.agent.chat('hi'),
-    ended('error'),
-  );
-  await expect(
-    'what went wrong is told, once',
-    'an event { type: "error", kind: "auth", message: "no such key" }',
-    broken.events.filter(({ type }) => type === 'error'),
-    (came) => came.length === 1 && came[0].kind === 'auth' && came[0].message === 'no such key',
-  );
-  await expect(
-    'after an error the end is told as well, as the last event',
-    '{ type: "done", ending: "error", text: "", turns: 1 }',
-    broken.events.at(-1),
-    (came) => came?.type === 'done' && ended('error', '')(came) && came.turns === 1,
-  );
-  await expect(
-    'the next chat works',
-    '{ ending: "done", text: "Hello again." }',
-    broken.agent.chat('hi'),
-    ended('done', 'Hello again.'),
-  );
-  const words = start([{ text: 'I add.', calls: [add()] }, () => { throw noKey; }]);
-  await expect(
-    'after an error the text is that of the last answer, and not of the one before it',
-    '{ ending: "error", text: "" }, returned and told',
-    words.agent.chat('hi').then((end: any) => ({ ...end, told: words.events.at(-1)?.text })),
-    (came) => ended('error', '')(came) && came.told === '',
-  );
-  const long = start([{ text: 'Once upon a', stop: 'length' }]);
-  await expect(
-    'an answer that was cut off is told from a whole one',
-    '{ ending: "length", text: "Once upon a" }',
-    long.agent.chat('a story'),
-    ended('length', 'Once upon a'),
-  );
-  await expect(
-    'and so is a refusal',
-    '{ ending: "refusal", text: "I will not." }',
-    start([{ text: 'I will not.', stop: 'refusal' }]).agent.chat('a bomb'),
-    ended('refusal', 'I will not.'),
-  );
-
-  // Before the first request
-
-  const left = start(['Hello.']);
-  left.agent.turns.push(
-    { role: 'user', text: 'add' },
-    { role: 'assistant', text: '', calls: [{ id: 'lost', ...add() }] },
-  );
-  await left.agent.chat('hi');
-  await expect(
-    'a call that an earlier chat left open is closed before the model is queried',
-    'in its request, a call "lost" and behind it a result "lost": lost lost',
-    pairs(left.model.requests[0]?.turns),
-    /^lost lost$/,
   );
 };
