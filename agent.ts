@@ -130,7 +130,7 @@ export interface AgentOptions {
 
 export class Agent {
   model: Model;
-  turns: Turn[];
+  turns: Turn[] = [];
   table = new Map<string, Tool>();
   readonly usage: Usage = { input: 0, output: 0, cached: 0 };
   readonly options: AgentOptions;
@@ -147,7 +147,7 @@ export class Agent {
   constructor(options: AgentOptions) {
     this.options = options;
     this.model = options.model;
-    this.turns = repair(options.turns ?? []);
+    if (options.turns) this.turns = repair(options.turns);
     this.refreshTable();
   }
 
@@ -297,14 +297,17 @@ export class Agent {
   /** Passes the gate, then runs the tool. Never throws: what goes wrong is a result. */
   private async tryTool(tool: Tool, args: Json, id: string, signal: AbortSignal): Promise<Tried> {
     const { gate = onlyReading } = this.options;
-    const onProgress = (progress: Json) => this.emit({ type: 'tool_progress', id, progress });
+    const context: ToolContext = {
+      signal,
+      onProgress: (progress) => this.emit({ type: 'tool_progress', id, progress }),
+    };
     let startedAt: number | undefined;
     const ms = () => (startedAt === undefined ? 0 : now() - startedAt);
     try {
       const verdict = await unlessAborted(gate(tool, args, signal), signal);
       if (!verdict.allowed) return { outcome: 'denied', blocks: inWords(verdict.reason), ms: 0 };
       startedAt = now(); // not before: a person's time to answer is not the tool's
-      const { blocks, isError } = await tool.run(args, { signal, onProgress });
+      const { blocks, isError } = await tool.run(args, context);
       const outcome = isError ? 'failed' : 'worked';
       return { outcome: signal.aborted ? 'aborted' : outcome, blocks, ms: ms() };
     } catch (error) {
@@ -469,7 +472,8 @@ export class Agent {
 
   /** Variable parts last, so that the provider's prompt cache keeps the prefix. */
   private systemPrompt(): string {
-    const { mcp, cwd = process.cwd() } = this.options;
+    const { mcp } = this.options;
+    const { cwd = process.cwd() } = this.options;
     const parts = [SYSTEM];
     for (const { name, state, instructions } of mcp?.status() ?? []) {
       if (state !== 'connected' || !instructions) continue;

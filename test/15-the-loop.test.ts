@@ -2,15 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { Agent, repair, Scripted, type Model, type ModelEvent, type Turn } from '../agent.ts';
 import { unlessAborted } from '../chapters/15-the-loop/unless-aborted.ts';
 import type { Json } from '../mcp.ts';
-import { cleanUp, folder, habit, later, pause, rejection, run } from './helpers.ts';
+import { cleanUp, folder, later, pause, rejection, run } from './helpers.ts';
 import { assertPaired, calls, prepareLoop, row, saying, shelf, yes } from './loop.ts';
-import { prepare } from './manage.ts';
 import { hear } from './model-server.ts';
 
 afterEach(cleanUp);
@@ -323,19 +320,6 @@ test('an abort before a call: it is not run, and has a result that says so', asy
   assert.equal((await agent.chat('again')).ending, 'done');
 });
 
-test('an abort before the chat starts nothing', async () => {
-  const marker = join(folder(), 'marker');
-  const { manager: mcp } = prepare({ s: habit('canary', marker) });
-  const { agent, model, events } = prepareLoop({ mcp, script: ['hi'] });
-  assert.equal((await agent.chat('go', AbortSignal.abort())).ending, 'aborted');
-  assert.deepEqual(mcp.status(), []);
-  assert.equal(model.requests.length, 0);
-  assert.deepEqual(events.at(-1), { type: 'done', ending: 'aborted', text: '', turns: 0 });
-  assert.ok(!existsSync(marker));
-  assert.equal((await agent.chat('go')).ending, 'done');
-  assert.ok(existsSync(marker));
-});
-
 test('an abort is heard while the gate waits, also if it never says a word', async () => {
   const abort = new AbortController();
   const texts = {};
@@ -345,39 +329,6 @@ test('an abort is heard while the gate waits, also if it never says a word', asy
   assert.equal((await agent.chat('go', abort.signal)).ending, 'aborted');
   assert.deepEqual(outcomes(), ['aborted']);
   assert.deepEqual(texts, {});
-});
-
-test('an abort is heard while servers start', async () => {
-  const abort = new AbortController();
-  const { agent } = prepareLoop({ mcp: prepare({ s: habit('mute') }).manager, script: ['never'] });
-  setTimeout(() => abort.abort(), 100);
-  assert.equal((await agent.chat('go', abort.signal)).ending, 'aborted');
-});
-
-// ─── Servers ───
-
-test('servers start with the first chat, and once, though two chats begin at the same time', async () => {
-  const marker = join(folder(), 'marker');
-  const { agent } = prepareLoop({ mcp: prepare({ s: habit('canary', marker) }).manager, script: ['a', 'b', 'c'] });
-  assert.ok(!existsSync(marker));
-  await Promise.all([agent.chat('1'), agent.chat('2')]);
-  await agent.chat('3');
-  assert.equal(readFileSync(marker, 'utf8'), 'started\n');
-});
-
-test('a server that fails is a note, and the chat goes on', async () => {
-  const { agent, of } = prepareLoop({ mcp: prepare({ bad: habit('dies-at-once', 'hat') }).manager, script: ['one', 'two'] });
-  assert.equal((await agent.chat('1')).ending, 'done');
-  assert.equal((await agent.chat('2')).ending, 'done');
-  assert.equal(of('note').length, 1, 'said once');
-  assert.match(of('note')[0]!.text, /MCP server "bad" .*cannot find my hat/s);
-});
-
-test('a configuration that cannot be loaded at all is a note', async () => {
-  const load = () => { throw new Error('no such disk'); };
-  const { agent, of } = prepareLoop({ mcp: prepare({}, undefined, { load }).manager, script: ['hi'] });
-  assert.equal((await agent.chat('go')).ending, 'done');
-  assert.deepEqual(of('note').map(({ text }) => text), ['MCP: no such disk']);
 });
 
 test('progress of a tool becomes events of its call', async () => {

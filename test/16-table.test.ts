@@ -1,17 +1,64 @@
 // Chapter 16: one table. The tools of servers are rows like the built-in ones: offered, called and stopped the same way.
 
 import assert from 'node:assert/strict';
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import type { Turn } from '../agent.ts';
 import { allGone, cleanUp, folder, goodServer, habit, isRunning, pidsIn, run, until } from './helpers.ts';
-import { assertPaired, calls, row, saying, yes } from './loop.ts';
+import { assertPaired, calls, prepareLoop, row, saying, yes } from './loop.ts';
+import { prepare } from './manage.ts';
 import { prepareTable } from './table.ts';
 
 afterEach(cleanUp);
 
 const good = { command: process.execPath, args: [goodServer] };
+
+// ─── Servers ───
+
+test('servers start with the first chat, and once, though two chats begin at the same time', async () => {
+  const marker = join(folder(), 'marker');
+  const { agent } = prepareLoop({ mcp: prepare({ s: habit('canary', marker) }).manager, script: ['a', 'b', 'c'] });
+  assert.ok(!existsSync(marker));
+  await Promise.all([agent.chat('1'), agent.chat('2')]);
+  await agent.chat('3');
+  assert.equal(readFileSync(marker, 'utf8'), 'started\n');
+});
+
+test('a server that fails is a note, and the chat goes on', async () => {
+  const { agent, of } = prepareLoop({ mcp: prepare({ bad: habit('dies-at-once', 'hat') }).manager, script: ['one', 'two'] });
+  assert.equal((await agent.chat('1')).ending, 'done');
+  assert.equal((await agent.chat('2')).ending, 'done');
+  assert.equal(of('note').length, 1, 'said once');
+  assert.match(of('note')[0]!.text, /MCP server "bad" .*cannot find my hat/s);
+});
+
+test('a configuration that cannot be loaded at all is a note', async () => {
+  const load = () => { throw new Error('no such disk'); };
+  const { agent, of } = prepareLoop({ mcp: prepare({}, undefined, { load }).manager, script: ['hi'] });
+  assert.equal((await agent.chat('go')).ending, 'done');
+  assert.deepEqual(of('note').map(({ text }) => text), ['MCP: no such disk']);
+});
+
+test('an abort before the chat starts nothing', async () => {
+  const marker = join(folder(), 'marker');
+  const { manager: mcp } = prepare({ s: habit('canary', marker) });
+  const { agent, model, events } = prepareLoop({ mcp, script: ['hi'] });
+  assert.equal((await agent.chat('go', AbortSignal.abort())).ending, 'aborted');
+  assert.deepEqual(mcp.status(), []);
+  assert.equal(model.requests.length, 0);
+  assert.deepEqual(events.at(-1), { type: 'done', ending: 'aborted', text: '', turns: 0 });
+  assert.ok(!existsSync(marker));
+  assert.equal((await agent.chat('go')).ending, 'done');
+  assert.ok(existsSync(marker));
+});
+
+test('an abort is heard while servers start', async () => {
+  const abort = new AbortController();
+  const { agent } = prepareLoop({ mcp: prepare({ s: habit('mute') }).manager, script: ['never'] });
+  setTimeout(() => abort.abort(), 100);
+  assert.equal((await agent.chat('go', abort.signal)).ending, 'aborted');
+});
 
 // ─── The rows ───
 

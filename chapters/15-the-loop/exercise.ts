@@ -17,6 +17,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const tools = [
     row('add', async ({ a, b }) => say(`${a + b}`)),
     row('sleep', async (_, { signal }) => say(`${await wait(60_000, 'awake', { signal })}`)),
+    row('erase', async () => say('Everything is gone.')),
   ];
   const start = (script: unknown[], more: object = {}) => {
     const model = new Scripted(script);
@@ -42,6 +43,9 @@ export const judge: Judge = async ({ load, see, expect }) => {
   };
   const ended = (ending: string, text?: string) => (came: any) =>
     came?.ending === ending && (text === undefined || came.text === text);
+  /** An answer that does not come, and ends when it is told to. */
+  const silence = ({ signal }: { signal: AbortSignal }) => wait(60_000, 'Never said.', { signal });
+  const dones = (events: any[]) => events.filter(({ type }) => type === 'done');
 
   // Until text
 
@@ -64,9 +68,10 @@ export const judge: Judge = async ({ load, see, expect }) => {
     greeting.events.at(-1),
     (came) => came?.type === 'done' && came.turns === 1 && ended('done', 'Hello.')(came),
   );
+  await expect('the end is told once', 'one event "done"', dones(greeting.events).length, (came) => came === 1);
 
   const unknown = { name: 'subtract', args: {} };
-  const sum = start([{ calls: [add(), unknown] }, { calls: [add(1, 1)] }, 'It is 42.']);
+  const sum = start([{ text: 'I add.', calls: [add(), unknown] }, { calls: [add(1, 1)] }, 'It is 42.']);
   await expect(
     'with calls it goes on, as often as need be, until there is text',
     '{ ending: "done", text: "It is 42." }',
@@ -87,24 +92,193 @@ export const judge: Judge = async ({ load, see, expect }) => {
     /^call_1 call_2 call_1 call_2 call_3 call_3$/,
   );
 
+  // Before the first request
+
+  const left = start(['Hello.']);
+  left.agent.turns.push(
+    { role: 'user', text: 'add' },
+    { role: 'assistant', text: '', calls: [{ id: 'lost', ...add() }] },
+  );
+  await left.agent.chat('hi');
+  await expect(
+    'begin is called: it closes a call that an earlier chat left open',
+    'in its request, a call "lost" and behind it a result "lost": lost lost',
+    pairs(left.model.requests[0]?.turns),
+    /^lost lost$/,
+  );
+
+  // The calls count, not the word
+
+  for (const stop of ['done', 'pause', 'refusal', 'odd']) {
+    const liar = start([{ calls: [add()], stop }, 'It is 42.']);
+    await expect(
+      `an answer with calls is not the end, although its stop says "${stop}"`,
+      '{ ending: "done", text: "It is 42." } after two requests',
+      liar.agent.chat('add'),
+      (came) => ended('done', 'It is 42.')(came) && liar.model.requests.length === 2,
+    );
+    await expect(
+      `and its calls are run, although its stop says "${stop}"`,
+      'a call and its result: call_1 call_1',
+      pairs(liar.agent.turns),
+      /^call_1 call_1$/,
+    );
+  }
+  await expect(
+    'an answer without calls is the end, although its stop says "tools"',
+    '{ ending: "done", text: "That was all." }, and no further request',
+    start([{ text: 'That was all.', stop: 'tools' }, 'One too many.']).agent.chat('hi'),
+    ended('done', 'That was all.'),
+  );
+  const half = start([{ calls: [{ name: 'erase', args: {} }], stop: 'length' }, 'Sorry.']);
+  await expect(
+    'after calls that were cut off (stop "length") the model is queried again',
+    '{ ending: "done", text: "Sorry." }',
+    half.agent.chat('erase a.txt'),
+    ended('done', 'Sorry.'),
+  );
+  await expect(
+    'runCalls is told the stop: what was cut off is not run',
+    'a result that says that the answer was cut off',
+    half.agent.turns[2]?.results?.[0]?.blocks[0].text,
+    /cut off/,
+  );
+
+  // Pauses
+
+  const slow = start([{ text: 'I thi', stop: 'pause' }, 'There.']);
+  await expect(
+    'a model that pauses is queried again',
+    '{ ending: "done", text: "There." }',
+    slow.agent.chat('think'),
+    ended('done', 'There.'),
+  );
+  const pause = { text: 'Hm.', stop: 'pause' };
+  const pausing = start(Array.from({ length: 20 }, () => pause));
+  await expect(
+    'a model that pauses without end is queried again five times (MAX_PAUSES), and no more',
+    '{ ending: "done", text: "Hm." } after six requests',
+    pausing.agent.chat('think').then((end: any) => ({ ...end, requests: pausing.model.requests.length })),
+    (came) => ended('done', 'Hm.')(came) && came.requests === 6,
+  );
+  await expect(
+    'an answer that pauses counts as an answer',
+    '{ type: "done", turns: 6 }',
+    pausing.events.at(-1),
+    (came) => came?.type === 'done' && came.turns === 6,
+  );
+  const between = [pause, pause, pause, { calls: [add()] }, ...Array.from({ length: 20 }, () => pause)];
+  const mixed = start(between);
+  await expect(
+    'all pauses of a chat are counted together, also if there are calls between them',
+    '{ ending: "done" } after seven requests: three pauses, a call, three pauses',
+    mixed.agent.chat('think').then((end: any) => ({ ...end, requests: mixed.model.requests.length })),
+    (came) => ended('done')(came) && came.requests === 7,
+  );
+  await expect(
+    'the pauses of an earlier chat do not count',
+    '{ ending: "done", text: "There." } for a chat with one pause after a chat with six',
+    (async () => {
+      const again = start([...Array.from({ length: 7 }, () => pause), 'There.']);
+      await again.agent.chat('think');
+      return again.agent.chat('think');
+    })(),
+    ended('done', 'There.'),
+  );
+
+  // Answers that are none, or not whole
+
+  const noKey = Object.assign(new Error('no such key'), { kind: 'auth' });
+  const broken = start([() => { throw noKey; }, 'Hello again.']);
+  await expect(
+    'a model that fails is an ending, and no exception',
+    '{ ending: "error" }',
+    broken.agent.chat('hi'),
+    ended('error'),
+  );
+  await expect(
+    'what went wrong is told, once',
+    'an event { type: "error", kind: "auth", message: "no such key" }',
+    broken.events.filter(({ type }) => type === 'error'),
+    (came) => came.length === 1 && came[0].kind === 'auth' && came[0].message === 'no such key',
+  );
+  await expect(
+    'after an error the end is told as well, as the last event',
+    '{ type: "done", ending: "error", text: "", turns: 1 }',
+    broken.events.at(-1),
+    (came) => came?.type === 'done' && ended('error', '')(came) && came.turns === 1,
+  );
+  await expect(
+    'the next chat works',
+    '{ ending: "done", text: "Hello again." }',
+    broken.agent.chat('hi'),
+    ended('done', 'Hello again.'),
+  );
+  const words = start([{ text: 'I add.', calls: [add()] }, () => { throw noKey; }]);
+  await expect(
+    'after an error the text is that of the last answer, and not of the one before it',
+    '{ ending: "error", text: "" }, returned and told',
+    words.agent.chat('hi').then((end: any) => ({ ...end, told: words.events.at(-1)?.text })),
+    (came) => ended('error', '')(came) && came.told === '',
+  );
+  const long = start([{ text: 'Once upon a', stop: 'length' }]);
+  await expect(
+    'an answer that was cut off is told from a whole one',
+    '{ ending: "length", text: "Once upon a" }',
+    long.agent.chat('a story'),
+    ended('length', 'Once upon a'),
+  );
+  await expect(
+    'and so is a refusal',
+    '{ ending: "refusal", text: "I will not." }',
+    start([{ text: 'I will not.', stop: 'refusal' }]).agent.chat('a bomb'),
+    ended('refusal', 'I will not.'),
+  );
+
   // Limits
 
   const endless = async () => {
     await wait(1);
-    return { calls: [add()] };
+    return { text: 'More.', calls: [add()] };
   };
   const busy = start(Array.from({ length: 500 }, () => endless), { maxTurns: 3 });
   await expect(
     'a model that never comes to an end is stopped',
-    '{ ending: "turns" } after three answers (maxTurns: 3)',
-    busy.agent.chat('go'),
-    (came) => ended('turns')(came) && busy.model.requests.length === 3,
+    '{ ending: "turns", text: "More." } after three answers (maxTurns: 3)',
+    busy.agent.chat('go').then((end: any) => ({ ...end, requests: busy.model.requests.length })),
+    (came) => ended('turns', 'More.')(came) && came.requests === 3,
   );
   await expect(
     'the number of its answers is told',
     '{ type: "done", ending: "turns", turns: 3 }',
     busy.events.at(-1),
-    (came) => ended('turns')(came) && came.turns === 3,
+    (came) => came?.type === 'done' && ended('turns')(came) && came.turns === 3,
+  );
+  await expect(
+    'the last calls have their results, too',
+    'three turns of results',
+    roles(busy.agent.turns),
+    /^user(,assistant,tools){3}$/,
+  );
+  await expect(
+    'the limit is for each prompt',
+    '{ ending: "turns" } after three more answers, six in all',
+    busy.agent.chat('go').then((end: any) => ({ ...end, requests: busy.model.requests.length })),
+    (came) => ended('turns')(came) && came.requests === 6,
+  );
+  const justInTime = start([{ calls: [add()] }, 'It is 42.'], { maxTurns: 2 });
+  await expect(
+    'an answer that ends the chat may be the last one allowed',
+    '{ ending: "done" }, with maxTurns: 2 and two answers',
+    justInTime.agent.chat('add'),
+    ended('done', 'It is 42.'),
+  );
+  const unlimited = start(Array.from({ length: 80 }, () => endless));
+  await expect(
+    'without maxTurns the limit is 50 answers',
+    '{ ending: "turns" } after 50 requests',
+    unlimited.agent.chat('go').then((end: any) => ({ ...end, requests: unlimited.model.requests.length })),
+    (came) => ended('turns')(came) && came.requests === 50,
   );
 
   const stop = new AbortController();
@@ -128,6 +302,31 @@ export const judge: Judge = async ({ load, see, expect }) => {
     stopped.model.requests.length,
     (came) => came === 1,
   );
+  await expect(
+    'a chat that was stopped tells its end as well, as the last event',
+    '{ type: "done", ending: "aborted", turns: 1 }, once, and no event "error"',
+    stopped.events.filter(({ type }) => type === 'done' || type === 'error'),
+    (came) => came.length === 1 && ended('aborted')(came[0]) && came[0].turns === 1,
+  );
+  await expect(
+    'a chat can be stopped while the model is silent',
+    '{ ending: "aborted" }',
+    start([silence]).agent.chat('hi', AbortSignal.timeout(100)),
+    ended('aborted'),
+  );
+  const before = start(['Never said.', 'Here I am.']);
+  await expect(
+    'a chat that is stopped before it begins ends like any other, and queries nobody',
+    '{ ending: "aborted" }, and no request',
+    before.agent.chat('hi', AbortSignal.abort()).then((end: any) => ({ ...end, requests: before.model.requests.length })),
+    (came) => ended('aborted', '')(came) && came.requests === 0,
+  );
+  await expect(
+    'it too tells its end, with no answers',
+    '{ type: "done", ending: "aborted", text: "", turns: 0 }',
+    before.events.at(-1),
+    (came) => came?.type === 'done' && ended('aborted', '')(came) && came.turns === 0,
+  );
   const late = start([{ calls: [sleep] }], { maxMs: 100 });
   await expect(
     'it ends when its time is over',
@@ -135,80 +334,16 @@ export const judge: Judge = async ({ load, see, expect }) => {
     late.agent.chat('sleep'),
     ended('time'),
   );
-
-  // Answers that are none, or not whole
-
-  const noKey = Object.assign(new Error('no such key'), { kind: 'auth' });
-  const broken = start([() => { throw noKey; }, 'Hello again.']);
   await expect(
-    'a model that fails is an ending, and no exception',
-    '{ ending: "error" }',
-    broken.agent.chat('hi'),
-    ended('error'),
+    'that end is told, too',
+    '{ type: "done", ending: "time", turns: 1 }, and no event "error"',
+    late.events.filter(({ type }) => type === 'done' || type === 'error'),
+    (came) => came.length === 1 && ended('time')(came[0]) && came[0].turns === 1,
   );
   await expect(
-    'what went wrong is told',
-    'an event { type: "error", kind: "auth", message: "no such key" }',
-    broken.events.find(({ type }) => type === 'error'),
-    (came) => came?.kind === 'auth' && came.message === 'no such key',
-  );
-  await expect(
-    'the next chat works',
-    '{ ending: "done", text: "Hello again." }',
-    broken.agent.chat('hi'),
-    ended('done', 'Hello again.'),
-  );
-  const long = start([{ text: 'Once upon a', stop: 'length' }]);
-  await expect(
-    'an answer that was cut off is told from a whole one',
-    '{ ending: "length", text: "Once upon a" }',
-    long.agent.chat('a story'),
-    ended('length', 'Once upon a'),
-  );
-  const slow = start([{ stop: 'pause' }, 'There.']);
-  await expect(
-    'a model that pauses is queried again',
-    '{ ending: "done", text: "There." }',
-    slow.agent.chat('think'),
-    ended('done', 'There.'),
-  );
-
-  // Before the first request
-
-  const left = start(['Hello.']);
-  left.agent.turns.push(
-    { role: 'user', text: 'add' },
-    { role: 'assistant', text: '', calls: [{ id: 'lost', ...add() }] },
-  );
-  await left.agent.chat('hi');
-  await expect(
-    'a call that an earlier chat left open is closed first',
-    'the model sees a result with the id "lost"',
-    pairs(left.model.requests[0]?.turns),
-    /^lost lost$/,
-  );
-  const order: string[] = [];
-  const mcp = {
-    loadAndConnect: async () => void order.push('servers'),
-    status: () => [],
-    getToolDefinitions: () => [],
-  };
-  const greet = () => {
-    order.push('model');
-    return 'Hello.';
-  };
-  await start([greet], { mcp }).agent.chat('hi');
-  await expect(
-    'servers are connected before the model is queried',
-    'servers, then model',
-    order.join(', then '),
-    /^servers, then model$/,
-  );
-  const never = start(['Hello.'], { mcp: { ...mcp, loadAndConnect: () => new Promise(() => {}) } });
-  await expect(
-    'a chat can be stopped while a server is still starting',
-    '{ ending: "aborted" }',
-    never.agent.chat('hi', AbortSignal.timeout(100)),
-    ended('aborted'),
+    'time also runs for a caller who brought a signal, and for a model that is silent',
+    '{ ending: "time" } (maxMs: 100)',
+    start([silence], { maxMs: 100 }).agent.chat('hi', new AbortController().signal),
+    ended('time'),
   );
 };

@@ -28,16 +28,21 @@ const mcp = new McpManager({ load: servers({ calculator: 'fixtures/server.mjs' }
 await chat(mcp, [], ['mcp__calculator__add', { a: 2, b: 40 }], ['mcp__calculator__ad', {}]);
 
 console.log('\nSix tools of our own:');
-mkdirSync(cwd);
-writeFileSync(join(cwd, 'sum.js'), 'const a = 2;\nconst b = 4;\nconsole.log(a + b);\n');
-const tools = program.hands({ roots: new program.Roots(cwd, [], [resultsFolder]), resultsFolder });
-await chat(undefined, tools, ['glob', { pattern: '*.js' }], ['grep', { pattern: 'b =' }], ['edit', { path: 'sum.js', old: 'b = 4;', new: 'b = 40;' }],
-  ['read', { path: 'sum.js' }], ['edit', { path: 'sum.js', old: 'b = 4;', new: 'b = 40;' }], ['bash', { command: 'node sum.js' }]);
+if ('hands' in (program as object)) await withHands();
+else await chat(undefined, [], ['read', { path: 'sum.js' }], ['bash', { command: 'node sum.js' }]);
 
-console.log('\nThree paths that lead out of the folder:');
-symlinkSync(place, join(cwd, 'docs'));
-symlinkSync('../new.txt', join(cwd, 'notes.txt'));
-for (const path of ['../new.txt', 'docs/new.txt', 'notes.txt']) await chat(undefined, tools, ['write', { path, content: 'hello' }]);
+async function withHands(): Promise<void> {
+  mkdirSync(cwd);
+  writeFileSync(join(cwd, 'sum.js'), 'const a = 2;\nconst b = 4;\nconsole.log(a + b);\n');
+  const tools = program.hands({ roots: new program.Roots(cwd, [], [resultsFolder]), resultsFolder });
+  await chat(undefined, tools, ['glob', { pattern: '*.js' }], ['grep', { pattern: 'b =' }], ['edit', { path: 'sum.js', old: 'b = 4;', new: 'b = 40;' }],
+    ['read', { path: 'sum.js' }], ['edit', { path: 'sum.js', old: 'b = 4;', new: 'b = 40;' }], ['bash', { command: 'node sum.js' }]);
 
-console.log('\nA result that is too big:');
-await chat(new McpManager({ load: servers({ habits: 'fixtures/habits.mjs' }) }), tools, ['mcp__habits__big', { bytes: 150_000 }]);
+  console.log('\nThree paths that lead out of the folder:');
+  symlinkSync(place, join(cwd, 'docs'));
+  symlinkSync('../new.txt', join(cwd, 'notes.txt'));
+  for (const path of ['../new.txt', 'docs/new.txt', 'notes.txt']) await chat(undefined, tools, ['write', { path, content: 'hello' }]);
+
+  console.log('\nA result that is too big:');
+  await chat(new McpManager({ load: servers({ habits: 'fixtures/habits.mjs' }) }), tools, ['mcp__habits__big', { bytes: 150_000 }]);
+}

@@ -21,6 +21,9 @@ export const judge: Judge = async ({ load, see, expect }) => {
     alias: 'later.txt', // inside, and not there
     short: 'deep/er', 'deep/er/up': '../../../outside/later.txt',
     round: 'trip', trip: 'round',
+    spin: 'nowhere/../spin', // a circle that the system does not see: nowhere is not there
+    absolute: at('outside/later.txt'),
+    ...Object.fromEntries(Array.from({ length: 12 }, (_, n) => [`hop${n}`, n === 11 ? '../outside/later.txt' : `hop${n + 1}`])),
   };
   for (const [name, target] of Object.entries(links)) symlinkSync(target, at(`project/${name}`));
   const roots = new Roots(at('project'));
@@ -49,9 +52,19 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await leads('a path through a link that leads nowhere (gone → ../outside/none)', 'gone/b.txt', '~/outside/none/b.txt, outside');
   await leads('a link that stays inside (alias → later.txt)', 'alias', '~/project/later.txt, inside');
   await leads('a relative link, seen through another (short → deep/er, and in there up → ../../../outside/later.txt)', 'short/up', '~/outside/later.txt, outside');
+  await leads('a link with an absolute target (absolute → ~/outside/later.txt)', 'absolute', '~/outside/later.txt, outside');
+  await leads('twelve links in a row (hop0 → hop1 → … → ../outside/later.txt)', 'hop0', '~/outside/later.txt, outside');
+  const deep = Array.from({ length: 60 }, () => 'f').join('/');
+  await leads('sixty folders that are not there: only links are counted', `new/${deep}`, `~/project/new/${deep}, inside`);
+  await leads('a path through a file, as if it were a folder', 'a.txt/b.txt', '~/project/a.txt/b.txt, inside');
+  await expect('a failure that does not mean "nothing is there" (here a name of 300 letters) is not guessed at', 'an error', locate('x'.repeat(300)), (came) => came instanceof Error);
+  const isCircle = (came: unknown) => came instanceof Error && /link|circle|loop/i.test(came.message);
   for (const path of ['round', 'round/b.txt'])
-    await expect(`links in a circle (round → trip → round): ${path}`, 'an error that says so, and no endless search', locate(path), (came) =>
-      came instanceof Error && !(came instanceof RangeError));
+    await expect(`links in a circle (round → trip → round): ${path}`, 'an error that says so (link, circle or loop), and no endless search', locate(path), (came) =>
+      isCircle(came));
+
+  await expect('a circle that the system does not see (spin → nowhere/../spin): the links are counted', 'an error that says so (link, circle or loop), and no endless search', locate('spin'), (came) =>
+    isCircle(came));
 
   const tools = hands({ roots, resultsFolder: at('results') });
   const write = tools.find(({ definition }: any) => definition.name === 'write');

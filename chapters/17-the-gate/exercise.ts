@@ -1,6 +1,6 @@
 // Judges exercise 17: what runs, what is asked about, what is refused? "On the wire" are the calls and what became of them.
 
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Judge } from '../book.ts';
@@ -18,13 +18,15 @@ export const judge: Judge = async ({ load, see, expect }) => {
   process.on('exit', () => rmSync(place, { recursive: true }));
   const [home, cwd] = [join(place, 'home'), join(place, 'project')];
   for (const folder of [home, cwd]) mkdirSync(folder);
+  symlinkSync('elsewhere.txt', join(cwd, 'link.txt')); // stays inside
   const roots = new Roots(cwd);
   const trust = new Trust({ home, cwd });
   const start = (server: string, args: string[]) => trust.approve({ name: server, scope: 'user', authority: 'user', file: 'settings.json', config: { command: 'node', args } });
   await start('notes', ['notes.mjs']);
 
   const clock = { definition: { name: 'clock', description: 'Tells the time.', inputSchema: {} }, readOnly: true, run: async () => ({ blocks: [], isError: false }) };
-  const builtIn = [...hands({ roots, resultsFolder: join(place, 'results') }), clock];
+  const rebuild = { ...clock, definition: { ...clock.definition, name: 'rebuild' }, readOnly: false, touches: () => ({ kind: 'read' as const, path: 'a.txt' }) };
+  const builtIn = [...hands({ roots, resultsFolder: join(place, 'results') }), clock, rebuild];
   const row = (name: string, description: string) => {
     const [, server, own] = /^mcp__(.+)__(.+)$/.exec(name) ?? [];
     const tool = { name: own, description, inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } }; // so it says
@@ -53,16 +55,16 @@ export const judge: Judge = async ({ load, see, expect }) => {
     await expect(`${name} is asked about, if nothing else decides`, 'a question, with "always" among its answers', judged(name, args), /^asked, with "always"/);
   await expect('a tool that says of itself that it only reads (readOnlyHint) is asked about all the same', 'a question', judged('mcp__notes__read', {}), asked);
 
-  await expect('nor does it help a tool of the program to say so (readOnly), if it does not tell what it touches', 'a question, with "always" among its answers', judged('clock', {}), /^asked, with "always"/);
-  await expect('but a rule may allow it', 'it runs', judged('clock', {}, { allow: ['clock'] }), runs);
-  await expect('and in the mode read-only it is refused', 'refused, and nobody is asked', judged('clock', {}, {}, 'read-only'), refused);
+  await expect('a tool of the program that says so (readOnly), but not what it touches, is asked about', 'a question, with "always" among its answers', judged('clock', {}), /^asked, with "always"/);
+  await expect('a rule may allow a tool that does not tell what it touches', 'it runs', judged('clock', {}, { allow: ['clock'] }), runs);
+  await expect('in the mode read-only a tool that does not tell what it touches is refused', 'refused, and nobody is asked', judged('clock', {}, {}, 'read-only'), refused);
 
   await expect('in the mode read-only a server\'s tool is refused', 'refused, and nobody is asked', judged('mcp__notes__add', {}, {}, 'read-only'), refused);
-  await expect('and so are commands, whatever a rule allows', 'refused, and nobody is asked', judged('bash', sh('npm test'), { allow: ['bash(npm test)'] }, 'read-only'), refused);
-  await expect('but reading goes on', 'it runs', judged('read', file('a.txt'), {}, 'read-only'), runs);
+  await expect('in the mode read-only commands are refused, whatever a rule allows', 'refused, and nobody is asked', judged('bash', sh('npm test'), { allow: ['bash(npm test)'] }, 'read-only'), refused);
+  await expect('in the mode read-only reading goes on', 'it runs', judged('read', file('a.txt'), {}, 'read-only'), runs);
   await expect('in the mode accept-edits a change to a file needs no question', 'it runs', judged('edit', file('a.txt'), {}, 'accept-edits'), runs);
-  await expect('but a command does', 'a question', judged('bash', sh('npm test'), {}, 'accept-edits'), asked);
-  await expect('and a server\'s tool does', 'a question', judged('mcp__notes__add', {}, {}, 'accept-edits'), asked);
+  await expect('in the mode accept-edits a command needs a question', 'a question', judged('bash', sh('npm test'), {}, 'accept-edits'), asked);
+  await expect('in the mode accept-edits a server\'s tool needs a question', 'a question', judged('mcp__notes__add', {}, {}, 'accept-edits'), asked);
   for (const [name, args] of [['bash', sh('npm test')], ['mcp__notes__add', {}]] as const)
     await expect(`in the mode yolo ${name} needs none`, 'it runs', judged(name, args, {}, 'yolo'), runs);
 
@@ -77,21 +79,52 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect('ask holds for reading, too', 'a question', judged('read', file('a.txt'), { ask: ['read'] }), asked);
 
   await expect('a file that may hold secrets is asked about before it is read', 'a question, without "always"', judged('read', file('.env')), /^asked, without "always"/);
-  await expect('a file outside is, too', 'a question, without "always"', judged('read', file('../a.txt')), /^asked, without "always"/);
+  await expect('a file outside is asked about before it is read', 'a question, without "always"', judged('read', file('../a.txt')), /^asked, without "always"/);
   await expect('a file that steers agents is asked about before it is written, in accept-edits as well, and though a rule allows to write', 'a question, without "always"', judged('write', file('.mcp.json'), { allow: ['write'] }, 'accept-edits'), /^asked, without "always"/);
-  await expect('in the mode yolo not even that', 'it runs', judged('write', file('.mcp.json'), {}, 'yolo'), runs);
+  await expect('in the mode yolo a file that steers agents may be written without a question', 'it runs', judged('write', file('.mcp.json'), {}, 'yolo'), runs);
   for (const mode of modes)
     await expect(`nothing is written outside the folder, in the mode ${mode}`, 'refused, and nobody is asked', judged('write', file('../a.txt'), { allow: ['write'] }, mode), refused);
 
+  const withoutAlways = /^asked, without "always"/;
+  const withAlways = /^asked, with "always"/;
+  const noHint = /^refused: (?!.*--allow)/;
+  await expect('where a rule wants the question, "always" is not offered: it would not stop the rule', 'a question, without "always"', judged('mcp__notes__add', {}, { ask: ['mcp__notes__add'] }), withoutAlways);
+  await expect('nor is it offered for a command that a rule asks about', 'a question, without "always"', judged('bash', sh('npm publish'), { ask: ['bash(npm publish*)'] }), withoutAlways);
+  await expect('read-only beats ask', 'refused, and nobody is asked', judged('bash', sh('npm test'), { ask: ['bash'] }, 'read-only'), refused);
+  await expect('outside the folder nothing is written, also where a rule would ask', 'refused, and nobody is asked', judged('write', file('../a.txt'), { ask: ['write'] }), refused);
+  await expect('in the mode read-only a file that may hold secrets is still asked about', 'a question, without "always"', judged('read', file('.env'), {}, 'read-only'), withoutAlways);
+  await expect('a rule that allows reading does not open a file that may hold secrets', 'a question, without "always"', judged('read', file('.env'), { allow: ['read'] }), withoutAlways);
+  await expect('a rule that asks beats yolo for a file that may hold secrets, too', 'a question', judged('read', file('.env'), { ask: ['read'] }, 'yolo'), asked);
+  await expect('in the mode yolo a file outside may be read', 'it runs', judged('read', file('../a.txt'), {}, 'yolo'), runs);
+  await expect('in the mode yolo a change that runs with the next build needs no question', 'it runs', judged('write', file('package.json'), {}, 'yolo'), runs);
+  await expect('in the mode accept-edits a change that runs with the next build (package.json) is asked about, with "always" among the answers', 'a question, with "always"', judged('write', file('package.json'), {}, 'accept-edits'), withAlways);
+  await expect('a pattern that allows all files does not mean package.json', 'a question, with "always"', judged('write', file('package.json'), { allow: ['write(**)'] }, 'accept-edits'), withAlways);
+  await expect('a rule that names package.json allows it', 'it runs', judged('write', file('package.json'), { allow: ['write(package.json)'] }), runs);
+  await expect('a question about a file that runs with the next build says why', 'a question with a reason in parentheses', judged('write', file('package.json')), /^asked[^]*\(.*\w.*\):/);
+  await expect('the question shows where a link leads (the location goes along)', 'a question with "that is really …elsewhere.txt"', judged('write', file('link.txt')), /^asked[^]*really.*elsewhere\.txt/);
+  await expect('a tool that touches a file only to read it, and does not say that it only reads (readOnly: false), is asked about', 'a question', judged('rebuild', {}), asked);
+  await expect('a file that steers agents (AGENTS.md) may be read', 'it runs', judged('read', file('AGENTS.md')), runs);
+  await expect('but not written without a question, not even in accept-edits', 'a question, without "always"', judged('edit', file('AGENTS.md'), {}, 'accept-edits'), withoutAlways);
+  await expect('a tool that does not say what it touches needs a question in accept-edits', 'a question', judged('clock', {}, {}, 'accept-edits'), asked);
+
   await expect('where nobody can be asked, the answer is no', 'refused: …nobody to ask. The user can allow it with --allow …', judged('mcp__notes__add', {}, {}, 'ask', { isAlone: true }), /^refused: .*nobody to ask.*--allow 'mcp__notes__add'/);
-  await expect('but no hint how to get around a rule', 'refused: …nobody to ask, and no word of --allow', judged('mcp__notes__add', {}, { ask: ['mcp__notes__add'] }, 'ask', { isAlone: true }), /^refused: (?!.*--allow)/);
+  await expect('where a rule asks, a refusal gives no hint how to get around it (isOpen is not set)', 'refused: …nobody to ask, and no word of --allow', judged('mcp__notes__add', {}, { ask: ['mcp__notes__add'] }, 'ask', { isAlone: true }), /^refused: (?!.*--allow)/);
+
+  await expect('nor does a refusal for a file that may hold secrets', 'refused: …nobody to ask, and no word of --allow', judged('read', file('.env'), {}, 'ask', { isAlone: true }), noHint);
+  await expect('a question about a rule says which', 'a question with a reason in parentheses', judged('mcp__notes__add', {}, { ask: ['mcp__notes__add'] }), /^asked[^]*\(.*\w.*\):/);
+  await expect('where nothing but your word is missing, the question needs no reason (isOpen)', 'a question without parentheses', judged('mcp__notes__add', {}), /^asked, with "always":\n[^(]*$/m);
+
+  await expect('somebody says always to a file', 'a question', judged('write', file('b.txt'), {}, 'ask', { says: 'a' }), withAlways);
+  await expect('after "always" this file may be written', 'it runs', judged('write', file('b.txt')), runs);
+  await expect('"always" for a file means no other file', 'a question', judged('write', file('c.txt')), asked);
+  await expect('after "always" a rule still denies the file', 'refused, and nobody is asked', judged('write', file('b.txt'), { deny: ['write(b.txt)'] }), refused);
 
   await expect('somebody answers a(lways)', 'a question', judged('mcp__notes__add', {}, {}, 'ask', { says: 'a' }), asked);
-  await expect('from then on it runs', 'it runs', judged('mcp__notes__add', {}), runs);
-  await expect('unless a rule denies it', 'refused, and nobody is asked', judged('mcp__notes__add', {}, { deny: ['mcp__notes__add'] }), refused);
-  await expect('or the mode does', 'refused, and nobody is asked', judged('mcp__notes__add', {}, {}, 'read-only'), refused);
-  await expect('or a rule wants the question', 'a question', judged('mcp__notes__add', {}, { ask: ['mcp__notes__add'] }), asked);
-  await expect('or its description has changed', 'a question that shows the change', judged('mcp__notes__add', {}, {}, 'ask', { description: 'Does more.' }), /^asked[^]*has changed since[^]*Does more/);
+  await expect('after "always" the tool runs, and nobody is asked', 'it runs', judged('mcp__notes__add', {}), runs);
+  await expect('after "always" a rule still denies it', 'refused, and nobody is asked', judged('mcp__notes__add', {}, { deny: ['mcp__notes__add'] }), refused);
+  await expect('after "always" the mode read-only still refuses it', 'refused, and nobody is asked', judged('mcp__notes__add', {}, {}, 'read-only'), refused);
+  await expect('after "always" a rule that asks still asks', 'a question', judged('mcp__notes__add', {}, { ask: ['mcp__notes__add'] }), asked);
+  await expect('after "always" it is asked about again if its description has changed', 'a question that shows the change', judged('mcp__notes__add', {}, {}, 'ask', { description: 'Does more.' }), /^asked[^]*has changed since[^]*Does more/);
   await start('notes', ['others.mjs']);
-  await expect('or another server has come to its name', 'a question', judged('mcp__notes__add', {}), asked);
+  await expect('after "always" it is asked about again if another server has come to its name', 'a question', judged('mcp__notes__add', {}), asked);
 };

@@ -27,8 +27,14 @@ type Judgement = {
   grant?: Grant; // what "always" would allow, where that may be offered
   isOpen?: boolean; // nothing speaks against the call, only nothing allows it yet
 };
-/** What is known of a call, for all rules. */
-type Facts = { touch?: Touch; location?: Location; commands: string[] };
+/** What is known of a call before anything is decided. */
+type Facts = {
+  tool: Tool;
+  touch?: Touch; // what it reads, writes or runs
+  location?: Location; // where its path leads
+  commands: string[]; // what its command line is made of
+  build?: string; // it changes a file that runs with the next build: the reason to ask
+};
 export type GateOptions = {
   mode?: Mode;
   rules?: Rule[];
@@ -78,25 +84,14 @@ export class Gate {
 
   judge(tool: Tool, args: Json): Judgement {
     const { name } = tool.definition;
-    const touch = tool.touches?.(args);
-    const location = touch && 'path' in touch ? this.roots.locate(touch.path) : undefined;
+    const facts = this.factsOf(tool, args);
+    const { touch, location, build } = facts;
     const grant = this.grantFor(tool, touch, location);
     const judge = (effect: Effect, why: string): Judgement => ({ effect, why, location, grant });
-    const names = namesOf(tool);
-    const isEdit = touch?.kind === 'write';
-    const commands = touch?.kind === 'shell' ? commandsIn(touch.command) : [];
-    const facts = { touch, location, commands };
-    const build = isEdit ? location!.build : undefined;
-    const hit = (effect: Effect) => {
-      const rules = this.rules.filter((rule) => rule.effect === effect);
-      const meant = rules.filter((rule) => namesTool(rule, names, touch?.kind));
-      // To allow a change that runs with the next build, a rule must name the file.
-      const isEnough = (rule: Rule) => !build || effect !== 'allow' || isOneFile(rule);
-      return meant.find((rule) => isEnough(rule) && this.applies(rule, tool, facts));
-    };
     const onlyReads = tool.readOnly && touch?.kind === 'read';
+    const isEdit = touch?.kind === 'write';
 
-    const denied = hit('deny');
+    const denied = this.hit('deny', facts);
     if (denied) return judge('deny', `the rule deny ${quoted(denied.text)} forbids ${name}`);
     if (isEdit && !location!.inside) {
       const { shown, real } = location!;
@@ -105,7 +100,7 @@ export class Gate {
     if (this.mode === 'read-only' && !onlyReads)
       return judge('deny', `the mode is read-only, and ${name} may change something`);
 
-    const asked = hit('ask');
+    const asked = this.hit('ask', facts);
     if (asked) {
       const why = `the rule ask ${quoted(asked.text)} wants a question before ${name}`;
       return { ...judge('ask', why), grant: undefined }; // "always" would not stop the rule
@@ -117,7 +112,7 @@ export class Gate {
     }
 
     if (onlyReads) return judge('allow', 'it only reads, and inside the folder');
-    if (hit('allow')) return judge('allow', 'a rule allows it');
+    if (this.hit('allow', facts)) return judge('allow', 'a rule allows it');
     if (grant && this.trust.isGranted(grant)) return judge('allow', 'it was allowed for good');
     if (this.mode === 'yolo') return judge('allow', 'it is yolo');
     if (build) return judge('ask', build);
@@ -125,10 +120,29 @@ export class Gate {
     return { ...judge('ask', `${name} needs your permission`), isOpen: true };
   }
 
+  private factsOf(tool: Tool, args: Json): Facts {
+    const touch = tool.touches?.(args);
+    const location = touch && 'path' in touch ? this.roots.locate(touch.path) : undefined;
+    const commands = touch?.kind === 'shell' ? commandsIn(touch.command) : [];
+    const build = touch?.kind === 'write' ? location!.build : undefined;
+    return { tool, touch, location, commands, build };
+  }
+
   // ── Rules ──
 
+  /** The first rule with this effect that means this call. */
+  private hit(effect: Effect, facts: Facts): Rule | undefined {
+    const { tool, touch, build } = facts;
+    const names = namesOf(tool);
+    const rules = this.rules.filter((rule) => rule.effect === effect);
+    const meant = rules.filter((rule) => namesTool(rule, names, touch?.kind));
+    // To allow a change that runs with the next build, a rule must name the file.
+    const isEnough = (rule: Rule) => !build || effect !== 'allow' || isOneFile(rule);
+    return meant.find((rule) => isEnough(rule) && this.applies(rule, facts));
+  }
+
   /** Does a rule about this tool speak of this call? */
-  private applies(rule: Rule, tool: Tool, { touch, location, commands }: Facts): boolean {
+  private applies(rule: Rule, { tool, touch, location, commands }: Facts): boolean {
     // A rule in your settings means a server of yours, not one that a project gives the same name.
     const isForeign = tool.origin && this.trust.seen.get(tool.origin.server)?.authority !== 'user';
     if (rule.effect === 'allow' && isForeign && !rule.isHere) return false;

@@ -36,32 +36,47 @@ const delta = (index: number, piece: Json) => data({ type: 'content_block_delta'
 const begin = (index: number, block: Json) => data({ type: 'content_block_start', index, content_block: block });
 const end = (why: string) => [data({ type: 'message_delta', delta: { stop_reason: why }, usage: { output_tokens: 9 } }), data({ type: 'message_stop' })];
 
-console.log('The Messages API. The arguments of the call come in pieces:');
-const anthropic = program.chooseModel('anthropic/demo', { baseUrl: url, env: { ANTHROPIC_API_KEY: 'no-real-key' } });
-turns.push(await query(anthropic, { lines: [
-  begin(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'I add ' }), ': a comment, to keep the line open', delta(0, { type: 'text_delta', text: 'them.' }),
-  begin(1, { type: 'tool_use', id: 'toolu_1', name: 'add', input: {} }), delta(1, { type: 'input_json_delta', partial_json: '{"a":2,' }), delta(1, { type: 'input_json_delta', partial_json: '"b":40}' }),
-  ...end('tool_use'),
-] }));
+if ('chooseModel' in (program as object)) await withMinds();
+else await withScript();
 
-console.log('\nThe result goes back. The server is busy at first:');
-turns.push({ role: 'tools', results: [{ id: 'toolu_1', name: 'add', blocks: [{ type: 'text', text: '42' }], isError: false }] });
-const busy = { status: 529, headers: { 'retry-after-ms': '100' }, lines: ['{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'] };
-await query(anthropic, busy, { lines: [begin(0, { type: 'text', text: 'It is 42.' }), ...end('end_turn')] });
+/** The program before this chapter. */
+async function withScript(): Promise<void> {
+  const script = new program.Scripted(['2 and 40 are 42.', 'That is 42, too.']);
+  const scripted = new program.Agent({ model: script, resultsFolder: 'results' });
+  for (const prompt of ['How much is 2 and 40?', 'And 2 and 41?', 'Are you sure?']) {
+    const { ending, text } = await scripted.chat(prompt);
+    console.log(`> ${prompt}\n  ${text || `ended: ${ending}`}`);
+  }
+}
 
-console.log('\nThe same conversation, as chat completions:');
-const openai = program.chooseModel('openai/demo', { baseUrl: `${url}/v1`, env: {} });
-const piece = (value: Json) => data({ choices: [{ index: 0, ...value }] });
-await query(openai, { lines: [piece({ delta: { content: 'It is ' } }), piece({ delta: { content: '42.' } }), piece({ delta: {}, finish_reason: 'stop' }), 'data: [DONE]'] });
+async function withMinds(): Promise<void> {
+  console.log('The Messages API. The arguments of the call come in pieces:');
+  const anthropic = program.chooseModel('anthropic/demo', { baseUrl: url, env: { ANTHROPIC_API_KEY: 'no-real-key' } });
+  turns.push(await query(anthropic, { lines: [
+    begin(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'I add ' }), ': a comment, to keep the line open', delta(0, { type: 'text_delta', text: 'them.' }),
+    begin(1, { type: 'tool_use', id: 'toolu_1', name: 'add', input: {} }), delta(1, { type: 'input_json_delta', partial_json: '{"a":2,' }), delta(1, { type: 'input_json_delta', partial_json: '"b":40}' }),
+    ...end('tool_use'),
+  ] }));
 
-console.log('\nNo key, no network: rehearsal.');
-const config = { command: 'node', args: ['fixtures/server.mjs'], cwd: process.cwd() };
-const entry: ServerEntry = { name: 'calculator', config, scope: 'user', authority: 'user', file: 'demo.ts' };
-const onWire = (direction: string, message: unknown) =>
-  /tools\/call|content/.test(JSON.stringify(message)) && console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
-const mcp = new McpManager({ load: () => new Map([['calculator', entry]]), onWire });
-const agent = new program.Agent({ model: program.chooseModel('rehearsal'), mcp, gate: async () => ({ allowed: true }), resultsFolder: 'results' });
-for (const prompt of ['hello', 'add', 'a=2 b=40', 'add 2 and 40 then greet Ada']) {
-  console.log(`> ${prompt}`);
-  console.log((await agent.chat(prompt)).text.replace(/^(?=.)/gm, '  '));
+  console.log('\nThe result goes back. The server is busy at first:');
+  turns.push({ role: 'tools', results: [{ id: 'toolu_1', name: 'add', blocks: [{ type: 'text', text: '42' }], isError: false }] });
+  const busy = { status: 529, headers: { 'retry-after-ms': '100' }, lines: ['{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'] };
+  await query(anthropic, busy, { lines: [begin(0, { type: 'text', text: 'It is 42.' }), ...end('end_turn')] });
+
+  console.log('\nThe same conversation, as chat completions:');
+  const openai = program.chooseModel('openai/demo', { baseUrl: `${url}/v1`, env: {} });
+  const piece = (value: Json) => data({ choices: [{ index: 0, ...value }] });
+  await query(openai, { lines: [piece({ delta: { content: 'It is ' } }), piece({ delta: { content: '42.' } }), piece({ delta: {}, finish_reason: 'stop' }), 'data: [DONE]'] });
+
+  console.log('\nNo key, no network: rehearsal.');
+  const config = { command: 'node', args: ['fixtures/server.mjs'], cwd: process.cwd() };
+  const entry: ServerEntry = { name: 'calculator', config, scope: 'user', authority: 'user', file: 'demo.ts' };
+  const onWire = (direction: string, message: unknown) =>
+    /tools\/call|content/.test(JSON.stringify(message)) && console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
+  const mcp = new McpManager({ load: () => new Map([['calculator', entry]]), onWire });
+  const agent = new program.Agent({ model: program.chooseModel('rehearsal'), mcp, gate: async () => ({ allowed: true }), resultsFolder: 'results' });
+  for (const prompt of ['hello', 'add', 'a=2 b=40', 'add 2 and 40 then greet Ada']) {
+    console.log(`> ${prompt}`);
+    console.log((await agent.chat(prompt)).text.replace(/^(?=.)/gm, '  '));
+  }
 }

@@ -29,22 +29,29 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await holds('a name counts for one event', 'event: a\ndata: 1\n\ndata: 2\n\n', { event: 'a', data: '1' }, message('2'));
   await holds('several lines of data are joined by LF', 'data: one\ndata: two\ndata:\ndata: four\n\n', message('one\ntwo\n\nfour'));
   await holds('one space behind the colon is not part of the value', 'data:a\n\ndata: a\n\ndata:  a \n\n', message('a'), message('a'), message(' a '));
-  await holds('what begins with a colon is a comment', ': are you there?\n\ndata: yes\n: still?\ndata: yes\n\n', message('yes\nyes'));
   await holds('without data there is no event, and its name is forgotten', 'event: ping\n\n\n\ndata: 1\n\n', message('1'));
+  await holds('what begins with a colon is a comment', ': are you there?\n\ndata: yes\n: still?\ndata: yes\n\n', message('yes\nyes'));
   await holds('an empty line of data is data', 'data\n\n', message(''));
-  await holds('fields that nobody knows are skipped', 'colour: red\ndata: 1\ndatax: 2\n\n', message('1'));
+  await holds('fields that nobody knows are skipped', 'colour: red\ndata: 1\ndatax: 2\nDATA: 3\n\n', message('1'));
   await holds('lines may end in CR LF, or in CR', 'data: 1\r\n\r\ndata: 2\r\r', message('1'), message('2'));
   await holds('half an event at the end is none', 'data: 1\n\ndata: {"half":', message('1'));
   await holds('not even if only its empty line is missing', 'data: 1\n\ndata: 2\n', message('1'));
   await holds('an id stays in force for the events after it', 'id: 7\ndata: 1\n\ndata: 2\n\nid: 8\ndata: 3\n\n',
     { ...message('1'), id: '7' }, { ...message('2'), id: '7' }, { ...message('3'), id: '8' });
   await holds('so does retry, which is a number; else it is skipped', 'retry: 100\ndata: 1\n\nretry: soon\ndata: 2\n\n', { ...message('1'), retry: 100 }, { ...message('2'), retry: 100 });
+  for (const odd of ['-5', '1.5', '1e3', '', '0x10'])
+    await holds('a retry that is not made of digits is skipped', `retry: 100\nretry: ${odd}\ndata: 1\n\n`, { ...message('1'), retry: 100 });
+  await holds('an empty id is an id', 'id: 7\ndata: 1\n\nid\ndata: 2\n\n', { ...message('1'), id: '7' }, { ...message('2'), id: '' });
+  await holds('an id with a NUL in it is skipped, and the one before it stays', 'id: 7\ndata: 1\n\nid: a\0b\ndata: 2\n\n', { ...message('1'), id: '7' }, { ...message('2'), id: '7' });
   await holds('an id with a NUL in it is skipped', 'id: a\0b\ndata: 1\n\n', message('1'));
   const latest: { id?: string; retry?: number } = {};
   const kept = read(pieces('id: 9\nretry: 50\n\n'), { latest }).then((events) => `${events} id ${latest.id}, retry ${latest.retry}`);
   await expect('who passes `latest` finds both there, also of an event without data: "id: 9\\nretry: 50\\n\\n"', '[] id 9, retry 50', kept, (came) => came === '[] id 9, retry 50');
   const cutOff = read(pieces('id: 10\ndata: half'), { latest }).then(() => `id ${latest.id}`);
   await expect('the id of an event that was cut off does not count: "id: 10\\ndata: half"', 'id 9, as before', cutOff, (came) => came === 'id 9');
+
+  const early = read(pieces('retry: 70\ndata: half'), { latest }).then(() => `retry ${latest.retry}`);
+  await expect('a retry counts at once, also of an event that was cut off: "retry: 70\\ndata: half"', 'retry 70', early, (came) => came === 'retry 70');
 
   const bytes = Buffer.from('event: a\r\ndata: Voilà\r\ndata: 42\r\n\r\n');
   await expect('a stream may be cut anywhere, here behind each byte', '[{"event":"a","data":"Voilà\\n42"}]', read(pieces(...[...bytes].map((byte) => Uint8Array.of(byte)))), (came) =>
@@ -69,6 +76,12 @@ export const judge: Judge = async ({ load, see, expect }) => {
     for (let n = 0; n < 100_000; n++) yield Buffer.from(`data: ${'x'.repeat(90)}\n`);
   }
   await expect('an event that never ends is given up', 'a RangeError, with maxEventBytes: 1000', read(endless(), { maxEventBytes: 1000 }), (came) => came instanceof RangeError);
+  const wide = read(pieces(`data: ${'à'.repeat(600)}\n\n`), { maxEventBytes: 1000 });
+  await expect('bytes are counted, not letters: 600 letters à', 'a RangeError, with maxEventBytes: 1000', wide, (came) => came instanceof RangeError);
+  const two = read(pieces(`data: ${'x'.repeat(60)}\n`, `data: ${'x'.repeat(60)}\n\n`), { maxEventBytes: 100 });
+  await expect('the limit is for all lines of an event together', 'a RangeError, with two lines of 66 bytes and maxEventBytes: 100', two, (came) => came instanceof RangeError);
+  const full = read(pieces(`data: ${'x'.repeat(94)}\n\n`), { maxEventBytes: 100 }).then((events) => JSON.parse(events).length);
+  await expect('exactly maxEventBytes are allowed', 'one event, with a line of 100 bytes and maxEventBytes: 100', full, (came) => came === 1);
   const many = Array.from({ length: 50 }, () => `data: ${'x'.repeat(90)}\n\n`);
   await expect('the limit is for one event, not for the stream', '50 events, with maxEventBytes: 1000', read(pieces(...many), { maxEventBytes: 1000 }), (came) =>
     typeof came === 'string' && JSON.parse(came).length === 50);

@@ -50,10 +50,16 @@ export class EventParser {
    *  there, and half an event is none. */
   *parse(chunk: Uint8Array): Generator<ServerSentEvent> {
     for (const line of this.lines.split(chunk)) {
-      if (line !== '') {
-        this.addField(line);
-        continue;
+      const { field, value } = fieldOf(line);
+      if (field === 'event') this.event = value;
+      if (field === 'id' && !value.includes('\0')) this.id = value;
+      if (field === 'retry' && /^\d+$/.test(value)) this.latest.retry = Number(value);
+      if (field === 'data') {
+        this.data.push(value);
+        this.dataBytes += Buffer.byteLength(line);
+        if (this.dataBytes > this.maxEventBytes) throw tooLarge(this.maxEventBytes);
       }
+      if (line !== '') continue;
       const { event, data } = this;
       // The id counts from here on: an event that is cut off before must come again.
       if (this.id !== undefined) this.latest.id = this.id;
@@ -63,18 +69,6 @@ export class EventParser {
       if (data.length > 0) {
         yield { event: event || 'message', data: data.join('\n'), ...this.latest };
       }
-    }
-  }
-
-  private addField(line: string): void {
-    const { field, value } = fieldOf(line);
-    if (field === 'event') this.event = value;
-    if (field === 'id' && !value.includes('\0')) this.id = value;
-    if (field === 'retry' && /^\d+$/.test(value)) this.latest.retry = Number(value);
-    if (field === 'data') {
-      this.data.push(value);
-      this.dataBytes += Buffer.byteLength(line);
-      if (this.dataBytes > this.maxEventBytes) throw tooLarge(this.maxEventBytes);
     }
   }
 }
