@@ -167,12 +167,10 @@ export class StdioTransport implements Transport {
   async start(events: TransportEvents): Promise<void> {
     this.events = events;
     const { args = [], cwd } = this.config;
-    const env = this.childEnv();
-    const command = findCommand(this.config.command, env);
     // Never through a shell: a configuration is data, not a script.
-    const child = spawn(command, args, {
+    const child = spawn(this.program(), args, {
       cwd,
-      env,
+      env: this.childEnv(),
       stdio: 'pipe',
       windowsHide: true,
       // A process group of its own lets us end the server together with everything it starts.
@@ -290,8 +288,8 @@ export class StdioTransport implements Transport {
   }
 
   private whyNoStart({ code = '', message }: NodeJS.ErrnoException): string {
-    const { command, cwd = '' } = this.config;
-    const file = findCommand(command, this.childEnv());
+    const { cwd = '' } = this.config;
+    const file = this.program();
     const isThere = file !== basename(file) && existsSync(resolve(cwd, file));
     if (cwd && !existsSync(cwd)) return `its "cwd" ${cwd} does not exist`;
     if (isShortage(code)) return `this machine has no room for it now (${code})`;
@@ -330,12 +328,12 @@ export class StdioTransport implements Transport {
   }
 
   private childEnv(): NodeJS.ProcessEnv {
-    return withSafePath({
-      ...ourEnv(NETWORK_ENV),
-      ...safeEnv(),
-      ...this.config.env,
-      [MARK]: this.mark,
-    });
+    const env = { ...ourEnv(NETWORK_ENV), ...safeEnv(), ...this.config.env };
+    return withSafePath({ ...env, [MARK]: this.mark });
+  }
+
+  private program(): string {
+    return findCommand(this.config.command, this.childEnv());
   }
 }
 
@@ -572,8 +570,9 @@ function closesWithin(ms: number, child: Child): Promise<boolean> {
 /** Signals a child and everything it started. False if there was nothing left to signal. */
 export function signalGroup(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): boolean {
   if (isWindows) {
-    const taskkill = findCommand('taskkill');
-    if (child.exitCode === null) spawnSync(taskkill, ['/pid', `${child.pid}`, '/t', '/f']);
+    if (child.exitCode === null) {
+      spawnSync(findCommand('taskkill'), ['/pid', `${child.pid}`, '/t', '/f']);
+    }
     return false;
   }
   const targets = [-child.pid!, ...straysOf(child)]; // a negative number means the group
