@@ -3,8 +3,9 @@
 import { McpConnection, type Json } from '../../mcp.ts';
 
 const onWire = (direction: string, message: unknown) => console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
+const onWarning = (warning: string) => console.log(`  ${warning}`);
 const start = async (name: string, ...args: string[]) => {
-  const connection = new McpConnection(name, { command: 'node', args }, { onWire });
+  const connection = new McpConnection(name, { command: 'node', args }, { onWire, onWarning });
   await connection.connect();
   return connection;
 };
