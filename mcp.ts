@@ -193,12 +193,18 @@ export class StdioTransport implements Transport {
   }
 
   private watchForEnd(child: Child): void {
+    const end = () => {
+      if (!this.closing) this.end();
+    };
+    // The last answers may still be in the pipes, so wait a moment for them. No longer: a grandchild
+    // can hold the pipes open, and a server can live on without stdout.
+    const endSoon = () => {
+      setTimeout(() => setImmediate(end), LAST_ANSWERS_MS).unref(); // after what has come is read
+    };
     // Writing to a dead server raises EPIPE here. Without a listener it would end our program.
-    for (const stream of [child.stdin, child.stdout, child.stderr]) {
-      stream.on('error', () => this.endSoon());
-    }
-    child.stdout.on('end', () => this.endSoon());
-    child.on('exit', () => this.endSoon());
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', endSoon);
+    child.stdout.on('end', endSoon);
+    child.on('exit', endSoon);
     child.on('close', () => this.end());
   }
 
@@ -253,16 +259,6 @@ export class StdioTransport implements Transport {
     }
     await closesWithin(GOODBYE_STEP_MS, this.child);
     this.end();
-  }
-
-  /** A first sign of the end. The last answers may still be in the pipes, so wait a moment for
-   *  them. No longer: a grandchild can hold the pipes open, and a server can live on without
-   *  stdout. */
-  private endSoon(): void {
-    const end = () => {
-      if (!this.closing) this.end();
-    };
-    setTimeout(() => setImmediate(end), LAST_ANSWERS_MS).unref(); // after what has come is read
   }
 
   private end(kind: ErrorKind = 'closed', how?: string): void {
