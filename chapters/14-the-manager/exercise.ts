@@ -36,6 +36,52 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await one.disconnectAll();
   await expect('an empty list of servers is no problem', 'no servers', connected(manage({})), /^no servers$/);
 
+  /** A manager of servers that never start: `approve` notes who has its turn, and lets it wait until `go`. */
+  const turnsOf = (names: string[], options: object = {}) => {
+    const asked: string[] = [];
+    const waiting: (() => void)[] = [];
+    const servers = Object.fromEntries(names.map((name) => [name, calculator]));
+    const approve = ({ name }: { name: string }) => {
+      asked.push(name);
+      return new Promise((done) => waiting.push(() => done('disabled')));
+    };
+    const manager = manage(servers, { approve, ...options });
+    return { manager, asked, go: () => waiting.shift()?.() };
+  };
+  const letters = ['a', 'b', 'c', 'd', 'e'];
+  const row = turnsOf(letters, { concurrency: 2 });
+  const turns = async () => {
+    let isDone = false;
+    void row.manager.loadAndConnect().then(() => (isDone = true));
+    for (let tries = 0; tries < 100 && !isDone; tries++, row.go()) await pause(5);
+    return row.asked.join(', ');
+  };
+  await expect('every server gets its turn once, in the order of the files', 'a, b, c, d, e', turns(), (came) => came === 'a, b, c, d, e');
+  let reads = 0;
+  const counted = new McpManager({ load: () => (reads++, entriesOf({})) });
+  await expect('the configuration is read once', 'once', counted.loadAndConnect().then(() => (reads === 1 ? 'once' : `${reads} times`)), /^once$/);
+  const atOnce = async (count: number, options: object) => {
+    const { manager, asked } = turnsOf(Array.from({ length: count }, (_, n) => `s${n}`), options);
+    void manager.loadAndConnect();
+    await pause(100); // nothing has to be started for that
+    return `${asked.length} at once`;
+  };
+  await expect('without the option, 32 start at once', 'of 40 servers that do not get on: 32 at once', atOnce(40, {}), /^32 at once$/);
+  for (const concurrency of [0, -3, NaN])
+    await expect(`a \`concurrency\` of ${concurrency} counts as one`, 'of 3 servers that do not get on: 1 at once', atOnce(3, { concurrency }), /^1 at once$/);
+  const stale = turnsOf(['a', 'b'], { concurrency: 1 });
+  const secondStart = async () => {
+    void stale.manager.loadAndConnect(); // a is asked about
+    await until(() => stale.asked.length === 1);
+    await stale.manager.disconnectAll();
+    void stale.manager.loadAndConnect(); // and once more
+    await until(() => stale.asked.length === 2);
+    stale.go(); // what is left of the first start goes on, and finds that it is over
+    await pause(100);
+    return stale.asked.join(', ');
+  };
+  await expect('what is left of an earlier start does not meet the records of a new one', 'closed while `a` waits, and started again: a, a', secondStart(), /^a, a$/);
+
   const meeting = folder('meeting'); // each answers the handshake only when all three are running
   const together = manage(Object.fromEntries(['a', 'b', 'c'].map((name) => [name, habit('meets', `${meeting}:3`)])));
   await expect('servers start side by side', 'three servers, each of which waits for the other two: a connected, b connected, c connected',
@@ -67,9 +113,6 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect('a place that becomes free is taken at once', 'with concurrency 2, while one is mute: mute connecting, first connected, second connected, third connected',
     meanwhile(), /^mute connecting, first connected, second connected, third connected$/);
   await places.disconnectAll();
-  const odd = manage({ calculator }, { concurrency: NaN });
-  await expect('a `concurrency` that is no number still starts them', 'calculator connected', connected(odd), /^calculator connected$/);
-  await odd.disconnectAll();
 
   const counts: number[] = [];
   const approve = () => {
