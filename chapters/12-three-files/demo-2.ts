@@ -8,7 +8,7 @@ const entryOf = (name: string, config: mcp.Json): mcp.ServerEntry =>
 const modelKeys = ['ANTHROPIC_API_KEY']; // from chapter 18 on, the models name them
 // Before this step there is no fillIn, and an entry is started as it is.
 const fillIn = (entry: mcp.ServerEntry) => mcp.fillIn?.(entry, process.env, modelKeys) ?? entry.config;
-const short = (text: string) => text.replaceAll(process.cwd(), '').split('\n').filter((line) => !/throw err|\^/.test(line)).slice(0, 3).join('\n');
+const short = (text: string) => text.replaceAll(process.cwd(), '').split('\n').filter((line) => !/throw err|\^/.test(line)).slice(0, 2).join('\n');
 
 console.log('An entry whose "args" are not a list:');
 const odd = new mcp.McpConnection('odd', { command: 'echo I am a shell; exit', args: { shell: true } }, { onWire });

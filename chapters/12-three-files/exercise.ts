@@ -75,7 +75,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   }
 
   const { home, cwd } = folders({ user: one('mine'), settings: one('theirs') });
-  await check('a home that is no absolute path may be the project itself: it is not read', { home: relative(process.cwd(), cwd), cwd: join(base, 'nowhere') }, 'no servers, no problems');
+  await check('a home that is no absolute path may be the project itself: it is not read', { home: relative(process.cwd(), cwd), cwd: folders({}).cwd }, 'no servers, no problems');
   const mine = 'mine: mine, user, from home/.claude/settings.json, instead of nothing';
   await check('started at home, the user\'s own file is not taken for a project\'s', { home, cwd: home }, mine);
   const both = folders({ user: one('mine'), mcp: {} });
