@@ -168,12 +168,10 @@ export class StdioTransport implements Transport {
   async start(events: TransportEvents): Promise<void> {
     this.events = events;
     const { args = [], cwd } = this.config;
-    const env = this.childEnv();
-    const command = findCommand(this.config.command, env);
     // Never through a shell: a configuration is data, not a script.
-    const child = spawn(command, args, {
+    const child = spawn(this.program(), args, {
       cwd,
-      env,
+      env: this.childEnv(),
       stdio: 'pipe',
       windowsHide: true,
       // A process group of its own lets us end the server together with everything it starts.
@@ -196,12 +194,18 @@ export class StdioTransport implements Transport {
   }
 
   private watchForEnd(child: Child): void {
+    const end = () => {
+      if (!this.closing) this.end();
+    };
+    // The last answers may still be in the pipes, so wait a moment for them. No longer: a grandchild
+    // can hold the pipes open, and a server can live on without stdout.
+    const endSoon = () => {
+      setTimeout(() => setImmediate(end), LAST_ANSWERS_MS).unref(); // after what has come is read
+    };
     // Writing to a dead server raises EPIPE here. Without a listener it would end our program.
-    for (const stream of [child.stdin, child.stdout, child.stderr]) {
-      stream.on('error', () => this.endSoon());
-    }
-    child.stdout.on('end', () => this.endSoon());
-    child.on('exit', () => this.endSoon());
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', endSoon);
+    child.stdout.on('end', endSoon);
+    child.on('exit', endSoon);
     child.on('close', () => this.end());
   }
 
@@ -258,16 +262,6 @@ export class StdioTransport implements Transport {
     this.end();
   }
 
-  /** A first sign of the end. The last answers may still be in the pipes, so wait a moment for
-   *  them. No longer: a grandchild can hold the pipes open, and a server can live on without
-   *  stdout. */
-  private endSoon(): void {
-    const end = () => {
-      if (!this.closing) this.end();
-    };
-    setTimeout(() => setImmediate(end), LAST_ANSWERS_MS).unref(); // after what has come is read
-  }
-
   private end(kind: ErrorKind = 'closed', how?: string): void {
     if (!living.delete(this.child)) return; // report the end once
     signalGroup(this.child, 'SIGKILL'); // anything it started and left behind
@@ -291,8 +285,8 @@ export class StdioTransport implements Transport {
   }
 
   private whyNoStart({ code = '', message }: NodeJS.ErrnoException): string {
-    const { command, cwd = '' } = this.config;
-    const file = findCommand(command, this.childEnv());
+    const { cwd = '' } = this.config;
+    const file = this.program();
     const isThere = file !== basename(file) && existsSync(resolve(cwd, file));
     if (cwd && !existsSync(cwd)) return `its "cwd" ${cwd} does not exist`;
     if (isShortage(code)) return `this machine has no room for it now (${code})`;
@@ -331,12 +325,12 @@ export class StdioTransport implements Transport {
   }
 
   private childEnv(): NodeJS.ProcessEnv {
-    return withSafePath({
-      ...ourEnv(NETWORK_ENV),
-      ...safeEnv(),
-      ...this.config.env,
-      [MARK]: this.mark,
-    });
+    const env = { ...ourEnv(NETWORK_ENV), ...safeEnv(), ...this.config.env };
+    return withSafePath({ ...env, [MARK]: this.mark });
+  }
+
+  private program(): string {
+    return findCommand(this.config.command, this.childEnv());
   }
 }
 
@@ -601,8 +595,9 @@ function closesWithin(ms: number, child: Child): Promise<boolean> {
 /** Signals a child and everything it started. False if there was nothing left to signal. */
 export function signalGroup(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): boolean {
   if (isWindows) {
-    const taskkill = findCommand('taskkill');
-    if (child.exitCode === null) spawnSync(taskkill, ['/pid', `${child.pid}`, '/t', '/f']);
+    if (child.exitCode === null) {
+      spawnSync(findCommand('taskkill'), ['/pid', `${child.pid}`, '/t', '/f']);
+    }
     return false;
   }
   const group = -child.pid!; // a negative number means the group

@@ -2,15 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { existsSync, realpathSync } from 'node:fs';
-import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { cleanUp, folder, goodServer, habit, later, pause, rejection, start, toolCall, until } from './helpers.ts';
+import { cleanUp, folder, goodServer, habit, later, rejection, start, until } from './helpers.ts';
 import { safeEnv } from './subject.ts';
 
 afterEach(cleanUp);
-
-const MiB = 2 ** 20;
 
 test('what we send reaches its stdin, what it writes to stdout reaches us', async () => {
   const { transport, messages } = await start({ command: process.execPath, args: [goodServer] });
@@ -67,63 +64,4 @@ test('A8: no shell reads the configuration', async () => {
   const { call } = await start({ command, args });
   assert.equal(JSON.parse((await call('where')).content[0].text).argv[1], `$(touch "${marker}")`);
   assert.ok(!existsSync(marker));
-});
-
-/** Counts the writes of messages to pipes while `work` runs. */
-async function countWrites(work: () => Promise<void>): Promise<number> {
-  const { write } = Socket.prototype;
-  let writes = 0;
-  Socket.prototype.write = function (this: Socket, ...args: any[]) {
-    if (String(args[0]).includes('jsonrpc')) writes++;
-    return (write as any).apply(this, args);
-  } as typeof write;
-  await work().finally(() => (Socket.prototype.write = write));
-  return writes;
-}
-
-test('messages of one tick become one write', async () => {
-  const { transport, messages } = await start(habit());
-  const writes = await countWrites(async () => {
-    await Promise.all(Array.from({ length: 100 }, (_, id) => transport.send({ jsonrpc: '2.0', id, method: 'ping' })));
-  });
-  await until(() => messages.length === 100);
-  assert.equal(writes, 1);
-});
-
-test('a server that does not read is not written to: one write waits, the rest stays with us', async () => {
-  const server = `process.stdin.once('data', () => process.stdin.pause()); setTimeout(() => {}, 20_000);`;
-  const { transport } = await start({ command: process.execPath, args: ['-e', server] });
-  await transport.send({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
-  await pause(300); // until it has stopped reading
-  let left = 0;
-  const writes = await countWrites(async () => {
-    for (let id = 0; id < 50; id++) {
-      void transport.send(toolCall(id, 'echo', { filler: 'x'.repeat(MiB) })).then(() => left++);
-      await pause(1);
-    }
-  });
-  assert.ok(writes <= 2, `one write should wait for the reader, but there were ${writes}`);
-  assert.equal(left, 0, 'no send may resolve before its bytes have left');
-});
-
-test('much at once goes out in pieces that a string can hold', async () => {
-  const { transport, messages } = await start(habit());
-  const writes = await countWrites(async () => {
-    const args = { filler: 'x'.repeat(100_000), result: {} };
-    await Promise.all(Array.from({ length: 100 }, (_, id) => transport.send(toolCall(id, 'result', args))));
-  });
-  assert.ok(writes >= 9 && writes <= 11, `${writes} writes for 10 MB`);
-  await until(() => messages.length === 100);
-});
-
-test('a send resolves when its own bytes have left, though others keep the pipe busy', async () => {
-  // Reads 64 KB every few milliseconds: the pipe is always full.
-  const server = `process.stdin.on('data', () => { process.stdin.pause(); setTimeout(() => process.stdin.resume(), 2); })`;
-  const { transport } = await start({ command: process.execPath, args: ['-e', server] });
-  const filler = 'x'.repeat(100_000);
-  let id = 0;
-  const busy = setInterval(() => void transport.send(toolCall(id++, 'echo', { filler })), 1); // faster than it reads
-  later(() => clearInterval(busy));
-  await pause(200);
-  await transport.send({ jsonrpc: '2.0', method: 'notifications/hello' });
 });

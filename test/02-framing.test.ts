@@ -43,17 +43,6 @@ test('B9: whatever an argument holds, it is one line on the wire', async () => {
   assert.deepEqual(received[0].params.arguments, { forged, story, '\r\n': '\u2028' });
 });
 
-test('U+2028 leaves us escaped, because readline in Node 24 would split there', async () => {
-  const { call } = await start({
-    command: process.execPath, // tells the length of each raw line as it came
-    args: ['-e', `process.stdin.on('data', (bytes) => {
-      const answer = { jsonrpc: '2.0', id: 1, result: { hasRaw: bytes.includes(Buffer.from('\u2028')) || bytes.includes(Buffer.from('\u2029')) } };
-      console.log(JSON.stringify(answer));
-    })`],
-  });
-  assert.deepEqual(await call('echo', { story }), { hasRaw: false });
-});
-
 test('a message of 20 MB arrives whole', async () => {
   const { call } = await start(habit());
   const result = await call('big', { bytes: 20_000_000 });

@@ -1,11 +1,15 @@
 // Chapter 4: the pending map. Answers come in any order, and each finds its caller.
 
 import assert from 'node:assert/strict';
+import { Socket } from 'node:net';
 import { afterEach, test } from 'node:test';
-import { call, cleanUp, connect, habit, rejection } from './helpers.ts';
+import { call, cleanUp, connect, habit, later, pause, rejection, start, toolCall, until } from './helpers.ts';
 import { McpError, RpcError } from './subject.ts';
 
 afterEach(cleanUp);
+
+const MiB = 2 ** 20;
+const story = 'Zoë 🦊 ate 3 € of 日本 noodles\u2028and then\u2029slept';
 
 const raw = (...lines: string[]) => ['tools/call', { name: 'raw', arguments: { lines } }] as const;
 
@@ -144,4 +148,74 @@ test('ten thousand noisy lines are one warning', async () => {
   const { connection, warnings } = await connect(habit('endless-noise'));
   assert.equal(await call(connection, 'echo'), 'done');
   assert.equal(warnings.length, 1);
+});
+
+test('U+2028 leaves us escaped, because readline in Node 24 would split there', async () => {
+  const { call: callTool } = await start({
+    command: process.execPath, // tells the length of each raw line as it came
+    args: ['-e', `process.stdin.on('data', (bytes) => {
+      const answer = { jsonrpc: '2.0', id: 1, result: { hasRaw: bytes.includes(Buffer.from('\u2028')) || bytes.includes(Buffer.from('\u2029')) } };
+      console.log(JSON.stringify(answer));
+    })`],
+  });
+  assert.deepEqual(await callTool('echo', { story }), { hasRaw: false });
+});
+
+/** Counts the writes of messages to pipes while `work` runs. */
+async function countWrites(work: () => Promise<void>): Promise<number> {
+  const { write } = Socket.prototype;
+  let writes = 0;
+  Socket.prototype.write = function (this: Socket, ...args: any[]) {
+    if (String(args[0]).includes('jsonrpc')) writes++;
+    return (write as any).apply(this, args);
+  } as typeof write;
+  await work().finally(() => (Socket.prototype.write = write));
+  return writes;
+}
+
+test('messages of one tick become one write', async () => {
+  const { transport, messages } = await start(habit());
+  const writes = await countWrites(async () => {
+    await Promise.all(Array.from({ length: 100 }, (_, id) => transport.send({ jsonrpc: '2.0', id, method: 'ping' })));
+  });
+  await until(() => messages.length === 100);
+  assert.equal(writes, 1);
+});
+
+test('a server that does not read is not written to: one write waits, the rest stays with us', async () => {
+  const server = `process.stdin.once('data', () => process.stdin.pause()); setTimeout(() => {}, 20_000);`;
+  const { transport } = await start({ command: process.execPath, args: ['-e', server] });
+  await transport.send({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+  await pause(300); // until it has stopped reading
+  let left = 0;
+  const writes = await countWrites(async () => {
+    for (let id = 0; id < 50; id++) {
+      void transport.send(toolCall(id, 'echo', { filler: 'x'.repeat(MiB) })).then(() => left++);
+      await pause(1);
+    }
+  });
+  assert.ok(writes <= 2, `one write should wait for the reader, but there were ${writes}`);
+  assert.equal(left, 0, 'no send may resolve before its bytes have left');
+});
+
+test('much at once goes out in pieces that a string can hold', async () => {
+  const { transport, messages } = await start(habit());
+  const writes = await countWrites(async () => {
+    const args = { filler: 'x'.repeat(100_000), result: {} };
+    await Promise.all(Array.from({ length: 100 }, (_, id) => transport.send(toolCall(id, 'result', args))));
+  });
+  assert.ok(writes >= 9 && writes <= 11, `${writes} writes for 10 MB`);
+  await until(() => messages.length === 100);
+});
+
+test('a send resolves when its own bytes have left, though others keep the pipe busy', async () => {
+  // Reads 64 KB every few milliseconds: the pipe is always full.
+  const server = `process.stdin.on('data', () => { process.stdin.pause(); setTimeout(() => process.stdin.resume(), 2); })`;
+  const { transport } = await start({ command: process.execPath, args: ['-e', server] });
+  const filler = 'x'.repeat(100_000);
+  let id = 0;
+  const busy = setInterval(() => void transport.send(toolCall(id++, 'echo', { filler })), 1); // faster than it reads
+  later(() => clearInterval(busy));
+  await pause(200);
+  await transport.send({ jsonrpc: '2.0', method: 'notifications/hello' });
 });

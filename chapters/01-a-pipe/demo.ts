@@ -18,9 +18,6 @@ const call = (name: string, args: Json): Message => ({ jsonrpc: '2.0', id: 1, me
 console.log('One line to the calculator, one line back:');
 await ask({ command: 'node', args: ['fixtures/server.mjs'] }, call('add', { a: 2, b: 40 }));
 
-console.log('\nA server that first writes a megabyte of log to its stderr:');
-await ask({ command: 'node', args: ['fixtures/habits.mjs', 'floods-stderr', '1'] }, call('echo', { text: 'hello' }));
-
 console.log('\nWhat a server sees of our environment:');
 process.env.ANTHROPIC_API_KEY = 'a secret';
 const config = { command: 'node', args: ['fixtures/habits.mjs'], env: { COLOUR: 'blue' } };

@@ -1,4 +1,4 @@
-// Chapter 3: a request, its answer and a notification; and then a server that says all kinds of things.
+// Chapter 3: a server that says all kinds of things.
 
 import * as mcp from '../../mcp.ts';
 
@@ -12,26 +12,10 @@ const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 const until = async (count: number) => {
   while (came < count) await pause(10);
 };
-const config = { command: 'node', args: ['fixtures/server.mjs'] };
-const add = { name: 'add', arguments: { a: 2, b: 40 } };
 
-console.log('A request has an id, and its answer has the same (by hand, on the pipe of chapter 2):');
-const pipe = new mcp.StdioTransport('calculator', config, 2 ** 26);
-await pipe.start({ message: (message) => onWire('in', message), closed: () => {} });
-const request: mcp.Message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: add };
-onWire('out', request);
-await pipe.send(request);
-await until(1);
-
-console.log('\nThe same without an id is a notification, and nothing comes back:');
-const calculator = new mcp.McpConnection('calculator', config, { onWire, onWarning });
-await calculator.connect();
-await calculator.notify('tools/call', add);
-await pause(500);
-
-console.log('\nA server that writes all kinds of things to its stdout:');
+console.log('A server that writes all kinds of things to its stdout:');
 const chatty = new mcp.McpConnection('chatty', { command: 'node', args: ['fixtures/habits.mjs', 'chatty'] }, { onWire, onWarning });
 await chatty.connect();
-await until(9);
+await until(8);
 await pause(50); // for the last one's warning, if there were any
 console.log(`  ${chatty.warnings.size} warning: ${[...chatty.warnings.keys()].join(', ')}`);

@@ -1,49 +1,30 @@
-// Chapter 12: a mistake in an entry, three files in a home and a project of our own, and the calculator, found in one.
+// Chapter 12: a clone that brings along a program called node, and the folders in which servers start.
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import * as mcp from '../../mcp.ts';
 
-const onWire = (direction: string, message: unknown) => console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
-
-console.log('An entry whose "args" are not a list:');
-const odd = new mcp.McpConnection('odd', { command: 'echo I am a shell; exit', args: { shell: true } }, { onWire });
-await odd.connect().catch((error) => console.log(`  ${error.message}`));
-await new Promise((done) => setTimeout(done, 500));
-
-const base = mkdtempSync(join(tmpdir(), 'three files '));
+const base = realpathSync(mkdtempSync(join(tmpdir(), 'clone ')));
 process.on('exit', () => rmSync(base, { recursive: true, force: true }));
-const short = (text = '') => text.replaceAll(base, '').replaceAll('\\', '/').replaceAll('/home/', '~/').replaceAll('/project/', '');
-const write = (file: string, text: string) => (mkdirSync(dirname(join(base, file)), { recursive: true }), writeFileSync(join(base, file), text));
+const [home, clone, sign] = [join(base, 'home'), join(base, 'clone'), join(base, 'it-ran')];
+const config = { command: 'node', args: [join(process.cwd(), 'fixtures', 'habits.mjs')] };
+for (const folder of [home, clone]) mkdirSync(folder);
+// It leaves a sign, and then does what the real one does.
+writeFileSync(join(clone, 'node'), `#!/bin/sh\ntouch "${sign}"\nexec "${process.execPath}" "$@"\n`, { mode: 0o755 });
+process.chdir(clone);
+process.env.PATH = `.${delimiter}${process.env.PATH}`;
 
-write('home/.claude/settings.json', `{
-  "statusLine": { "type": "command", "command": "date" }, // not a server
-  "mcpServers": { "calculator": { "command": "old-calculator" }, "notes": { "command": "notes" } }
-}`);
-write('project/.claude/settings.json', '{ "mcpServers": ["calculator"] }');
-write('project/.mcp.json', `{
-  "calculator": { "command": "node", "args": ["\${CALCULATOR:-fixtures/server.mjs}"] },
-  "curious": { "command": "node", "args": ["send.mjs", "\${ANTHROPIC_API_KEY}"] }
-}`);
-
-console.log('\nThree files:');
-const entries = mcp.loadEntries(join(base, 'home'), join(base, 'project'), (problem) => console.log(`  ${short(problem)}`));
-for (const { name, config, file, scope, shadows } of entries.values())
-  console.log(`  ${name}: ${config.command}, from ${short(file)} (${scope})${shadows ? `, instead of ${short(shadows)}` : ''}`);
-
-console.log('\nEvery ${VAR} gets its value, if it may:');
-const modelKeys = ['ANTHROPIC_API_KEY']; // from chapter 18 on, the models name them
-for (const name of ['calculator', 'curious'])
-  try {
-    console.log(`  ${JSON.stringify(mcp.fillIn(entries.get(name)!, process.env, modelKeys))}`);
-  } catch (error) {
-    console.log(`  ${short(mcp.textOf(error))}`);
-  }
-
-console.log('\nThe calculator, as the winning file describes it:');
-const calculator = new mcp.McpConnection('calculator', mcp.fillIn(entries.get('calculator')!), { onWire });
-await calculator.connect();
-await calculator.initialize();
-console.log('  answer:', (await calculator.callTool('add', { a: 2, b: 40 })).text);
-await calculator.close();
+for (const authority of ['user', 'project'] as const) {
+  const file = authority === 'user' ? '~/.claude/settings.json' : '.mcp.json';
+  const entry: mcp.ServerEntry = { name: 'notes', config, file, scope: authority, authority };
+  // Before this step there is no launchConfig, and an entry only gets its values.
+  const launched = mcp.launchConfig?.(entry, { home, cwd: clone }) ?? mcp.fillIn(entry);
+  const connection = new mcp.McpConnection('notes', launched);
+  await connection.connect();
+  await connection.initialize();
+  const { cwd } = JSON.parse((await connection.callTool('where')).text);
+  await connection.close();
+  console.log(`${JSON.stringify(config.command)} in ${file} starts in ${cwd.replace(home, '~').replace(base, '')}`);
+}
+console.log(`Did the clone's own node run? ${existsSync(sign) ? 'Yes' : 'No'}`);

@@ -1,6 +1,6 @@
 // Judges exercise 14: do all servers get their turn, side by side, and does none spoil it for the others?
 
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Judge } from '../book.ts';
@@ -36,6 +36,75 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await one.disconnectAll();
   await expect('an empty list of servers is no problem', 'no servers', connected(manage({})), /^no servers$/);
 
+  /** A manager of servers that never start: `approve` notes who has its turn, and lets it wait until `go`. */
+  const turnsOf = (names: string[], options: object = {}) => {
+    const asked: string[] = [];
+    const waiting = new Map<string, () => void>();
+    const servers = Object.fromEntries(names.map((name) => [name, calculator]));
+    const approve = ({ name }: { name: string }) => {
+      asked.push(name);
+      return new Promise((done) => waiting.set(waiting.has(name) ? `${name} again` : name, () => done('disabled')));
+    };
+    const manager = manage(servers, { approve, ...options });
+    return { manager, asked, go: (name = '') => waiting.get(name)?.() };
+  };
+  const letters = ['a', 'b', 'c', 'd', 'e'];
+  const row = turnsOf(letters, { concurrency: 2 });
+  const inTurn = async () => {
+    let isDone = false;
+    void row.manager.loadAndConnect().then(() => (isDone = true));
+    for (let tries = 0; tries < 100 && !isDone; tries++) {
+      await pause(5);
+      for (const name of letters) row.go(name);
+    }
+    return row.asked.join(', ');
+  };
+  await expect('every server gets its turn once, in the order of the files', 'a, b, c, d, e', inTurn(), (came) => came === 'a, b, c, d, e');
+  let reads = 0;
+  const counted = new McpManager({ load: () => (reads++, entriesOf({})) });
+  await expect('the configuration is read once', 'once', counted.loadAndConnect().then(() => (reads === 1 ? 'once' : `${reads} times`)), /^once$/);
+  const atOnce = async (count: number, options: object) => {
+    const { manager, asked } = turnsOf(Array.from({ length: count }, (_, n) => `s${n}`), options);
+    void manager.loadAndConnect();
+    await pause(100); // nothing has to be started for that
+    return `${asked.length} at once`;
+  };
+  await expect('without the option, 32 start at once', 'of 40 servers that do not get on: 32 at once', atOnce(40, {}), /^32 at once$/);
+  await expect('no more than `concurrency` start at once', 'with concurrency 2, of 5 servers that do not get on: 2 at once', atOnce(5, { concurrency: 2 }), /^2 at once$/);
+  const busy = turnsOf(letters, { concurrency: 2 });
+  const meanwhile = async () => {
+    void busy.manager.loadAndConnect();
+    for (const name of ['b', 'c', 'd', 'e']) {
+      await pause(20);
+      busy.go(name);
+    }
+    return busy.asked.join(', ');
+  };
+  await expect('a place that becomes free is taken at once', 'with concurrency 2, while `a` does not get on and the others do: a, b, c, d, e', meanwhile(),
+    (came) => came === 'a, b, c, d, e');
+  for (const concurrency of [0, -3, NaN])
+    await expect(`a \`concurrency\` of ${concurrency} counts as one`, 'of 3 servers that do not get on: 1 at once', atOnce(3, { concurrency }), /^1 at once$/);
+  const counts: number[] = [];
+  const approve = () => {
+    counts.push(all.status().length);
+    return 'disabled';
+  };
+  const all = manage({ a: calculator, b: calculator, c: calculator }, { approve });
+  const seen = async () => (await all.loadAndConnect(), `${counts[0]} servers in the status`);
+  await expect('all have a record before the first starts', 'when `approve` is called for the first: 3 servers in the status', seen(), /^3 servers/);
+  const stale = turnsOf(['a', 'b'], { concurrency: 1 });
+  const secondStart = async () => {
+    void stale.manager.loadAndConnect(); // a is asked about
+    await until(() => stale.asked.length === 1);
+    await stale.manager.disconnectAll();
+    void stale.manager.loadAndConnect(); // and once more
+    await until(() => stale.asked.length === 2);
+    stale.go('a'); // what is left of the first start goes on, and finds that it is over
+    await pause(100);
+    return stale.asked.join(', ');
+  };
+  await expect('what is left of an earlier start does not meet the records of a new one', 'closed while `a` waits, and started again: a, a', secondStart(), /^a, a$/);
+
   const meeting = folder('meeting'); // each answers the handshake only when all three are running
   const together = manage(Object.fromEntries(['a', 'b', 'c'].map((name) => [name, habit('meets', `${meeting}:3`)])));
   await expect('servers start side by side', 'three servers, each of which waits for the other two: a connected, b connected, c connected',
@@ -46,39 +115,6 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect('bad servers spoil nothing', 'missing failed, broken failed, odd failed, calculator connected',
     connected(spoiled), /^missing failed, broken failed, odd failed, calculator connected$/);
   await spoiled.disconnectAll();
-
-  const queue = folder('queue'); // nobody answers the handshake: each waits for eight others
-  const bounded = manage(Object.fromEntries(['a', 'b', 'c'].map((name) => [name, habit('meets', `${queue}:9`)])), { concurrency: 2 });
-  const started = async () => {
-    void bounded.loadAndConnect();
-    await until(() => readdirSync(queue).length >= 2);
-    await pause(300);
-    return `${readdirSync(queue).length} are running`;
-  };
-  await expect('no more than `concurrency` start at once', 'with concurrency 2, of three servers that never answer: 2 are running', started(), /^2 are/);
-  await bounded.disconnectAll();
-
-  const places = manage({ mute: habit('mute'), first: calculator, second: calculator, third: calculator }, { concurrency: 2 });
-  const meanwhile = async () => {
-    void places.loadAndConnect();
-    await until(() => places.isMcpTool('mcp__third__add'));
-    return states(places);
-  };
-  await expect('a place that becomes free is taken at once', 'with concurrency 2, while one is mute: mute connecting, first connected, second connected, third connected',
-    meanwhile(), /^mute connecting, first connected, second connected, third connected$/);
-  await places.disconnectAll();
-  const odd = manage({ calculator }, { concurrency: NaN });
-  await expect('a `concurrency` that is no number still starts them', 'calculator connected', connected(odd), /^calculator connected$/);
-  await odd.disconnectAll();
-
-  const counts: number[] = [];
-  const approve = () => {
-    counts.push(all.status().length);
-    return 'disabled';
-  };
-  const all = manage({ a: calculator, b: calculator, c: calculator }, { approve });
-  const seen = async () => (await all.loadAndConnect(), `${counts[0]} servers in the status`);
-  await expect('all have a record before the first starts', 'when `approve` is called for the first: 3 servers in the status', seen(), /^3 servers/);
 
   const twin = toolLabel('a__b', 'x').replace(/^mcp__|__x$/g, ''); // a name with the same prefix
   const turns = [entriesOf({ a__b: calculator, [twin]: calculator }), entriesOf({ [twin]: calculator })];
