@@ -1,5 +1,8 @@
 // Judges exercise 1: does the server start as it should, and does its stderr do no harm?
 
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import type { Judge } from '../book.ts';
 
 export const judge: Judge = async ({ load, see, expect }) => {
@@ -18,37 +21,86 @@ export const judge: Judge = async ({ load, see, expect }) => {
     };
     return { server, ask };
   };
-  const add = async () => (await start({ args: ['fixtures/server.mjs'] })).ask('add', { a: 2, b: 40 });
-  // What a server sees of its surroundings. Not for the record of the wire: it may hold the learner's own secrets.
-  const where = async (config: object) => JSON.parse((await (await start(config, () => {})).ask('where', {})).result.content[0].text);
+  const calculator = async () => start({ args: ['fixtures/server.mjs'] });
   const habits = 'fixtures/habits.mjs';
 
+  let server: Awaited<ReturnType<typeof start>> | undefined;
+  const add = async (b: number) => {
+    server ??= await calculator();
+    return server.ask('add', { a: 2, b });
+  };
+  const isSum = (sum: string) => (came: any) => came?.id === 1 && came.result?.content?.[0]?.text === sum;
   await expect('what we write reaches its stdin, what it writes to stdout reaches us', 'the answer 42 under id 1, as an event `message`',
-    add(), (came) => came?.id === 1 && came.result?.content?.[0]?.text === '42');
+    add(40), isSum('42'));
+  await expect('stdout is read for as long as the server lives', 'a second answer, 43, to a second question',
+    add(41), isSum('43'));
   await expect('a command that is not there is an error of start()', 'start() rejects, with ENOENT (a shell would start, and fail later)',
     start({ command: 'no-such-command' }).then(() => 'start() resolved'), (came) => came?.code === 'ENOENT' || came?.kind === 'start');
-  const words = 'two words; $HOME "quoted"';
-  await expect('no shell reads the arguments', `the server gets the argument ${words} as it is`,
-    where({ args: [habits, 'good', words] }).then(({ argv }) => argv), (came) => came?.[1] === words);
-  await expect('"cwd" is where it runs', 'a folder that ends in "fixtures"',
-    where({ args: ['habits.mjs'], cwd: 'fixtures' }).then(({ cwd }) => cwd), /fixtures$/);
+
+  // One server for the next five: it is run elsewhere, notes its pid in a file, and tells what it sees of its surroundings.
+  // That is not for the record of the wire: it may hold the learner's own secrets.
   process.env.ANTHROPIC_API_KEY = 'a secret';
+  const folder = mkdtempSync(join(tmpdir(), 'exercise '));
+  const given = join(folder, 'two words; $HOME');
+  const config = { args: [resolve('fixtures/habits.mjs'), 'notes-its-pid', given], cwd: 'fixtures', env: { COLOUR: 'blue' } };
+  const where = async () => JSON.parse((await (await start(config, () => {})).ask('where', {})).result.content[0].text);
+  const seen = where();
+  await expect('no shell reads the arguments', `the server gets the argument ${given} as it is`,
+    seen.then(({ argv }) => argv), (came) => came?.[1] === given);
+  await expect('"cwd" is where it runs', 'a folder that ends in "fixtures"', seen.then(({ cwd }) => cwd), /fixtures$/);
   const keys = ['PATH', 'COLOUR', 'ANTHROPIC_API_KEY'];
   await expect('of our environment it gets the safe part, and what "env" names', 'of PATH, COLOUR and ANTHROPIC_API_KEY: PATH and COLOUR',
-    where({ args: [habits], env: { COLOUR: 'blue' } }).then(({ env }) => keys.filter((name) => name in env)), (came) => `${came}` === 'PATH,COLOUR');
-  const leads = async () => process.kill(-(await where({ args: [habits] })).pid, 0); // is there a group of this number?
+    seen.then(({ env }) => keys.filter((name) => name in env)), (came) => `${came}` === 'PATH,COLOUR');
+  const leads = async () => {
+    const { pid } = await seen;
+    try {
+      return process.kill(-pid, 0); // is there a group of this number?
+    } catch {
+      return `the server has the pid ${pid}, and there is no such group`;
+    }
+  };
   if (process.platform !== 'win32')
     await expect('the server leads a process group of its own', 'a group whose number is the server\'s pid', leads(), (came) => came === true);
+  await pause(200); // a second process would take a moment
+  const pids = readFileSync(given, 'utf8').trim().split('\n');
+  rmSync(folder, { recursive: true });
+  await expect('start() starts one process', '1 process(es)', `${pids.length} process(es)`, /^1 /);
 
-  const { server: dying } = await start({ args: [habits, 'dies-at-once'] });
-  const kept = async () => {
-    for (let turn = 0; turn < 100 && dying.stderrTail === ''; turn++) await new Promise((done) => setTimeout(done, 20));
-    return `stderrTail is ${JSON.stringify(dying.stderrTail)}`;
+  const screen = watchScreen();
+  const script = "console.error('cannot find my configuration'); setTimeout(() => console.error('second'), 200); process.stdin.resume()";
+  const { server: talker } = await start({ args: ['-e', script] });
+  const tailWith = async (text: string) => {
+    for (let turn = 0; turn < 100 && !talker.stderrTail.includes(text); turn++) await pause(20);
+    return `stderrTail is ${JSON.stringify(talker.stderrTail)}`;
   };
-  await expect('what it writes to stderr is kept, not shown', 'the text "cannot find my configuration" in stderrTail', kept(), /cannot find my configuration/);
+  await expect('what it writes to stderr is kept', 'the text "cannot find my configuration" in stderrTail',
+    tailWith('configuration'), /cannot find my configuration/);
+  const pieces = 'a stderrTail with "cannot find my configuration" and then "second"';
+  await expect('stderr comes in pieces, and all of them count', pieces, tailWith('second'), /configuration.*second/);
+  const isShown = screen.end().includes('cannot find my configuration');
+  await expect('stderr is kept, not shown', 'nothing of it on our own screen', isShown ? 'it was shown' : 'nothing was shown', /^nothing/);
+
   const flood = await start({ args: [habits, 'floods-stderr', '1'] });
   await expect('a megabyte on stderr does not stop the server', 'an answer, after the flood',
     flood.ask('echo', {}), (came) => came?.id === 1);
-  await expect('of the flood only the end is kept', 'a stderrTail of a few thousand characters, not of a million',
-    `a stderrTail of ${flood.server.stderrTail.length} characters`, () => flood.server.stderrTail.length <= 2 ** 16);
+  await expect('of the flood only the end is kept', 'a stderrTail of at most 16384 characters, not of a million',
+    `a stderrTail of ${flood.server.stderrTail.length} characters`, () => flood.server.stderrTail.length <= 16_384);
+  const end = JSON.stringify(flood.server.stderrTail.slice(-60));
+  await expect('it is the end that is kept, not the beginning', 'a stderrTail that ends with "last line of the flood"', `one that ends with ${end}`, /last line of the flood/);
 };
+
+const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
+
+/** What this process writes to its own stdout and stderr, until `end`. */
+function watchScreen(): { end: () => string } {
+  let shown = '';
+  const undo = [process.stdout, process.stderr].map((stream) => {
+    const { write } = stream;
+    stream.write = (text: any, ...more: any[]) => {
+      if (!`${text}`.startsWith('✓')) shown += text; // that was the judge
+      return (write as any).call(stream, text, ...more);
+    };
+    return () => void (stream.write = write);
+  });
+  return { end: () => (undo.forEach((each) => each()), shown) };
+}

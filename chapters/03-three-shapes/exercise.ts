@@ -7,8 +7,13 @@ export const judge: Judge = async ({ load, see, expect }) => {
   /** A connection whose server is here: `say` is what it writes. Tells which kinds of warnings there are, and all that was said. */
   const open = async () => {
     let say!: (message: unknown) => void;
-    const transport = { start: async (events: any) => void (say = events.message), send: async () => {}, close: async () => {} };
     const said: string[] = [];
+    const sent: unknown[] = [];
+    const transport = {
+      start: async (events: any) => void (say = events.message),
+      send: async (message: unknown) => void sent.push(message),
+      close: async () => {},
+    };
     const options = { transports: { here: () => transport }, onWire: see, onWarning: (warning: string) => said.push(warning) };
     const connection = new McpConnection('demo', { type: 'here' }, options);
     await connection.connect();
@@ -16,7 +21,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
       messages.forEach((message) => say(message));
       return [...connection.warnings.keys()];
     };
-    return { after, said };
+    return { after, said, sent };
   };
   const warningsAfter = async (...messages: unknown[]) => (await open()).after(...messages);
   const is = (...wanted: string[]) => (came: unknown) => Array.isArray(came) && `${came}` === `${wanted}`;
@@ -30,14 +35,24 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect('a notification is neither', 'no warning', warningsAfter({ jsonrpc: '2.0', method: 'notifications/hello' }), is());
   await expect('nor is a request, though its id could be one of ours', 'no warning', warningsAfter({ jsonrpc: '2.0', id: 1, method: 'ping' }), is());
   await expect('another version of JSON-RPC is noise', 'one warning, of the kind "noise"', warningsAfter({ ...answer, jsonrpc: '1.0' }), is('noise'));
+  await expect('a question of another version is noise, too', 'one warning, of the kind "noise"', warningsAfter({ jsonrpc: '1.0', id: 1, method: 'ping' }), is('noise'));
+  await expect('an answer with an error is a stray, too', 'one warning, of the kind "stray"', warningsAfter({ jsonrpc: '2.0', id: 7, error: { code: 1, message: 'no' } }), is('stray'));
+  await expect('a message with neither id nor method is a stray', 'one warning, of the kind "stray"', warningsAfter({ jsonrpc: '2.0' }), is('stray'));
+  await expect('a method that is not a string is no method', 'one warning, of the kind "stray"', warningsAfter({ jsonrpc: '2.0', id: 1, method: 7 }), is('stray'));
+  await expect('a request whose id is 0 or a text is a request', 'no warning', warningsAfter({ jsonrpc: '2.0', id: 0, method: 'ping' }, { jsonrpc: '2.0', id: 'a', method: 'ping' }), is());
+  const told = await open();
+  await expect('a notification, noise and a stray are not answered', 'nothing is sent',
+    told.after({ jsonrpc: '2.0', method: 'notifications/hello' }, 'noise', answer).then(() => told.sent), is());
 
   const both = await open();
-  await expect('each kind is said once', 'two warnings, of the kinds "noise" and "stray"', both.after('a', answer, 'b', answer, null).then(() => both.said), (came) => came?.length === 2);
-  await expect('a warning names the server, and shows what came', 'both have "demo" in them; the first the text "a", the second the answer with its id 7',
+  await expect('each kind is said once', 'two warnings, of the kinds "noise" and "stray"', both.after('a', answer, 'b', answer, null).then(() => both.said), (came) => came?.length === 2 && both.said.length === 2);
+  await expect('a warning names the server, and shows what came', 'both have "demo" in them; the first the text "a" in quotes, the second the answer as JSON, with "id":7',
     both.said, ([noise, stray]) => /"demo".*"a"/.test(noise) && /"demo".*"id":7/.test(stray));
   const long = await open();
   await expect('of a long line a warning shows only the beginning', 'a warning of less than 500 characters',
     long.after('x'.repeat(1e6)).then(() => `a warning of ${long.said[0]?.length} characters`), () => long.said[0]!.length < 500);
+  await expect('and of a long answer', 'a warning of less than 500 characters',
+    long.after({ ...answer, result: { text: 'x'.repeat(1e6) } }).then(() => `a warning of ${long.said[1]?.length} characters`), () => long.said[1]!.length < 500);
 
   const config = { command: 'node', args: ['fixtures/habits.mjs', 'chatty'] };
   const onWarning = () => {}; // it is looked up below; by default it would go to stderr, among the verdicts
