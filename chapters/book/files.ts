@@ -26,7 +26,7 @@ export async function sideBySide<T>(items: T[], work: (item: T) => Promise<unkno
   const empty = async () => {
     for (const item of queue) await work(item);
   };
-  await Promise.all(Array.from({ length: 2 }, empty));
+  await Promise.all(Array.from({ length: 6 }, empty));
 }
 
 export const usage = (what: string) => Object.assign(new Error(what), { isUsage: true });
