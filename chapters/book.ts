@@ -681,12 +681,19 @@ async function deep(book: Book, only = ''): Promise<string[]> {
   const problems: string[] = [];
   const chapters = book.chapters.filter(({ n }) => !only || n === Number(only));
   const trials = chapters.flatMap((chapter) => [...trialsOfTests(book, chapter), ...trialsOfExercise(book, chapter)]);
-  await sideBySide(trials, async ({ name, wantsGreen, isGreen }) => {
+  const odd: Trial[] = [];
+  const isAsWanted = async ({ name, wantsGreen, isGreen }: Trial) => {
     const colour = (await isGreen()) ? 'green' : 'red';
     const isRight = (colour === 'green') === wantsGreen;
     console.log(`${isRight ? '✓' : '✗'} ${name} is ${colour}`);
-    if (!isRight) problems.push(`${name} should not be ${colour}`);
+    return isRight;
+  };
+  await sideBySide(trials, async (trial) => {
+    if (!(await isAsWanted(trial))) odd.push(trial);
   });
+  // A busy machine may be too slow for a judge: so what differs is run once more, alone.
+  for (const trial of odd)
+    if (!(await isAsWanted(trial))) problems.push(`${trial.name} should be ${trial.wantsGreen ? 'green' : 'red'}`);
   console.log(`${trials.length - problems.length} passed, ${problems.length} failed`);
   return problems;
 }
