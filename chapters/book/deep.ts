@@ -18,11 +18,20 @@ export async function deep(book: Book, only = ''): Promise<string[]> {
   const problems: string[] = [];
   const chapters = book.chapters.filter(({ n }) => !only || n === Number(only));
   const trials = chapters.flatMap((chapter) => [...trialsOfTests(book, chapter), ...trialsOfExercise(book, chapter)]);
-  await sideBySide(trials, async ({ name, wanted, came }) => {
+  const odd: Trial[] = [];
+  const judgedOnce = async ({ name, wanted, came }: Trial) => {
     const found = await came();
     console.log(`${found === wanted ? '✓' : '✗'} ${name} is ${found}`);
-    if (found !== wanted) problems.push(`${name} should be ${wanted}, and is ${found}`);
+    return found;
+  };
+  await sideBySide(trials, async (trial) => {
+    if ((await judgedOnce(trial)) !== trial.wanted) odd.push(trial);
   });
+  // A busy machine may be too slow for a judge: so what differs is run once more, alone.
+  for (const trial of odd) {
+    const found = await judgedOnce(trial);
+    if (found !== trial.wanted) problems.push(`${trial.name} should be ${trial.wanted}, and is ${found}`);
+  }
   console.log(`${trials.length - problems.length} passed, ${problems.length} failed`);
   return problems;
 }
