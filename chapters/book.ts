@@ -13,7 +13,7 @@ import { check } from './book/check.ts';
 import { deep } from './book/deep.ts';
 import { usage } from './book/files.ts';
 import { fix } from './book/fix.ts';
-import { judge } from './book/judge.ts';
+import { judge, judgeOf } from './book/judge.ts';
 import { readBook } from './book/pages.ts';
 import { fixShares, tellShares } from './book/shares.ts';
 import { workshop } from './book/workshop.ts';
@@ -37,7 +37,7 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
   else if (command === 'deep') tell(await deep(book, args[0]), 'Every chapter adds what it says.');
   else if (command === 'chapter') await chapterCommand(book, args[0] ?? '', args[1]);
   else if (command === 'workshop') await workshop(book, ...args);
-  else if (command === 'judge') await judge(book, book.chapters.find(({ n }) => n === Number(args[0]))!, args[1]!);
+  else if (command === 'judge') await judge(judgeOf(book, book.chapters.find(({ n }) => n === Number(args[0]))!), args[1]!);
   else throw usage('npm run book check | fix | deep; npm run chapter; npm run workshop');
 }
 

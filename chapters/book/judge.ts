@@ -1,15 +1,15 @@
 // judge.ts: what the judge of an exercise says of the program in a folder.
 
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { inspect, promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import type { Bench, Exercise, Judge } from './exercise.ts';
-import type { Book, Chapter } from './pages.ts';
+import type { Book, Chapter } from './pages.ts'; // types only: hundreds of solutions are judged, each by this file alone
 
-/** Runs a judge in this process, on the program in this folder. */
-export async function judge(book: Book, chapter: Chapter, folder: string): Promise<void> {
+/** Runs a judge, which is an exercise.ts, in this process, on the program in this folder. */
+export async function judge(file: string, folder: string): Promise<void> {
   const wire: { direction: string; text: string; serverName?: string }[] = [];
   let hope = { what: 'Node can load the program', wanted: 'no error' };
   const fail = (came: unknown) => {
@@ -39,7 +39,7 @@ export async function judge(book: Book, chapter: Chapter, folder: string): Promi
       console.log(`✓ ${what}`);
     },
   };
-  const module = await import(pathToFileURL(join(book.root, chapter.folder, 'exercise.ts')).href);
+  const module = await import(pathToFileURL(file).href);
   await (module.judge as Judge)(bench).catch(fail);
   console.log(ALL_WELL);
   process.exit(0);
@@ -74,13 +74,15 @@ function watchForLoops(): void {
   new Worker(look, { eval: true, workerData: { seconds, ENDLESS, LOOP_S } }).unref();
 }
 
+export const judgeOf = (book: Book, { folder }: Chapter) => join(book.root, folder, 'exercise.ts');
+
 /** The verdict on the program in a folder, by a judge in a process of its own. */
 export function judged(
   book: Book,
   { chapter }: Exercise,
   folder: string,
 ): Promise<{ isGreen: boolean; output: string }> {
-  const args = ['--import', 'tsx', join(book.root, 'chapters', 'book.ts'), 'judge', `${chapter.n}`, folder];
+  const args = ['--import', 'tsx', fileURLToPath(import.meta.url), judgeOf(book, chapter), folder];
   const run = promisify(execFile)(process.execPath, args, { cwd: book.root, timeout: LIMIT_MS, killSignal: 'SIGKILL' });
   return run.then(
     ({ stdout }) => {
@@ -93,3 +95,6 @@ export function judged(
     },
   );
 }
+
+const [, started = '', file = '', folder = ''] = process.argv;
+if (resolve(started) === fileURLToPath(import.meta.url)) await judge(file, resolve(folder));
