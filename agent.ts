@@ -364,7 +364,10 @@ export class Agent {
     while (!isDone && !signal.aborted) {
       const left = mcp.startingSince + graceMs - now();
       if (left <= 0) return this.tellLate(mcp);
-      await Promise.race([all, wait(left, undefined, { ref: false })]);
+      const over = new AbortController();
+      const grace = wait(left, undefined, { signal: over.signal });
+      await Promise.race([all, grace.catch(() => {})]);
+      over.abort(); // a timer that is left would keep the program alive
     }
   }
 
