@@ -478,8 +478,9 @@ export class Agent {
       if (state !== 'connected' || !instructions) continue;
       parts.push(`The MCP server ${quoted(name)} says of itself:\n${cited(instructions)}`);
     }
-    const late = mcp ? lateIn(mcp) : '';
-    if (late) parts.push(`Still starting, their tools come later: MCP servers ${JSON.stringify(late)}.`);
+    const late = mcp && lateIn(mcp);
+    const starting = `MCP servers ${JSON.stringify(late)}`;
+    if (late) parts.push(`Still starting, their tools come later: ${starting}.`);
     if (this.news.length > 0) parts.push(`${CHANGED} ${this.news.join(', then ')}.`);
     const folder = JSON.stringify(cwd); // in one line, whatever its name
     parts.push(`The folder is ${folder}. Today is ${new Date().toDateString()}.`);
