@@ -367,7 +367,10 @@ export class Agent {
     while (!isDone && !signal.aborted) {
       const left = mcp.startingSince + graceMs - now();
       if (left <= 0) return this.tellLate(mcp);
-      await Promise.race([all, wait(left, undefined, { ref: false })]);
+      const over = new AbortController();
+      const grace = wait(left, undefined, { signal: over.signal });
+      await Promise.race([all, grace.catch(() => {})]);
+      over.abort(); // a timer that is left would keep the program alive
     }
   }
 
@@ -479,8 +482,9 @@ export class Agent {
       if (state !== 'connected' || !instructions) continue;
       parts.push(`The MCP server ${quoted(name)} says of itself:\n${cited(instructions)}`);
     }
-    const late = mcp ? lateIn(mcp) : '';
-    if (late) parts.push(`Still starting, their tools come later: MCP servers ${JSON.stringify(late)}.`);
+    const late = mcp && lateIn(mcp);
+    const starting = `MCP servers ${JSON.stringify(late)}`;
+    if (late) parts.push(`Still starting, their tools come later: ${starting}.`);
     if (this.news.length > 0) parts.push(`${CHANGED} ${this.news.join(', then ')}.`);
     const folder = JSON.stringify(cwd); // in one line, whatever its name
     parts.push(`The folder is ${folder}. Today is ${new Date().toDateString()}.`);

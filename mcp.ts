@@ -98,7 +98,7 @@ export interface Transport {
 }
 export interface TransportEvents {
   message(message: unknown): void;
-  /** Something came that is not passed on; the connection lives. `id`: it was the answer to this. */
+  /** Something came that is not passed on; the connection lives. `id`: what it answered. */
   dropped?(why: Error, id?: Id): void;
   closed(why: Error): void; // fires once, and nothing after it
 }
@@ -1725,11 +1725,13 @@ export function fillIn(entry: ServerEntry, env = process.env, hidden: string[] =
 export function isExposed(address: unknown): boolean {
   const text = address instanceof URL ? address.href : show(address);
   if (!URL.canParse(text)) return false;
-  const { protocol, hostname } = new URL(text);
-  const isClear = protocol === 'http:' || protocol === 'ws:';
-  const isThisMachine = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
-  return isClear && !isThisMachine;
+  const url = new URL(text);
+  const isClear = url.protocol === 'http:' || url.protocol === 'ws:';
+  return isClear && !isLoopback(url);
 }
+
+export const isLoopback = ({ hostname }: URL) =>
+  /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
 /** A variable that brings the host along is an address; what comes after it may be a secret. (To a
  *  browser, and to us, a backslash is a slash.) */
@@ -2020,7 +2022,7 @@ export class McpManager {
    *  that changes a server's state. */
   private watch(server: Server): Extension {
     const mcpManager: Extension = () => ({
-      layer: (call, next) => this.passOn(server, call, next),
+      layer: (call, next) => this.callAgreed(server, call, next),
       opened: () => this.greeted(server),
       changed: (what) => this.lookAgain(server, what),
       closed: () => this.tellState(server),
@@ -2034,7 +2036,7 @@ export class McpManager {
     this.tellState(server);
   }
 
-  private passOn(server: Server, call: Call, next: Next): Promise<Json> {
+  private callAgreed(server: Server, call: Call, next: Next): Promise<Json> {
     const { tool } = call.options;
     let answer = tool ? this.compare(server, tool).then(() => next(call)) : next(call);
     answer = this.noteLogin(server, answer);
@@ -2053,8 +2055,8 @@ export class McpManager {
     if (server.isStale) await this.list(server).catch(failed);
     const found = server.tools.get(toolLabel(server.entry.name, wanted.name));
     if (found && isSameTool(found, wanted)) return;
-    const now = found ? 'it has changed' : 'it is gone';
-    const what = `has not the tool ${excerpt(wanted.name)} that was agreed to: ${now}`;
+    const why = found ? 'it has changed' : 'it is gone';
+    const what = `has not the tool ${excerpt(wanted.name)} that was agreed to: ${why}`;
     throw connection.error('unknown-tool', `${what}. Nothing was called.`);
   }
 

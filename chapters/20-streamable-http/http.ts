@@ -496,9 +496,6 @@ async function settledWithin(
 
 // ─── The configuration ───────────────────────────────────────────────────────────────────────────
 
-export const isLoopback = ({ hostname }: URL) =>
-  /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
-
 // By its name, in a header or a query; `fillIn` looks at where a value comes from.
 const SECRET_NAME = new RegExp(
   'auth|bearer|token|key|secret|credential|cookie|session|pass(w|code|phrase)|pwd' +

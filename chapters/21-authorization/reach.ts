@@ -4,8 +4,7 @@
 import type { LookupAddress } from 'node:dns';
 import { lookup as lookUp } from 'node:dns/promises';
 import { BlockList, isIPv6, type LookupFunction } from 'node:net';
-import { excerpt, isExposed, isObject, McpError, tooMuchIn, type Json } from '../../mcp.ts';
-import { isLoopback } from '../20-streamable-http/http.ts';
+import { excerpt, isExposed, isLoopback, isObject, McpError, tooMuchIn, type Json } from '../../mcp.ts';
 import { fetchHttp, readText, within, type FetchOptions } from '../20-streamable-http/request.ts';
 
 const FETCH_MS = 20_000;
