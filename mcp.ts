@@ -776,7 +776,7 @@ type Waiter = {
   resolve: (result: Json) => void;
   reject: (why: Error) => void;
   startedAt: number;
-  timer?: NodeJS.Timeout;
+  endsAt: number;
   onAbort?: () => void;
 };
 type Owned = { owner: string; handler: Handler };
@@ -813,6 +813,8 @@ export class McpConnection {
   } = {};
   private nextId = 1;
   private pending = new Map<unknown, Waiter>();
+  private alarm?: NodeJS.Timeout;
+  private alarmAt = Infinity;
   private outermost: Next; // the way through all layers
   private cancelled = new Set<unknown>(); // their answers may still come
   private declared: Json = {};
@@ -1077,11 +1079,15 @@ export class McpConnection {
     return this.send({ jsonrpc: '2.0', method, params });
   }
 
-  private async send(message: Message, headers?: Record<string, string>): Promise<void> {
-    if (this.ended) throw this.ended;
-    if (!this.transport) throw this.error('closed', 'is not connected; call connect() first');
-    this.options.onWire?.('out', message, this.serverName);
-    await this.transport.send(message, headers);
+  private send(message: Message, headers?: Record<string, string>): Promise<void> {
+    try {
+      if (this.ended) throw this.ended;
+      if (!this.transport) throw this.error('closed', 'is not connected; call connect() first');
+      this.options.onWire?.('out', message, this.serverName);
+      return this.transport.send(message, headers);
+    } catch (error) {
+      return Promise.reject(error); // an async function would cost a promise more per message
+    }
   }
 
   /** Behind all layers: one request on the wire, and its answer. */
@@ -1097,9 +1103,13 @@ export class McpConnection {
         resolve,
         reject,
         startedAt: now(),
+        endsAt: Infinity,
       };
+      // A Map in steady use moves from table to table, and V8 keeps the old ones for long, with all
+      // that was in them. A new Map leaves them behind.
+      if (id % 256 === 0) this.pending = new Map(this.pending);
       this.pending.set(id, waiter);
-      this.startTimer(id, waiter);
+      this.setEnd(waiter, waiter.startedAt);
       this.listenForAbort(id, waiter);
       const { method, params } = call;
       const { headers } = call.options;
@@ -1114,7 +1124,7 @@ export class McpConnection {
   private take(id: unknown): Waiter | undefined {
     const waiter = this.pending.get(id);
     this.pending.delete(id);
-    clearTimeout(waiter?.timer);
+    if (this.pending.size === 0) this.stopAlarm();
     if (waiter?.onAbort) {
       waiter.call.options.signal?.removeEventListener('abort', waiter.onAbort);
     }
@@ -1125,16 +1135,37 @@ export class McpConnection {
     this.take(id)?.reject(why);
   }
 
-  /** Starts the time of a call, or starts it again after a sign of progress. */
-  private startTimer(id: number, waiter: Waiter): void {
-    clearTimeout(waiter.timer);
-    if (this.holds.size > 0) return; // it starts when a person has answered
+  /** Sets the end of a call that begins, or moves it after a sign of progress. */
+  private setEnd(waiter: Waiter, from: number): void {
     const { timeoutMs = this.options.callTimeoutMs } = waiter.call.options;
-    let ms = timeoutMs;
+    let endsAt = from + timeoutMs;
     const most = Math.max(timeoutMs, this.options.maxCallMs);
-    ms = Math.min(ms, waiter.startedAt + most - now()); // progress cannot extend it without end
-    if (ms > MAX_TIMER_MS) return; // that long is no limit
-    waiter.timer = setTimeout(() => this.timeOut(id, waiter), ms);
+    endsAt = Math.min(endsAt, waiter.startedAt + most); // progress cannot extend it without end
+    if (this.holds.size > 0) endsAt = Infinity; // it is set when a person has answered
+    waiter.endsAt = endsAt;
+    this.setAlarm(endsAt);
+  }
+
+  /** One for all calls, at the earliest end. A timer for each costs a sixth of the whole call. */
+  private setAlarm(at: number): void {
+    if (at >= this.alarmAt) return;
+    this.stopAlarm();
+    this.alarmAt = at;
+    this.alarm = setTimeout(() => this.ring(), Math.min(at - now(), MAX_TIMER_MS));
+  }
+
+  private stopAlarm(): void {
+    clearTimeout(this.alarm);
+    this.alarmAt = Infinity;
+  }
+
+  /** Some of those that wait may have more time by now, or be answered. */
+  private ring(): void {
+    this.alarmAt = Infinity;
+    for (const [id, waiter] of this.pending) {
+      if (waiter.endsAt <= now()) this.timeOut(id as number, waiter);
+      else this.setAlarm(waiter.endsAt);
+    }
   }
 
   private timeOut(id: number, { call, startedAt }: Waiter): void {
@@ -1190,7 +1221,7 @@ export class McpConnection {
     const waiter = this.pending.get(params.progressToken);
     const { onProgress } = waiter?.call.options ?? {};
     if (!waiter || !onProgress) return undefined;
-    this.startTimer(params.progressToken as number, waiter);
+    this.setEnd(waiter, now());
     return onProgress(params);
   }
 
@@ -1199,7 +1230,7 @@ export class McpConnection {
   async hold<T>(work: Promise<T>): Promise<T> {
     if (this.holds.size === 0) this.heldSince = now();
     this.holds.add(work);
-    for (const { timer } of this.pending.values()) clearTimeout(timer);
+    for (const waiter of this.pending.values()) waiter.endsAt = Infinity;
     try {
       return await work;
     } finally {
@@ -1209,9 +1240,9 @@ export class McpConnection {
   }
 
   private release(): void {
-    for (const [id, waiter] of this.pending) {
+    for (const waiter of this.pending.values()) {
       waiter.startedAt += now() - Math.max(this.heldSince, waiter.startedAt);
-      this.startTimer(id as number, waiter);
+      this.setEnd(waiter, now());
     }
   }
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { HttpTransport } from '../chapters/20-streamable-http/http.ts';
@@ -540,14 +540,15 @@ test('stdio: a server that takes all that has arrived for one message gets the h
   const naive = `
     process.stdin.on('data', (text) => {
       let message;
-      try { message = JSON.parse(text); } catch { return; }
+      try { message = JSON.parse(text); } catch { return require('fs').writeFileSync(process.argv[1], ''); }
       const { id, method } = message;
       if (method === 'initialize') console.log(JSON.stringify({ jsonrpc: '2.0', id, result: { protocolVersion: '2025-06-18' } }));
     })
 `;
-  const { connection, wire } = await connect({ command: process.execPath, args: ['-e', naive] }, withEras());
-  // The three lines are read as one chunk only if they are all there: time stands still until then.
-  replacePause('silence', async (ms) => void (ms > 1000 && await pause(300)));
+  const dropped = join(folder(), 'dropped');
+  const { connection, wire } = await connect({ command: process.execPath, args: ['-e', naive, dropped] }, withEras());
+  // Silence is over when both openings, which came as one chunk, were dropped: not before, however slow the machine is.
+  replacePause('silence', async (ms) => void (ms > 1000 && await until(() => existsSync(dropped))));
   assert.equal((await connection.initialize()).protocolVersion, '2025-06-18');
   assert.deepEqual(sent({ wire }), ['server/discover', 'initialize', ...HANDSHAKE]);
 });

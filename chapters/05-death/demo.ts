@@ -15,5 +15,5 @@ console.log('\nA server that sends a deeper message than we take, and lives:');
 const onWarning = (warning: string) => console.log(`  warning: ${warning}`);
 const tangled = new McpConnection('tangled', habits(), { onWire, onWarning });
 await tangled.connect();
-void tangled.request('tools/call', { name: 'deep', arguments: { levels: 1000 } }); // chapter 6 gives it a limit
+await tangled.request('tools/call', { name: 'deep', arguments: { levels: 1000 } }).then(() => console.log('  deep: came whole'), tell('deep'));
 await tangled.request('tools/call', { name: 'echo', arguments: { who: 'Ada' } });

@@ -20,8 +20,10 @@ export async function deep(book: Book, only = ''): Promise<string[]> {
   const trials = chapters.flatMap((chapter) => [...trialsOfTests(book, chapter), ...trialsOfExercise(book, chapter)]);
   const odd: Trial[] = [];
   const judgedOnce = async ({ name, wanted, came }: Trial) => {
+    const startedAt = Date.now();
     const found = await came();
-    console.log(`${found === wanted ? '✓' : '✗'} ${name} is ${found}`);
+    const seconds = ((Date.now() - startedAt) / 1000).toFixed(1);
+    console.log(`${found === wanted ? '✓' : '✗'} ${name} is ${found} (${seconds} s)`);
     return found;
   };
   await sideBySide(trials, async (trial) => {
