@@ -241,6 +241,8 @@ test('a line for a while says where it is by its neighbours, and what is wrong w
   const hole = fence('mcp.ts exercise', HEAD, '  // …', '}');
   assert.match(problems(`${EARLY}\n\n${hole}`), /an exercise is to write these lines/);
   assert.match(problems(EARLY.replace('  return name;', Array(101).fill('  name += name;').join('\n'))), /101 lines are there only for a while/);
+  const twice = EARLY.replace('return name', 'return name.trim()');
+  assert.match(problems(`${EARLY}\n\n${twice}`), /01-hello\/README\.md:5 still stands in for the same lines, until 2/);
   const lost = fix(growing(EARLY.replace('greet', 'meet')));
   assert.match(lost.join('\n'), /must be in mcp\.ts too, to say where the others go: export function meet/);
 });
@@ -374,11 +376,10 @@ test('the commands say what is wrong in a sentence also to a shell, and by their
 
 test('a chapter can be run, run on the program before it, compared and written out', async () => {
   const { run, work } = runner();
-  assert.match((await run('chapter', '4')).output, /on the program as of chapter 4\n[^]*→ \{"jsonrpc"[^]*asked for Bob: \{"who":"Bob"\}/);
-  const before = await run('chapter', '4', '--before');
-  assert.equal(before.code, 1);
-  assert.match(before.output, /on the program as of chapter 3\n[^]*request is not a function/);
-  assert.match((await run('chapter', '4', '--diff')).output, /^\+ +private pending = new Map/m);
+  assert.match((await run('chapter', '4.1')).output, /on the program as of chapter 4\.1\n[^]*→ \{"jsonrpc"[^]*asked for Bob: \{"who":"Bob"\}/);
+  const before = await run('chapter', '4.1', '--before');
+  assert.match(before.output, /on the program as of chapter 3\n[^]*nobody was told/);
+  assert.match((await run('chapter', '4.1', '--diff')).output, /^\+ +private pending = new Map/m);
   await run('chapter', '4', '--code');
   const program = readFileSync(join(work, 'program-04', 'mcp.ts'), 'utf8');
   assert.match(program, /private pending/);
@@ -402,25 +403,26 @@ test('an exercise: begun, red with a message that helps, hints one by one, solve
   assert.match((await run('workshop', 'start', '4')).output, /You have begun[^]*edit .*04\/mcp\.ts:\d+\n/);
   const red = await run('workshop', 'check', '4');
   assert.equal(red.code, 1);
-  assert.match(red.output, /✗ a result resolves the promise\n {2}expected: .*\n {2}came: .*not solved yet\n {2}on the wire:\n {4}→ [^]*look at: .*mcp\.ts:\d+/);
+  assert.match(red.output, /✗ a result resolves the promise\n {2}expected: .*\n {2}came: .*not solved yet\n {2}look at: .*mcp\.ts:\d+/);
   assert.doesNotMatch((await run('workshop', 'hint', '4')).output, /Hint 2/);
   assert.match((await run('workshop', 'hint', '4')).output, /Hint 1 of 3[^]*Hint 2 of 3/);
   assert.equal((await run('workshop', 'compare', '4')).code, 2); // not before it passes
 
-  const solution = `const { jsonrpc, result = null, error = null } = answer;
-    const { code = 0, message = '', data } = asObject(error);
-    if (jsonrpc !== '2.0' || (result === null) === (error === null) || (error === null && !isObject(result))) return reject(this.error('protocol', 'is odd'));
-    const words = \`\${this.serverName} in \${call.method}: \${JSON.stringify(message)}\`.slice(0, 9000);
-    if (error === null) resolve(result as Json); else reject(new RpcError(Number(code) || -1, \`"\${words}\`.replace(' in', '" in'), data));`;
+  const solution = `const { method, params, options: { headers } } = call;
+    const id = this.nextId++;
+    return new Promise((resolve, reject) => {
+      this.pending.set(id, { call, resolve, reject });
+      this.send({ jsonrpc: '2.0', id, method, params }, headers).catch((error) => this.fail(id, error)); // my own words
+    });`;
   writeFileSync(mine, readFileSync(mine, 'utf8').replace("throw new Error('exercise 4 is not solved yet');", solution));
   const green = await run('workshop', 'check', '4');
   assert.equal(green.code, 0, green.output);
   assert.match(green.output, /Solved/);
   assert.match((await run('workshop')).output, /✓ solved +04 [^]*Next: .*start 1$/m);
-  assert.match((await run('workshop', 'compare', '4')).output, /── yours[^]*is odd[^]*── ours[^]*neither result nor error/);
+  assert.match((await run('workshop', 'compare', '4')).output, /── yours[^]*my own words[^]*── ours[^]*const waiter: Waiter/);
   assert.match((await run('workshop', 'reset', '4')).output, /old copy is now .*04\.old-1/);
-  assert.match(readFileSync(join(work, '04.old-1', 'mcp.ts'), 'utf8'), /is odd/);
-  assert.doesNotMatch(readFileSync(mine, 'utf8'), /is odd/);
+  assert.match(readFileSync(join(work, '04.old-1', 'mcp.ts'), 'utf8'), /my own words/);
+  assert.doesNotMatch(readFileSync(mine, 'utf8'), /my own words/);
 });
 
 test('a solution that leaves, or never ends, or is no program, is not solved, and the learner is told', async () => {
@@ -434,7 +436,7 @@ test('a solution that leaves, or never ends, or is no program, is not solved, an
   };
   assert.match((await solve('process.exit(0);')).output, /came: +the program left before it was judged/);
   assert.match((await solve('}')).output, /✗ Node can load the program[^]*TransformError/);
-  const nothing = await solve('');
+  const nothing = await solve('return new Promise(() => {});');
   assert.equal(nothing.code, 1);
   assert.match(nothing.output, /✗ a result resolves the promise[^]*came: +nothing, in three seconds/);
 });
@@ -474,7 +476,7 @@ function copy(): string {
 
 test('everything works from a path with spaces, without git', async () => {
   const { run } = runner(copy());
-  assert.match((await run('chapter', '4')).output, /asked for Bob: \{"who":"Bob"\}/);
+  assert.match((await run('chapter', '4.1')).output, /asked for Bob: \{"who":"Bob"\}/);
   assert.match((await run('workshop', 'start', '4')).output, /check +npm run workshop check 4/);
   assert.match((await run('workshop', 'check', '4')).output, /✗ a result resolves/);
 });

@@ -39,7 +39,7 @@ test('nothing else stands at the top', () => {
 
 test('the parts of the agent take only types from agent.ts, so that it can load them; the terminal, loaded last, takes all', () => {
   for (const file of readdirSync(join(root, 'chapters'), { recursive: true }) as string[]) {
-    if (!/^1[5678]-.*\.ts$/.test(file) || /(demo|exercise)\.ts$/.test(file)) continue;
+    if (!/^1[5678]-.*\.ts$/.test(file) || /(demo|demo-\d+|exercise)\.ts$/.test(file)) continue;
     assert.doesNotMatch(read('chapters', file), /^import (?!type ).*'\.\.\/\.\.\/agent\.ts'/m, file);
   }
 });
@@ -66,6 +66,23 @@ test('the README tells how long mcp.ts and agent.ts are', () => {
     const told = new RegExp(`${file}`.replace('.', '\\.') + '`? has (\\d+) lines').exec(read('README.md'))?.[1];
     assert.equal(Number(told), lines, file);
   }
+});
+
+test('what the README names as worth reading is in the program', () => {
+  const rows = read('README.md').split('| to find out | read |')[1]!.split('\n\n')[0]!.split('\n').slice(2);
+  const program = ['mcp.ts', 'agent.ts', 'chapters/17-the-gate/gate.ts'].map((file) => read(file)).join('\n');
+  const names = rows.flatMap((row) => [...row.matchAll(/`(\w+)`/g)].map(([, name]) => name!));
+  assert.ok(names.length > 15);
+  assert.deepEqual(names.filter((name) => !new RegExp(`(class |function |^  (private |async )*)${name}\\b`, 'm').test(program)), []);
+});
+
+test('the contents of the book tell how long it takes: the sum of its chapters, which say the same themselves', () => {
+  const contents = read('chapters/README.md');
+  const rows = [...contents.matchAll(/\]\((\S+\/README\.md)\).*\| (\d+) \+ (\d+) \|/g)];
+  for (const [, page, reading, doing] of rows)
+    assert.match(read('chapters', page!).replaceAll('\n', ' '), new RegExp(`Reading ${reading} minutes, doing ${doing}\\.`), page);
+  const hours = (column: number) => (rows.reduce((sum, row) => sum + Number(row[column]), 0) / 60).toFixed(1);
+  assert.ok(contents.includes(`about ${hours(2)} hours of\nreading and ${hours(3)} of doing`), `${hours(2)} and ${hours(3)}`);
 });
 
 test('the version stands in one place, and package.json agrees', async () => {

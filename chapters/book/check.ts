@@ -104,6 +104,11 @@ function problemsOfStandIns(book: Book): string[] {
     quotations.filter(({ until }) => until !== undefined).map((quotation) => ({ page, ...quotation })));
   const problems = all.flatMap((standIn) =>
     problemsOfStandIn(book, standIn).map((what) => `${standIn.page}:${standIn.line}: ${what}`));
+  for (const [k, one] of all.entries()) {
+    const isSamePlace = (two: Quotation) => two.file === one.file && two.runs[0]!.at === one.runs[0]!.at;
+    const twin = all.slice(k + 1).find((two) => isSamePlace(two) && two.step < one.until! && one.step < two.until!);
+    if (twin) problems.push(`${twin.page}:${twin.line}: ${one.page}:${one.line} still stands in for the same lines, until ${nameOf(one.until!)}`);
+  }
   const count = all.reduce((sum, { body }) => sum + body.length - 2, 0);
   if (count > MAX_STAND_INS) problems.push(`chapters/README.md:1: ${count} lines are there only for a while, more than ${MAX_STAND_INS}`);
   return problems;
