@@ -54,6 +54,11 @@ export const chapterOf = (book: Book, step: Step): Chapter | undefined =>
 export const spineOf = (book: Book) => SPINE.filter((file) => isFile(book.root, file));
 
 export function readBook(at = root): Book {
+  const sources = new Map<string, string[]>(); // each is quoted hundreds of times, and read once
+  const sourceOf = (file: string) => {
+    if (!sources.has(file)) sources.set(file, isFile(at, file) ? linesOf(read(at, file)) : []);
+    return sources.get(file)!;
+  };
   const slugs = readdirSync(join(at, 'chapters')).filter((name) => /^\d\d-/.test(name)).sort();
   const chapters = slugs.filter((slug) => isFile(at, 'chapters', slug, 'README.md')).map((slug): Chapter => {
     const folder = `chapters/${slug}`;
@@ -63,7 +68,7 @@ export function readBook(at = root): Book {
     const n = Number(slug.slice(0, 2));
     const fences = withSteps(fencesIn(text), n);
     const stops = [...new Set(fences.map(({ step }) => step))].filter((step) => step !== n);
-    const quotations = fences.flatMap((fence) => asQuotation(at, folder, fence) ?? []);
+    const quotations = fences.flatMap((fence) => asQuotation(folder, fence, sourceOf) ?? []);
     return { n, title, folder, page, stops, fences, quotations };
   });
   return { root: at, chapters, steps: chapters.flatMap(({ stops, n }) => [...stops, n]) };
@@ -94,11 +99,12 @@ export function fencesIn(text: string): Fence[] {
 }
 
 /** A fence whose second word is a file (of the chapter's folder, or from the top) is a quotation of it. */
-export function asQuotation(at: string, folder: string, fence: Fence): Quotation | undefined {
+function asQuotation(folder: string, fence: Fence, sourceOf: (file: string) => string[]): Quotation | undefined {
   const name = fence.words[0]!;
   if (!/\.(ts|mjs)$/.test(name)) return undefined;
-  const file = isFile(at, folder, name) ? `${folder}/${name}` : name;
-  const source = isFile(at, file) ? linesOf(read(at, file)) : [];
+  const ofChapter = `${folder}/${name}`;
+  const file = sourceOf(ofChapter).length > 0 ? ofChapter : name;
+  const source = sourceOf(file);
   if (fence.words[1] === 'until') return asStandIn(fence, file, source);
   const runs: Run[] = [];
   for (const [n, text] of fence.body.entries()) {
@@ -109,7 +115,9 @@ export function asQuotation(at: string, folder: string, fence: Fence): Quotation
   let from = 0;
   for (const run of runs) {
     // The first place below the run before it where all its lines stand.
-    run.at = source.findIndex((_, n) => n >= from && run.lines.every((text, k) => source[n + k] === text));
+    run.at = source.indexOf(run.lines[0]!, from);
+    while (run.at !== -1 && !run.lines.every((text, k) => source[run.at + k] === text))
+      run.at = source.indexOf(run.lines[0]!, run.at + 1);
     if (run.at !== -1) from = run.at + run.lines.length;
   }
   return { ...fence, file, source, runs };
