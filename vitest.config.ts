@@ -8,6 +8,7 @@ export default defineConfig({
     include: ['test/*.test.ts'],
     // Tests wait for real processes. These limits only end a hang; no test asserts a duration.
     maxWorkers: 6, // most of a test is waiting for a process
+    isolate: false, // a worker loads the program once for all its files; Node's own runner keeps them apart
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

@@ -1,7 +1,7 @@
 // chapter.ts: npm run chapter 5 [-- --before | --diff | --code], or 15.1 for a stop inside a page.
 
 import { join, relative } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { runDemo } from './demo.ts';
 import { pad, usage } from './files.ts';
 import { chapterOf, nameOf, stepBefore, stepOf, type Book, type Step } from './pages.ts';
 import { cached, demoOf, diff, refuseIfChanged, withDemo, workFolder, writeProgram } from './program.ts';
@@ -28,34 +28,16 @@ export async function chapterCommand(book: Book, which: string, given = ''): Pro
   if (flag !== '' && flag !== '--before') throw usage(`there is no ${flag}; there are --before, --diff and --code`);
   const on = flag === '--before' ? stepBefore(book, step) : step;
   if (on === 0) return console.log('Before chapter 1 there is no program.');
-  console.log(`# ${chapter.title}, on the program as of chapter ${nameOf(on)}\n`);
-  await runDemo(book, step, on);
+  const { title, folder, demo } = stageDemo(book, step, on);
+  console.log(title);
+  await runDemo(folder, demo);
 }
 
-/** Runs the demo of a step in this process, on the program as of that step or another. That may wait without end where
- *  something is still missing: we do not. */
-export async function runDemo(book: Book, step: Step, on: Step): Promise<void> {
+/** The title that a demo is printed under, and where its program is. */
+export function stageDemo(book: Book, step: Step, on: Step): { title: string; folder: string; demo: string } {
   const chapter = chapterOf(book, step)!;
   const folder = cached(book, `demo-${nameOf(step)}-on-${nameOf(on)}`);
   writeProgram(book, on, folder, withDemo(book, chapter, step));
-  process.chdir(folder);
-  let isOver = false;
-  const end = (what: string, error: unknown) => {
-    const missing = /'([^']+)' imported from/.exec(`${error}`)?.[1]; // in words that are the same in every Node
-    const text = missing === undefined ? `${error}` : `there is no ${missing}`;
-    const words = text.replaceAll(pathToFileURL(folder).href, '.').replaceAll(folder, '.');
-    if (!isOver) console.log(`${what} ${words}`);
-    isOver = true;
-    process.exit(1);
-  };
-  process.on('uncaughtException', (error) => end('The whole program ended:', error));
-  process.on('exit', () => {
-    if (isOver) return;
-    console.log('The program ended, but not its demo: what it waits for can no longer come.');
-    process.exitCode = 1;
-  });
-  setTimeout(() => end('Stopped after five seconds:', 'it still waits.'), 5000).unref();
-  await import(pathToFileURL(join(folder, demoOf(chapter, step))).href).catch((error) => end('The demo failed:', error));
-  isOver = true;
-  process.exit(0); // the programs of the first chapters cannot say goodbye; their servers see the end of stdin
+  const title = `# ${chapter.title}, on the program as of chapter ${nameOf(on)}\n`;
+  return { title, folder, demo: demoOf(chapter, step) };
 }

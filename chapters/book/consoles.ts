@@ -4,14 +4,16 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify, stripVTControlCharacters } from 'node:util';
+import { stageDemo } from './chapter.ts';
 import { isFile, linesOf, read, sideBySide } from './files.ts';
-import type { Book, Fence } from './pages.ts';
+import { stepBefore, stepOf, type Book, type Fence } from './pages.ts';
 
 /** What a console block shows must be what a fresh run prints. A busy machine may be too slow for a demo, which is
  *  stopped after five seconds: so what differs is run once more, alone. */
-export async function problemsOfConsoles(book: Book): Promise<string[]> {
-  const fences = book.chapters.flatMap(({ page, fences: all }) => all.map((fence) => ({ page, ...fence })));
+export async function problemsOfConsoles(book: Book, chapters = book.chapters): Promise<string[]> {
+  const fences = chapters.flatMap(({ page, fences: all }) => all.map((fence) => ({ page, ...fence })));
   const odd: typeof fences = [];
   await sideBySide(fences.filter(({ language }) => language === 'console'), async (block) => {
     if ((await problemsOfConsole(book, block)).length > 0) odd.push(block);
@@ -41,12 +43,29 @@ export async function problemsOfConsole(book: Book, { page, line, body }: Fence 
 export async function runShown(book: Book, command: string, home: string): Promise<string[]> {
   const { scripts } = JSON.parse(isFile(book.root, 'package.json') ? read(book.root, 'package.json') : '{}');
   const script = (_: string, name = 'start') => `${scripts[name]}`.replace(/^tsx /, 'node --import tsx ');
-  const direct = command.replace(/^npm (?:run (\w+)|start)/, script).replace(' -- ', ' '); // npm takes that one away
+  const typed = command.replace(/^npm (?:run (\w+)|start)/, script).replace(' -- ', ' '); // npm takes that one away
+  const staged = stagedDemo(book, command);
+  const direct = staged?.command ?? typed;
   const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
   const env = { PATH: path, HOME: home, USERPROFILE: home, WORK: join(home, 'work'), NO_COLOR: '1' };
   const run = promisify(execFile)('sh', ['-c', `{ ${direct}\n} 2>&1`], { cwd: book.root, env, timeout: 60_000 });
   const output = await run.then(({ stdout }) => stdout, ({ stdout }) => `${stdout}`);
-  return linesOf(stripVTControlCharacters(output).replaceAll(book.root, '').replaceAll(home, '~').trimEnd());
+  const whole = (staged?.title ?? '') + output;
+  return linesOf(stripVTControlCharacters(whole).replaceAll(book.root, '').replaceAll(home, '~').trimEnd());
+}
+
+/** What `npm run chapter 4.1 -- --before` does, without reading the book once more: most blocks show that command. (A test
+ *  types it as a reader does.) */
+function stagedDemo(book: Book, command: string): { title: string; command: string } | undefined {
+  const [, which, before] = /^npm run chapter (\S+)( -- --before)?$/.exec(command) ?? [];
+  const step = which === undefined ? 0 : stepOf(which);
+  if (!book.steps.includes(step)) return undefined;
+  const on = before ? stepBefore(book, step) : step;
+  if (on === 0) return undefined;
+  const { title, folder, demo } = stageDemo(book, step, on);
+  const runner = fileURLToPath(new URL('demo.ts', import.meta.url));
+  const words = ['node', '--import', 'tsx', runner, folder, demo].map((word) => `'${word}'`);
+  return { title: `${title}\n`, command: words.join(' ') };
 }
 
 /** The first line that differs. `…` alone on a line stands for any number of lines; times may differ. */
