@@ -47,7 +47,8 @@ export function captionOf(book: Book, chapter: Chapter, quotation: Quotation): s
   if (shown.length > 0) parts.push(`in ${listed(shown)}`);
   const replaced = linesReplaced(book, quotation);
   if (replaced > 0) parts.push(`replaces ${replaced} ${replaced === 1 ? 'line' : 'lines'}`);
-  if (until !== undefined) parts.push(`until chapter ${nameOf(until)}`);
+  const end = until === chapter.n ? 'the end of this chapter' : `chapter ${nameOf(until ?? 0)}`;
+  if (until !== undefined) parts.push(`until ${end}`);
   return `*${parts.join(', ')}*`;
 }
 

@@ -5,7 +5,7 @@ import { existsSync, lstatSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { filesIn, linesOf, put, read, usage } from './files.ts';
 import {
-  NOT_PROGRAM, nameOf, owners, quotationsOf, SPINE, spineOf, type Book, type Chapter, type Step,
+  NOT_PROGRAM, nameOf, owners, quotationsOf, stepBefore, SPINE, spineOf, type Book, type Chapter, type Step,
 } from './pages.ts';
 
 /** A line of a file at some step. `at` is its place in the final file, or -1; `since` and `until` are steps. */
@@ -86,11 +86,18 @@ export function refuseIfChanged(book: Book, step: Step): void {
   throw usage(`${lost.file} is not the program of the book any more (npm run book check says where). ${advice}`);
 }
 
-/** What a step adds to the files that all chapters share and takes from them, with two lines around it. */
+/** What a step adds to the files that all chapters share and takes from them, with two lines around it. A whole chapter is
+ *  compared with the chapter before, a stop inside a page with the step before. */
 export function diff(book: Book, step: Step): string[] {
+  const chapters = book.chapters.map(({ n }) => n);
+  const isWhole = chapters.includes(step);
+  const before = isWhole ? (chapters[chapters.indexOf(step) - 1] ?? 0) : stepBefore(book, step);
   return spineOf(book).flatMap((file) => {
-    const all = linesOfAllSteps(book, file).filter((line) => isThere(line, step) || line.until === step);
-    const sign = ({ since, until }: Line) => (until === step ? '-' : since === step ? '+' : ' ');
+    const all = linesOfAllSteps(book, file).filter((line) => isThere(line, step) || isThere(line, before));
+    const sign = (line: Line) => {
+      if (!isThere(line, step)) return '-';
+      return isThere(line, before) ? ' ' : '+';
+    };
     const near = all.filter((_, k) => all.slice(Math.max(0, k - 2), k + 3).some((line) => sign(line) !== ' '));
     const count = near.filter((line) => sign(line) === '+').length;
     const gone = near.filter((line) => sign(line) === '-').length;
