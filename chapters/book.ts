@@ -27,7 +27,7 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
     if (problems.length === 0) console.log(good);
     else process.exitCode = 1;
   };
-  if (command === 'check') tell(await check(book, args[0]), ['The book is true.', ...tellShares(book)].join('\n'));
+  if (command === 'check') tell(await check(book, args[0]), [...tellShares(book), 'The book is true.'].join('\n'));
   else if (command === 'fix') {
     const lost = fix(book);
     if (lost.length === 0) fixCaptions(readBook(at));

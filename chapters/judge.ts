@@ -10,9 +10,8 @@
 import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { usage } from './book/files.ts';
-import type { Verdict } from './judge/child.ts';
 import { peers } from './judge/peers.ts';
-import { absentLines, linesOf, summaryOf, wholeSummary, wrapped } from './judge/report.ts';
+import { absentLines, linesOf, summaryOf, wholeSummary } from './judge/report.ts';
 import { judgeAll, look, type Judged, type Subject } from './judge/run.ts';
 import { judgeServer } from './judge/server.ts';
 
@@ -25,14 +24,16 @@ type Wishes = { isJson: boolean; isLong: boolean };
 type Outcome = { summary: string; isGood: boolean; chapters: Judged[]; problem?: string };
 
 async function judgeClient(path: string, numbers: string[], wishes: Wishes): Promise<Outcome> {
-  if (!numbers.every((text) => /^([1-9]|1[0-4])$/.test(text))) throw usage(USAGE);
   const subject: Subject = { kind: 'client', file: fileAt(path) };
+  const odd = numbers.find((text) => !/^([1-9]|1[0-4])$/.test(text));
+  if (odd) throw usage(`the chapters of a client are 1 to 14, not ${odd}\n\n${USAGE}`);
   const isWanted = ({ n }: { n: number }) => numbers.length === 0 || numbers.includes(`${n}`);
   const { there, problem } = await look(subject);
   if (!there) return unloadable(problem);
   const chapters = await judgeAll(subject, there, isWanted, teller(wishes));
-  const isGood = chapters.every(({ state }) => state !== 'broken');
-  return { summary: summaryOf(chapters), isGood, chapters };
+  const isSomething = chapters.some(({ state }) => state === 'holds');
+  const isGood = isSomething && chapters.every(({ state }) => state !== 'broken');
+  return { summary: summaryOf(chapters, numbers.length === 0), isGood, chapters };
 }
 
 async function judgeTransport(path: string, config: string, wishes: Wishes): Promise<Outcome> {
@@ -40,6 +41,7 @@ async function judgeTransport(path: string, config: string, wishes: Wishes): Pro
   const own = config === '' ? {} : parsed(config);
   const { there, problem } = await look({ kind: 'transport', file });
   if (!there) return unloadable(problem);
+  refuseUnlessOne(there);
   const ours = await peers();
   const subject: Subject = { kind: 'transport', file, config: { ...ours.config, ...own } };
   const [judged] = await judgeAll(subject, there, () => true, teller(wishes));
@@ -47,9 +49,19 @@ async function judgeTransport(path: string, config: string, wishes: Wishes): Pro
   return { ...wholeSummary(judged!, 'transport'), chapters: [judged!] };
 }
 
+/** Which export is the transport? The same rule as `factoryIn`, said once and not per promise. */
+function refuseUnlessOne(there: string[]): void {
+  const names = there.filter((name) => !name.includes('.'));
+  const named = names.filter((name) => /transport$/i.test(name));
+  if (names.includes('default') || names.length === 1 || named.length === 1) return;
+  const found = names.join(', ') || 'nothing';
+  throw usage(`which is the transport? Export it as the default; there is ${found}`);
+}
+
 async function judgeCommand(command: string[], wishes: Wishes): Promise<Outcome> {
   if (command.length === 0) throw usage(USAGE);
-  const verdicts: Verdict[] = await judgeServer(command, start());
+  const { verdicts, problem } = await judgeServer(command, start());
+  if (problem) return { summary: `It cannot be started: ${problem}.`, isGood: false, chapters: [], problem };
   const isBroken = verdicts.some(({ state }) => state === 'broken');
   const state = isBroken ? 'broken' : 'holds';
   const judged: Judged = { n: 0, title: 'server', state, verdicts };
@@ -104,7 +116,7 @@ async function main(given: string[]): Promise<void> {
   const outcome = await judge(args, { isJson, isLong: options.includes('--all') });
   const seconds = Math.round((Date.now() - startedAt) / 1000);
   if (isJson) console.log(JSON.stringify({ ...outcome, seconds }));
-  else console.log([...absentLines(outcome.chapters), '', ...wrapped(outcome.summary)].join('\n'));
+  else console.log([...absentLines(outcome.chapters), '', outcome.summary].join('\n'));
   process.exitCode = outcome.isGood ? 0 : 1;
 }
 

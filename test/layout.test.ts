@@ -68,6 +68,11 @@ test('the README tells how long mcp.ts and agent.ts are', () => {
   }
 });
 
+test('page 15 tells how long our system prompt is', () => {
+  const [, system = ''] = /^const SYSTEM = `([^`]*)`;/m.exec(read('agent.ts')) ?? [];
+  assert.ok(read('chapters/15-the-loop/README.md').includes(`has ${system.length} characters`), `${system.length}`);
+});
+
 test('what the README names as worth reading is in the program', () => {
   const rows = read('README.md').split('| to find out | read |')[1]!.split('\n\n')[0]!.split('\n').slice(2);
   const program = ['mcp.ts', 'agent.ts', 'chapters/17-the-gate/gate.ts'].map((file) => read(file)).join('\n');

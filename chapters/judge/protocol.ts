@@ -199,6 +199,18 @@ const calling: Chapter = {
       },
     },
     {
+      promise: 'what is not true is no failure: the text "false", for instance',
+      fault: 'an isError that is not true, such as the text "false", is taken for a failure',
+      play: async (bench) => {
+        const { connection } = await open(bench, habit());
+        const content = [{ type: 'text', text: 'fine' }];
+        for (const isError of ['false', 1, {}, null]) {
+          const result = await resultOf(connection, { content, isError });
+          same(result.isError, false, `isError false for ${JSON.stringify(isError)}`);
+        }
+      },
+    },
+    {
       promise: 'a tool that does not exist is an error with the code of the server',
       fault: 'a tool that does not exist is not an error with the code of the server',
       play: async (bench) => {

@@ -52,7 +52,7 @@ function notTried(verdicts: Verdict[]): string[] {
 const needOf = ({ n, missing = '' }: Judged) =>
   `${n} needs ${missing.replace(/\w+\.\w+|^\w+$/g, '$&()')}`;
 
-export function wrapped(text: string, width = WIDTH): string[] {
+function wrapped(text: string, width = WIDTH): string[] {
   const lines = [''];
   const pieces = new RegExp(`.{1,${width - 2}}`, 'gu'); // of a word that is longer than a line
   for (const word of text.split(' ').flatMap((long) => long.match(pieces) ?? [])) {
@@ -64,14 +64,16 @@ export function wrapped(text: string, width = WIDTH): string[] {
   return lines;
 }
 
-/** "1 to 9 hold. 10: a ping is not answered." */
-export function summaryOf(judged: Judged[]): string {
+/** "1 to 9 hold. 10: a ping is not answered." If only some chapters were judged, it says nothing of
+ *  the others. */
+export function summaryOf(judged: Judged[], isAll = true): string {
   const good = judged.filter(({ state }) => state === 'holds').map(({ n }) => n);
   const broken = judged.filter(({ state }) => state === 'broken');
   const absent = judged.filter(({ state }) => state === 'absent');
   const [first] = broken;
   const verb = good.length === 1 ? 'holds' : 'hold';
-  const sentences = [good.length > 0 ? `${ranges(good)} ${verb}.` : 'Nothing holds yet.'];
+  const sentences = good.length > 0 ? [`${ranges(good)} ${verb}.`] : [];
+  if (good.length === 0 && isAll) sentences.push('Nothing holds yet.');
   if (first) sentences.push(`${first.n}: ${firstFault(first)}.`);
   if (!first && absent[0]) {
     sentences.push(`Next: ${needOf(absent[0])}.`);

@@ -167,7 +167,9 @@ function reasonIn(stderr: string): string {
   const reason = lines.find((line) => /^\w*(Error|Exception)\b.*:/.test(line));
   const last = lines.findLast((line) => line.trim() !== '' && !/^Node\.js v/.test(line));
   const words = reason ?? last;
-  return words ? `: ${show(new Error(words))}` : '';
+  // The compiler says below its headline what is wrong, and where.
+  const below = /\berrors?:$/.test(reason ?? '') ? lines[lines.indexOf(reason!) + 1]?.trim() : '';
+  return words ? `: ${show(new Error(below || words))}` : '';
 }
 
 /** A folder that is swept afterwards: processes whose pids are noted in it do not outlive it. */

@@ -314,7 +314,7 @@ function isMessage(line: string): boolean {
   }
 }
 
-export async function judgeServer(command: string[], cwd: string): Promise<Verdict[]> {
+export async function judgeServer(command: string[], cwd: string) {
   const bench = new ServerBench(command, cwd);
   const verdicts: Verdict[] = [];
   for (const each of promises) {
@@ -323,7 +323,9 @@ export async function judgeServer(command: string[], cwd: string): Promise<Verdi
     verdicts.push(isShut ? unopened(each) : await judgeOne(each, bench));
   }
   for (const server of bench.all) server.kill();
-  return verdicts;
+  // One that has left without a word was never there to be judged.
+  const isThere = bench.all.some(({ lines, ended }) => lines.length > 0 || !ended);
+  return { verdicts, problem: isThere ? undefined : bench.all[0]?.ended };
 }
 
 const unopened = ({ promise }: ServerPromise): Verdict =>

@@ -53,7 +53,7 @@ test('the program of chapter 9 is told that 10 is missing, within two minutes', 
   await program('book.ts', ['chapter', '9', '--code'], { WORK: work });
   const { code, output } = await judge(join(work, 'program-09'));
   assert.equal(code, 1);
-  assert.match(output, /^✓ {2}9 calling {8}6 of 6$/m);
+  assert.match(output, /^✓ {2}9 calling {8}7 of 7$/m);
   assert.match(output, /^✗ 10 talking back {3}a ping is not answered \(expected .*, came nothing/m);
   assert.match(output, /^· 11 to 14 {10}not there yet: 11 needs McpConnection\.close\(\)$/m);
   assert.match(output, /\n\n1 to 9 hold\. 10: a ping is not answered\.\n$/);
@@ -132,10 +132,17 @@ test('a client of another style needs no transport; fields may be its methods', 
 test('exit codes: a wrong command is 2, a module that fails to load is 1', LONG, async () => {
   const bad = join(folder(), 'bad.ts');
   writeFileSync(bad, "throw new TypeError('no good');");
-  const [none, missing, odd, unloadable] = await Promise.all([
-    judge(), judge('no/such/file.ts'), judge('mcp.ts', '15'), judge(bad),
+  const unreadable = join(folder(), 'unreadable.ts');
+  writeFileSync(unreadable, 'const a = 1;\nconst b = = 2;\n');
+  const [none, missing, odd, unloadable, broken, many, gone] = await Promise.all([
+    judge(), judge('no/such/file.ts'), judge('mcp.ts', '15'), judge(bad), judge(unreadable),
+    judge('transport', 'chapters/25-other-pipes/in-process.ts'), judge('server', 'no-such-command'),
   ]);
-  assert.deepEqual([none, missing, odd].map(({ code }) => code), [2, 2, 2]);
+  assert.deepEqual([none, missing, odd, many].map(({ code }) => code), [2, 2, 2, 2]);
+  assert.match(odd.output, /1 to 14, not 15/);
+  assert.match(many.output, /which is the transport\? .* there is \w+, \w+/);
+  assert.match(broken.output, /unreadable\.ts:2:\d+/);
+  assert.deepEqual([gone.code, /It cannot be started: .*ENOENT/.test(gone.output)], [1, true], gone.output);
   assert.match(missing.output, /there is no .*no.such.file\.ts/);
   assert.equal(unloadable.code, 1);
   assert.match(unloadable.output, /It cannot be loaded: .* code 1: TypeError: no good\./);
@@ -143,8 +150,8 @@ test('exit codes: a wrong command is 2, a module that fails to load is 1', LONG,
 
 const UNIX = 'chapters/25-other-pipes/unix-socket.ts';
 
-test('a transport is judged: those of chapter 25 keep all promises', LONG, async () => {
-  await Promise.all([UNIX, 'chapters/25-other-pipes/websocket.ts'].map(async (file) => {
+test('a transport is judged: those of chapters 1 and 25 keep all promises', LONG, async () => {
+  await Promise.all(['mcp.ts', UNIX, 'chapters/25-other-pipes/websocket.ts'].map(async (file) => {
     const { code, summary } = await asJson('transport', file);
     assert.deepEqual([code, summary], [0, 'This transport keeps 11 of 11 promises.'], file);
   }));
@@ -161,8 +168,8 @@ test('a broken transport is told its fault by name', LONG, async () => {
       ['after close() something still comes, or closing twice does harm']],
     ['this.events = events;', 'this.events = events; setInterval(() => {}, 1e6);',
       ['after close() a process, a socket or a timer is left']],
-    ['this.isClosing) return gone();', 'this.isClosing) return resolve();',
-      ['a send after the end does not reject']],
+    ['this.isClosing) return gone();', 'this.isClosing) return;',
+      ['a send after the end waits, or seems to arrive']],
     ['this.lines.takeWhole(chunk)', 'chunk', [
       'a message of a megabyte does not arrive whole',
       'characters of several bytes do not arrive whole',
