@@ -237,7 +237,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
       name: 'halting',
       query: async function* ({ signal }: { signal: AbortSignal }) {
         yield { type: 'text', text: 'Once upon' };
-        setTimeout(() => stop.abort(), 50);
+        if (!('maxMs' in more)) setTimeout(() => stop.abort(), 50);
         await then(signal);
       },
     };
@@ -255,6 +255,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   for (const [ending, when, more, then] of [
     ['error', 'fails', {}, async () => { throw noKey; }],
     ['aborted', 'is stopped', {}, sleeping],
+    ['time', 'runs out of time', { maxMs: 200 }, sleeping],
   ] as const)
     await expect(
       `what a model said before it ${when} in mid-sentence is returned, and told`,
