@@ -237,7 +237,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
       name: 'halting',
       query: async function* ({ signal }: { signal: AbortSignal }) {
         yield { type: 'text', text: 'Once upon' };
-        if (!('maxMs' in more)) setTimeout(() => stop.abort(), 50);
+        setTimeout(() => stop.abort(), 50);
         await then(signal);
       },
     };
@@ -246,7 +246,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
       if (event.type === 'text') heard += event.text;
       told = event;
     };
-    const { ending, text } = await start([], { model, emit, ...more }).agent.chat('hi', stop.signal);
+    const stopped = 'maxMs' in more ? undefined : stop.signal; // time shall end that one
+    const { ending, text } = await start([], { model, emit, ...more }).agent.chat('hi', stopped);
     return { ending, text, told: { type: told?.type, ending: told?.ending, text: told?.text }, heard };
   };
   const isTold = (ending: string) => (came: any) =>
