@@ -16,10 +16,12 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const { McpConnection, RpcError } = await load('mcp.ts');
   const warnings: string[] = [];
   const stopped: unknown[] = [];
+  let counted = 0;
   const handlers = {
     'roots/list': async ({ of }: { of: string }) => ({ roots: [{ uri: `file:///home/${of}` }] }),
     'who/am-i': (_: unknown, { id }: { id: unknown }) => ({ id }),
     'say/nothing': () => undefined,
+    'count/me': () => void counted++,
     'refuse/me': () => Promise.reject(new RpcError(-1, 'The user said no.', { by: 'Ada' })),
     'too/big': () => ({ n: 2n ** 64n }), // JSON has no such numbers
     'break/me': () => { throw new Error('my mistake'); },
@@ -92,11 +94,13 @@ export const judge: Judge = async ({ load, see, expect }) => {
       deaf.say({ id: n, method: n % 2 === 0 ? 'ping' : 'no/such' });
       if (n % 100 === 0) await new Promise((done) => setImmediate(done)); // so that answers can be sent meanwhile
     }
+    for (let n = 0; n < 10; n++) deaf.say({ id: `more ${n}`, method: 'count/me' });
     await pause(50);
-    return `${deaf.sent.length} answers wait, of 5000 requests; ${warnings.length} warnings`;
+    return `${deaf.sent.length} answers wait, of 5010 requests; ${warnings.length} warnings`;
   };
-  await expect('what waits for a server that does not read is bounded', 'at most 1000 answers (MAX_UNANSWERED) wait, and 1 warning', flood(), () => deaf.sent.length > 0 && deaf.sent.length <= 1001 && warnings.length === 1);
+  await expect('what waits for a server that does not read is bounded', 'at most 1000 answers (MAX_UNANSWERED) wait, and 1 warning', flood(), () => deaf.sent.length > 0 && deaf.sent.length <= 1000 && warnings.length === 1);
   await expect('and it is not bounded too early', '1000 answers wait', `${deaf.sent.length} answers`, () => deaf.sent.length >= 1000);
+  await expect('a request that is dropped does not reach its handler', 'no call of the handler', `${counted} calls`, () => counted === 0);
   const calm = async () => {
     read();
     await pause(50);

@@ -61,6 +61,14 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await apart(['files', `${long}1${long}`], ['files', `${long}2${long}`], 'two names of 161 characters that differ in the middle');
   await apart(['files', 'x.y!z'], ['files', 'x!y.z'], 'two names of the same characters in another order');
   await apart(['files', 'x.y'], ['files', 'x..y'], 'two names of which one has a dot more');
+  await apart(['files', `${long}A`], ['files', `${long}a`], 'two names of 81 characters that differ in the case of the last');
+  await apart([`${long}A`, 'add'], [`${long}a`, 'add'], 'tools of two servers whose long names differ in the case of the last');
+  await apart(['files', 'a '], ['files', 'a  '], 'two names of which one has a space more at its end');
+  await apart(['files', ' a'], ['files', '  a'], 'two names of which one has a space more at its beginning');
+  await apart(['files', 'a b'], ['files', 'a\tb'], 'two names, one with a space and one with a tab,');
+  await apart(['files', `${long}\u00f6`], ['files', `${long}o\u0308`], 'two names that look alike (ö as one character, and as two)');
+  await apart(['files', '🦊'], ['files', '🦋'], 'two names of one picture each (the same first half in UTF-16)');
+  await apart(['files', '日'], ['files', '曥'], 'two names of one character each (the same low byte)');
   const shared = (all: Pair[]) => {
     const owner = new Map<string, string>();
     for (const [server, tool] of all) {

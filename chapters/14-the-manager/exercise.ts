@@ -84,6 +84,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
     (came) => came === 'a, b, c, d, e');
   for (const concurrency of [0, -3, NaN])
     await expect(`a \`concurrency\` of ${concurrency} counts as one`, 'of 3 servers that do not get on: 1 at once', atOnce(3, { concurrency }), /^1 at once$/);
+  for (const [concurrency, count] of [[1.5, 1], [2.7, 2], [0.4, 1], [Infinity, 5]] as const)
+    await expect(`with a \`concurrency\` of ${concurrency}, ${count} may start at once`, `of 5 servers that do not get on: ${count} at once`, atOnce(5, { concurrency }), (came) => came === `${count} at once`);
   const counts: number[] = [];
   const approve = () => {
     counts.push(all.status().length);
@@ -120,8 +122,11 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const turns = [entriesOf({ a__b: calculator, [twin]: calculator }), entriesOf({ [twin]: calculator })];
   const both = new McpManager({ load: () => turns.shift(), onWire: see });
   await expect('of two names with one prefix the first keeps it', `a__b connected, ${twin} failed`, connected(both), (came) => came === `a__b connected, ${twin} failed`);
+  const before = { servers: both.servers, prefixes: both.prefixes };
   const again = async () => (await both.disconnectAll(), connected(both));
   await expect('a second start begins from nothing', `after disconnectAll, and without a__b: ${twin} connected`, again(), (came) => came === `${twin} connected`);
+  for (const name of ['servers', 'prefixes'] as const)
+    await expect(`and with a new map in this.${name}`, 'not the map of the first start, emptied: what is left of that may still use it', both[name] === before[name] ? 'the same map' : 'a new map', /^a new map$/);
   await both.disconnectAll();
 
   const [home, cwd] = [folder('home'), folder('project')];

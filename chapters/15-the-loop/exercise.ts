@@ -1,7 +1,8 @@
 // Judges exercise 15: does a chat go on until text, and come to an end whatever happens? "On the
 // wire" are its turns.
 
-import { setTimeout as wait } from 'node:timers/promises';
+import { syncBuiltinESMExports } from 'node:module';
+import timers, { setTimeout as wait } from 'node:timers/promises';
 import type { Judge } from '../book.ts';
 
 export const judge: Judge = async ({ load, see, expect }) => {
@@ -175,6 +176,14 @@ export const judge: Judge = async ({ load, see, expect }) => {
     mixed.agent.chat('think').then((end: any) => ({ ...end, requests: mixed.model.requests.length })),
     (came) => ended('done')(came) && came.requests === 7,
   );
+  const callsToo = { calls: [add()], stop: 'pause' };
+  const busyPauses = start([...Array.from({ length: 6 }, () => callsToo), pause, 'There.']);
+  await expect(
+    'an answer with calls is no pause, and does not count as one, although its stop says "pause"',
+    '{ ending: "done", text: "There." } after six answers with calls, one pause, one text',
+    busyPauses.agent.chat('think'),
+    ended('done', 'There.'),
+  );
   await expect(
     'the pauses of an earlier chat do not count',
     '{ ending: "done", text: "There." } for a chat with one pause after a chat with six',
@@ -221,6 +230,40 @@ export const judge: Judge = async ({ load, see, expect }) => {
     words.agent.chat('hi').then((end: any) => ({ ...end, told: words.events.at(-1)?.text })),
     (came) => ended('error', '')(came) && came.told === '',
   );
+  const midway = async (more: object, then: (signal: AbortSignal) => Promise<unknown>) => {
+    const stop = new AbortController();
+    let heard = '';
+    const model = {
+      name: 'halting',
+      query: async function* ({ signal }: { signal: AbortSignal }) {
+        yield { type: 'text', text: 'Once upon' };
+        setTimeout(() => stop.abort(), 50);
+        await then(signal);
+      },
+    };
+    let told: any;
+    const emit = (event: any) => {
+      if (event.type === 'text') heard += event.text;
+      told = event;
+    };
+    const stopped = 'maxMs' in more ? undefined : stop.signal; // time shall end that one
+    const { ending, text } = await start([], { model, emit, ...more }).agent.chat('hi', stopped);
+    return { ending, text, told: { type: told?.type, ending: told?.ending, text: told?.text }, heard };
+  };
+  const isTold = (ending: string) => (came: any) =>
+    ended(ending, came?.heard)(came) && came.told.type === 'done' && ended(ending, came.heard)(came.told);
+  const sleeping = (signal: AbortSignal) => wait(60_000, undefined, { signal });
+  for (const [ending, when, more, then] of [
+    ['error', 'fails', {}, async () => { throw noKey; }],
+    ['aborted', 'is stopped', {}, sleeping],
+    ['time', 'runs out of time', { maxMs: 200 }, sleeping],
+  ] as const)
+    await expect(
+      `what a model said before it ${when} in mid-sentence is returned, and told`,
+      `ending "${ending}" and text "Once upon", both in what is returned and in the event "done"`,
+      midway(more, then),
+      isTold(ending),
+    );
   const long = start([{ text: 'Once upon a', stop: 'length' }]);
   await expect(
     'an answer that was cut off is told from a whole one',
@@ -279,6 +322,14 @@ export const judge: Judge = async ({ load, see, expect }) => {
     '{ ending: "turns" } after 50 requests',
     unlimited.agent.chat('go').then((end: any) => ({ ...end, requests: unlimited.model.requests.length })),
     (came) => ended('turns')(came) && came.requests === 50,
+  );
+
+  const none = start(['Never said.'], { maxTurns: 0 });
+  await expect(
+    'at most maxTurns answers, also if that is none',
+    '{ ending: "turns" } and no request (maxTurns: 0)',
+    none.agent.chat('hi').then((end: any) => ({ ...end, requests: none.model.requests.length })),
+    (came) => ended('turns', '')(came) && came.requests === 0,
   );
 
   const stop = new AbortController();
@@ -344,6 +395,57 @@ export const judge: Judge = async ({ load, see, expect }) => {
     'time also runs for a caller who brought a signal, and for a model that is silent',
     '{ ending: "time" } (maxMs: 100)',
     start([silence], { maxMs: 100 }).agent.chat('hi', new AbortController().signal),
+    ended('time'),
+  );
+  await expect(
+    'and for its calls: what runCalls is handed obeys the clock and the caller',
+    '{ ending: "time" } for a tool that sleeps (maxMs: 100, and a signal of the caller)',
+    start([{ calls: [sleep] }], { maxMs: 100 }).agent.chat('sleep', new AbortController().signal),
+    ended('time'),
+  );
+
+  // Which clock does a chat set?
+
+  const real = { timeout: AbortSignal.timeout, timer: setTimeout, wait: timers.setTimeout };
+  let set: unknown[] = [];
+  AbortSignal.timeout = (ms) => (set.push(ms), real.timeout.call(AbortSignal, ms));
+  const timer = (run: any, ms?: number, ...more: any[]) => (set.push(ms), real.timer(run, ms, ...more));
+  globalThis.setTimeout = Object.assign(timer, real.timer) as typeof setTimeout;
+  timers.setTimeout = ((ms: number, ...more: any[]) => (set.push(ms), real.wait(ms, ...more))) as any;
+  syncBuiltinESMExports();
+  for (const [what, wanted, more] of [
+    ['without maxMs the limit is half an hour', 30 * 60_000, {}],
+    ['a short maxMs is taken as it is', 456, { maxMs: 456 }],
+    ['and so is a long one', 3_600_000, { maxMs: 3_600_000 }],
+  ] as const) {
+    set = [];
+    await start(['Hello.'], more).agent.chat('hi');
+    const clocks = [...set];
+    await expect(
+      what,
+      `a clock of ${wanted} ms (AbortSignal.timeout)`,
+      `clocks of these milliseconds: ${clocks.join(', ') || 'none'}`,
+      () => clocks.includes(wanted),
+    );
+  }
+  [AbortSignal.timeout, globalThis.setTimeout, timers.setTimeout] = [real.timeout, real.timer, real.wait];
+  syncBuiltinESMExports();
+
+  const unhurried = async ({ signal }: { signal: AbortSignal }) => {
+    await wait(60, undefined, { signal });
+    return { text: 'More.', calls: [add()] };
+  };
+  const slowly = start(Array.from({ length: 15 }, () => unhurried), { maxMs: 300, maxTurns: 15 });
+  await expect(
+    'the clock runs for the whole chat, and does not start again with each answer',
+    '{ ending: "time" } (maxMs: 300, and up to 15 answers, each of 60 ms)',
+    slowly.agent.chat('go'),
+    ended('time'),
+  );
+  await expect(
+    'no time at all is a limit, too',
+    '{ ending: "time" } (maxMs: 0)',
+    start([silence], { maxMs: 0 }).agent.chat('hi'),
     ended('time'),
   );
 };

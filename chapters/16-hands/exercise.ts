@@ -25,6 +25,12 @@ export const judge: Judge = async ({ load, see, expect }) => {
     absolute: at('outside/later.txt'),
     ...Object.fromEntries(Array.from({ length: 12 }, (_, n) => [`hop${n}`, n === 11 ? '../outside/later.txt' : `hop${n + 1}`])),
   };
+  // Rows that the system does not follow to their end, because nowhere is not there.
+  for (const length of [40, 41])
+    for (let n = 1; n <= length; n++) {
+      const target = n === length ? '../outside/later.txt' : `nowhere/../row${length}-${n + 1}`;
+      Object.assign(links, { [`row${length}-${n}`]: target });
+    }
   for (const [name, target] of Object.entries(links)) symlinkSync(target, at(`project/${name}`));
   const roots = new Roots(at('project'));
   const locate = (path: string) => {
@@ -56,6 +62,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await leads('twelve links in a row (hop0 → hop1 → … → ../outside/later.txt)', 'hop0', '~/outside/later.txt, outside');
   const deep = Array.from({ length: 60 }, () => 'f').join('/');
   await leads('sixty folders that are not there: only links are counted', `new/${deep}`, `~/project/new/${deep}, inside`);
+  await leads('forty links in a row are not too many (row40-1 → nowhere/../row40-2 → … → ../outside/later.txt)', 'row40-1', '~/outside/later.txt, outside');
   await leads('a path through a file, as if it were a folder', 'a.txt/b.txt', '~/project/a.txt/b.txt, inside');
   await expect('a failure that does not mean "nothing is there" (here a name of 300 letters) is not guessed at', 'an error', locate('x'.repeat(300)), (came) => came instanceof Error);
   const isCircle = (came: unknown) => came instanceof Error && /link|circle|loop/i.test(came.message);
@@ -65,6 +72,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
 
   await expect('a circle that the system does not see (spin → nowhere/../spin): the links are counted', 'an error that says so (link, circle or loop), and no endless search', locate('spin'), (came) =>
     isCircle(came));
+
+  await expect('more than forty links in a row are too many: 41 (row41-1 → nowhere/../row41-2 → …)', 'an error that says so (link, circle or loop)', locate('row41-1'), isCircle);
 
   const tools = hands({ roots, resultsFolder: at('results') });
   const write = tools.find(({ definition }: any) => definition.name === 'write');

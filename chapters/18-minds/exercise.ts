@@ -39,6 +39,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await holds('an id stays in force for the events after it', 'id: 7\ndata: 1\n\ndata: 2\n\nid: 8\ndata: 3\n\n',
     { ...message('1'), id: '7' }, { ...message('2'), id: '7' }, { ...message('3'), id: '8' });
   await holds('so does retry, which is a number; else it is skipped', 'retry: 100\ndata: 1\n\nretry: soon\ndata: 2\n\n', { ...message('1'), retry: 100 }, { ...message('2'), retry: 100 });
+  await holds('a retry of 0 is a number, too', 'retry: 0\ndata: 1\n\n', { ...message('1'), retry: 0 });
   for (const odd of ['-5', '1.5', '1e3', '', '0x10'])
     await holds('a retry that is not made of digits is skipped', `retry: 100\nretry: ${odd}\ndata: 1\n\n`, { ...message('1'), retry: 100 });
   await holds('an empty id is an id', 'id: 7\ndata: 1\n\nid\ndata: 2\n\n', { ...message('1'), id: '7' }, { ...message('2'), id: '' });
@@ -82,6 +83,26 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect('the limit is for all lines of an event together', 'a RangeError, with two lines of 66 bytes and maxEventBytes: 100', two, (came) => came instanceof RangeError);
   const full = read(pieces(`data: ${'x'.repeat(94)}\n\n`), { maxEventBytes: 100 }).then((events) => JSON.parse(events).length);
   await expect('exactly maxEventBytes are allowed', 'one event, with a line of 100 bytes and maxEventBytes: 100', full, (came) => came === 1);
+  const over = read(pieces(`data: ${'x'.repeat(95)}\n\n`), { maxEventBytes: 100 });
+  await expect('and not one more: the line counts as it came, with its "data: "', 'a RangeError, with a line of 101 bytes and maxEventBytes: 100', over, (came) => came instanceof RangeError);
+  const both = read(pieces(`data: ${'x'.repeat(44)}\n`, `data: ${'x'.repeat(45)}\n\n`), { maxEventBytes: 100 });
+  await expect('with the "data: " of each line', 'a RangeError, with lines of 50 and 51 bytes and maxEventBytes: 100', both, (came) => came instanceof RangeError);
+  const chatty = read(pieces(`: ${'x'.repeat(200)}\ncolour: ${'x'.repeat(200)}\ndata: 1\n\n`), { maxEventBytes: 100 });
+  await expect('only lines of data count', 'one event, with a comment and an unknown field of 200 bytes and maxEventBytes: 100', chatty, (came) => came === JSON.stringify([message('1')]));
+  const oneByOne = async () => {
+    const latest: { id?: string } = {};
+    const stream = `id: 1\ndata: first\n\nid: 2\ndata: second\n\ndata: ${'x'.repeat(200)}\n\n`;
+    const came: string[] = [];
+    try {
+      for await (const event of readEvents(pieces(stream), { maxEventBytes: 100, latest }))
+        came.push(`${event.data} (latest.id ${latest.id})`);
+    } catch (error) {
+      came.push((error as Error).name);
+    }
+    return came.join(', ');
+  };
+  const inTurn = 'first (latest.id 1), second (latest.id 2), RangeError';
+  await expect('each event is handed over at its empty line, before the rest of the chunk is read', `of one chunk: ${inTurn}`, oneByOne(), (came) => came === inTurn);
   const many = Array.from({ length: 50 }, () => `data: ${'x'.repeat(90)}\n\n`);
   await expect('the limit is for one event, not for the stream', '50 events, with maxEventBytes: 1000', read(pieces(...many), { maxEventBytes: 1000 }), (came) =>
     typeof came === 'string' && JSON.parse(came).length === 50);

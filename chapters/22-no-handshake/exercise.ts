@@ -15,6 +15,8 @@ const wants = (inputRequests?: object, requestState?: unknown) => ({
   inputRequests,
   requestState,
 });
+const roots = { roots: [{ uri: 'file:///work', name: 'Work' }], _meta: { 'example.org/n': 1 } };
+const longAnswer = { action: 'accept', content: { said: 'Long' }, _meta: { 'example.org/at': 7 } };
 const accepted = (said: string) => ({ action: 'accept', content: { said } });
 
 const isSame = (wanted: unknown) => (came: unknown) =>
@@ -23,15 +25,23 @@ const is = (wanted: unknown) => (came: unknown) => came === wanted;
 const fields = (call: object = {}) => Object.keys(call).join(', ');
 const hasNo = (...names: string[]) => (came: string) =>
   came.includes('name') && !names.some((name) => came.includes(name));
+const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
+/** What introduces us in each request is not what these checks are about. */
+const brief = (message: unknown) =>
+  JSON.parse(JSON.stringify(message, (key, value) =>
+    key === '_meta' && value && VERSION_KEY in value ? '…' : value,
+  ));
 const quietly = (promise: Promise<unknown>) => promise.catch(() => {}); // looked at below
 
 export const judge: Judge = async (bench) => {
   await judgeOneQuestion(bench);
   await judgeState(bench);
   await judgeManyQuestions(bench);
+  await judgeAnswers(bench);
+  await judgeRest(bench);
   await judgeKeys(bench);
-  await judgeRounds(bench);
   await judgePatience(bench);
+  await judgeRounds(bench);
   await judgePauses(bench);
   await judgeLimits(bench);
 };
@@ -42,6 +52,7 @@ async function script({ load, see, expect }: Bench, ...results: object[]) {
   const { McpConnection } = await load('mcp.ts');
   const { inBothEras } = await load('chapters/22-no-handshake/era.ts');
   const calls: any[] = [];
+  const seen: any[] = []; // the same calls, with their options
   const answered: string[] = [];
   const log: [string, unknown][] = [];
   type Paused = { ms: number; signal?: AbortSignal; callsAtEnd?: number };
@@ -63,7 +74,8 @@ async function script({ load, see, expect }: Bench, ...results: object[]) {
       start: async (given: unknown) => void (events = given),
       close: async () => {},
       send: async ({ id, method, params }: any) => {
-        if (method === 'tools/call') calls.push({ id, ...JSON.parse(JSON.stringify(params)) });
+        if (/^(tools.call|prompts.get)$/.test(method))
+          calls.push({ id, method, ...JSON.parse(JSON.stringify(params)) });
         const answer = { jsonrpc: '2.0', id, ...answerTo(method) };
         if (id !== undefined) setImmediate(() => events.message(answer));
       },
@@ -73,18 +85,26 @@ async function script({ load, see, expect }: Bench, ...results: object[]) {
     answered.push(`${message}?`);
     await new Promise((after) => setTimeout(after, 20));
     answered.push(`${message}!`);
+    if (message === 'Long') return longAnswer;
+    if (message === 'Cancel') return { action: 'cancel' };
     return message === 'No' ? { action: 'decline' } : accepted(message);
   };
   const user = () => ({
-    capabilities: { elicitation: {} },
-    handlers: { 'elicitation/create': thinkAndAnswer },
+    capabilities: { elicitation: {}, roots: {} },
+    handlers: { 'elicitation/create': thinkAndAnswer, 'roots/list': async () => roots },
+  });
+  const spy = () => ({
+    layer: (given: any, next: any) => {
+      if (calls.length > 0 || /^(tools.call|prompts.get)$/.test(given.method)) seen.push(given);
+      return next(given);
+    },
   });
   const connection = new McpConnection('demo', { type: 'script' }, {
     transports: { script: transport },
-    extensions: [...inBothEras({ pause }), user],
+    extensions: [...inBothEras({ pause }), spy, user],
     onWire: (direction: string, message: unknown) => {
-      log.push([direction, message]);
-      see(direction, message);
+      log.push([direction, brief(message)]);
+      see(direction, brief(message));
     },
   });
   await connection.connect();
@@ -96,7 +116,7 @@ async function script({ load, see, expect }: Bench, ...results: object[]) {
     for (const line of log) see(...line);
     return expect(...given);
   };
-  return { calls, answered, pauses, call, connection, expectToo };
+  return { calls, seen, answered, pauses, call, connection, expectToo };
 }
 
 async function judgeOneQuestion(bench: Bench): Promise<void> {
@@ -123,7 +143,8 @@ async function judgeOneQuestion(bench: Bench): Promise<void> {
     'and the state of the server', '"s1.9f2c"', again.requestState, is('s1.9f2c'),
   );
   await expectToo(
-    'at once: the user has waited enough', 'no pause', pauses.length, is(0),
+    'at once: the user has waited enough', 'no pause',
+    pauses.map(({ ms }) => `a pause of ${ms} ms`).join(', ') || 'no pause', is('no pause'),
   );
   await expectToo(
     'the first call had neither', 'no inputResponses, no requestState',
@@ -142,6 +163,14 @@ async function judgeState(bench: Bench): Promise<void> {
   const empty = await script(bench, wants({ q: ask('Yes') }, ''));
   await quietly(empty.call());
   await bench.expect('an empty state is a state', '""', empty.calls[1]?.requestState, is(''));
+  for (const [name, state] of [['null', null], ['a number', 0], ['an object', { a: [1] }]]) {
+    const any = await script(bench, wants({ q: ask('Yes') }, state));
+    await quietly(any.call());
+    await bench.expect(
+      `a state goes back as it came, whatever it is: ${name}`, JSON.stringify(state),
+      any.calls[1]?.requestState, isSame(state),
+    );
+  }
   const none = await script(bench, wants({ q: ask('Yes') }));
   await quietly(none.call());
   await bench.expect(
@@ -163,6 +192,59 @@ async function judgeManyQuestions(bench: Bench): Promise<void> {
   );
 }
 
+async function judgeAnswers(bench: Bench): Promise<void> {
+  const questions = { a: ask('No'), b: ask('Cancel'), c: ask('Yes') };
+  const noFirst = await script(bench, wants(questions));
+  await quietly(noFirst.call());
+  const answers = { a: { action: 'decline' }, b: { action: 'cancel' }, c: accepted('Yes') };
+  await bench.expect(
+    'after a no the other questions are asked all the same', JSON.stringify(answers),
+    noFirst.calls[1]?.inputResponses, isSame(answers),
+  );
+  const long = await script(bench, wants({ a: ask('Long'), b: { method: 'roots/list' } }));
+  await quietly(long.call());
+  const asTheyAre = { a: longAnswer, b: roots };
+  await bench.expect(
+    'an answer goes out as it is, with all of its fields', JSON.stringify(asTheyAre),
+    long.calls[1]?.inputResponses, isSame(asTheyAre),
+  );
+}
+
+async function judgeRest(bench: Bench): Promise<void> {
+  const results = [wants({ q: ask('Yes') }, 's'), wants(undefined, 's')];
+  const { calls, seen, connection, expectToo } = await script(bench, ...results);
+  const params = { name: 'add', arguments: {}, _meta: { 'example.org/trace': 't1' }, more: [1] };
+  const options = {
+    signal: new AbortController().signal, timeoutMs: 54_321, onProgress: () => {},
+    headers: { 'x-own': '1' },
+  };
+  await quietly(connection.request('prompts/get', params, options));
+  for (const [n, when] of [[1, 'with answers'], [2, 'after a pause']] as const) {
+    await expectToo(
+      `the call that goes out again ${when} has the same method`, '"prompts/get"',
+      calls[n]?.method, is('prompts/get'),
+    );
+    const meta = calls[n]?._meta ?? {};
+    await expectToo(
+      `and the _meta of the caller, ${when}`, '"example.org/trace": "t1" in it',
+      `its keys are ${fields(meta)}`, () => meta['example.org/trace'] === 't1',
+    );
+    await expectToo(
+      `and what else is in its params, ${when}`, '"more": [1]', calls[n]?.more, isSame([1]),
+    );
+    const came = seen[n]?.options ?? {};
+    for (const name of ['signal', 'timeoutMs', 'onProgress'] as const)
+      await expectToo(
+        `and its options, ${when}: ${name}`, `the ${name} of the call`,
+        `the options ${fields(came)}`, () => came[name] === options[name],
+      );
+    await expectToo(
+      `and its options, ${when}: headers`, '"x-own" among them',
+      came.headers, (headers) => headers?.['x-own'] === '1',
+    );
+  }
+}
+
 async function judgeKeys(bench: Bench): Promise<void> {
   const odd = JSON.parse('{ "__proto__": null, "a b": null }');
   for (const key of Object.keys(odd)) Object.defineProperty(odd, key, { value: ask(key) });
@@ -171,20 +253,6 @@ async function judgeKeys(bench: Bench): Promise<void> {
   await bench.expect(
     'a key is any text of the server, also "__proto__"', '__proto__, a b',
     fields(any.calls[1]?.inputResponses), is('__proto__, a b'),
-  );
-}
-
-async function judgeRounds(bench: Bench): Promise<void> {
-  const rounds = await script(bench, wants({ a: ask('One') }, 'r1'), wants({ b: ask('Two') }));
-  await quietly(rounds.call());
-  const answers = { b: accepted('Two') };
-  await bench.expect(
-    'in a second round only its own answers go out', JSON.stringify(answers),
-    rounds.calls[2]?.inputResponses, isSame(answers),
-  );
-  await rounds.expectToo(
-    'and not the state of the first', 'no requestState',
-    fields(rounds.calls[2]), hasNo('requestState'),
   );
 }
 
@@ -201,8 +269,8 @@ async function judgePatience(bench: Bench): Promise<void> {
   );
   await expectToo(
     'with the state, and without answers', 'requestState "busy", and no inputResponses',
-    calls[1],
-    ({ requestState, inputResponses } = {}) =>
+    { requestState: calls[1]?.requestState, inputResponses: calls[1]?.inputResponses },
+    ({ requestState, inputResponses }) =>
       requestState === 'busy' && inputResponses === undefined,
   );
   const neither = await script(bench, wants({}));
@@ -210,6 +278,26 @@ async function judgePatience(bench: Bench): Promise<void> {
   await bench.expect(
     'no question in the list is no question', 'no inputResponses',
     fields(neither.calls[1]), hasNo('inputResponses'),
+  );
+}
+
+async function judgeRounds(bench: Bench): Promise<void> {
+  const results = [wants({ a: ask('One') }, 'r1'), wants({ b: ask('Two') }), wants()];
+  const rounds = await script(bench, ...results);
+  await quietly(rounds.call());
+  const answers = { b: accepted('Two') };
+  await bench.expect(
+    'in a second round only its own answers go out', JSON.stringify(answers),
+    rounds.calls[2]?.inputResponses, isSame(answers),
+  );
+  await rounds.expectToo(
+    'and not the state of the first', 'no requestState',
+    fields(rounds.calls[2]), hasNo('requestState'),
+  );
+  await rounds.expectToo(
+    'in a third round, without questions, nothing of the first two goes out',
+    'no inputResponses, no requestState',
+    fields(rounds.calls[3]), hasNo('inputResponses', 'requestState'),
   );
 }
 
