@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Judge } from '../book.ts';
@@ -116,12 +116,14 @@ export const judge: Judge = async ({ load, see, expect }) => {
     const call = orphan.ask('echo');
     await expect('a process that the server left behind keeps the pipes, and nobody waits for it', exited, call, isDeath(/exited with code 0/));
 
-    const said = join(mkdtempSync(join(tmpdir(), 'judge-')), 'said');
-    const late = await leaves(`sleep 0.1; ${answer}; : > ${said}; sleep 5`);
+    const folder = mkdtempSync(join(tmpdir(), 'exercise-'));
+    const said = join(folder, 'said');
+    const late = await leaves(`sleep 0.1; ${answer}; : > '${said}'; sleep 5`);
     const lateCall = late.ask('echo');
     late.child.on('exit', () => setImmediate(() => blockUntil(said)));
     const what = 'the result { last: "answer" }: it comes a tenth of a second after the exit, while we have something else to do for longer than the wait';
     await expect('an answer that is on its way when the server exits is read before the end', what, lateCall, (came) => came?.last === 'answer');
+    rmSync(folder, { recursive: true });
 
     const quiet = await begin({ command: 'sh', args: ['-c', `exec 2>&-; read line; ${answer}; exec cat > /dev/null`] });
     const asked = async () => {
