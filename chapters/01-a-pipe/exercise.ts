@@ -23,21 +23,33 @@ export const judge: Judge = async ({ load, see, expect }) => {
     };
     return { server, ask };
   };
-  const calculator = async () => start({ args: ['fixtures/server.mjs'] });
+  const calculator = async () =>
+    start({ args: ['fixtures/server.mjs'] }, (direction, ...more) => {
+      if (direction === 'in') answers++;
+      see(direction, ...more);
+    });
   const habits = 'fixtures/habits.mjs';
 
   let server: Awaited<ReturnType<typeof start>> | undefined;
+  let answers = 0;
   const add = async (b: number) => {
     server ??= await calculator();
     return server.ask('add', { a: 2, b });
   };
   const isSum = (sum: string) => (came: any) => came?.id === 1 && came.result?.content?.[0]?.text === sum;
+  const firstScreen = watchScreen();
   await expect('what we write reaches its stdin, what it writes to stdout reaches us', 'the answer 42 under id 1, as an event `message`',
     add(40), isSum('42'));
   await expect('stdout is read for as long as the server lives', 'a second answer, 43, to a second question',
     add(41), isSum('43'));
-  await expect('a command that is not there is an error of start()', 'start() rejects, with ENOENT (a shell would start, and fail later)',
-    start({ command: 'no-such-command' }).then(() => 'start() resolved'), (came) => came?.code === 'ENOENT' || came?.kind === 'start');
+  await pause(20);
+  const shown = firstScreen.end().includes('jsonrpc') ? 'it is shown' : 'nothing is shown';
+  const kept = server!.server.stderrTail.includes('jsonrpc') ? 'it is in stderrTail' : 'nothing of it is in stderrTail';
+  await expect('stdout goes to `read`, once, and to nobody else', 'two answers came as 2 messages, nothing is shown, nothing of it is in stderrTail',
+    `two answers came as ${answers} messages, ${shown}, ${kept}`, /as 2 messages, nothing is shown, nothing of it/);
+  const noCommand = start({ command: 'no-such-command' }).then(() => 'start() resolved', (error) => `${error}\n(its code: ${error?.code}, its kind: ${error?.kind})`);
+  await expect('a command that is not there is an error of start()', 'start() rejects, with Node\'s own error, whose `code` is ENOENT (a shell would start, and fail later)',
+    noCommand, /code: ENOENT|kind: start/);
 
   // One server for the next five: it is run elsewhere, notes its pid in a file, and tells what it sees of its surroundings.
   // That is not for the record of the wire: it may hold the learner's own secrets.
@@ -72,7 +84,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
 
   const screen = watchScreen();
   const script = "console.error('cannot find my configuration'); setTimeout(() => console.error('second'), 200); process.stdin.resume()";
-  const { server: talker } = await start({ args: ['-e', script] });
+  const heard: unknown[] = [];
+  const { server: talker } = await start({ args: ['-e', script] }, (_, message) => void heard.push(message));
   const tailWith = async (text: string) => {
     for (let turn = 0; turn < 100 && !talker.stderrTail.includes(text); turn++) await pause(20);
     return `stderrTail is ${JSON.stringify(talker.stderrTail)}`;
@@ -83,6 +96,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect('stderr comes in pieces, and all of them count', pieces, tailWith('second'), /configuration.*second/);
   const isShown = screen.end().includes('cannot find my configuration');
   await expect('stderr is kept, not shown', 'nothing of it on our own screen', isShown ? 'it was shown' : 'nothing was shown', /^nothing/);
+  await expect('nothing of stderr arrives as a message', 'no message: it has written to stderr only', heard, (came) => came.length === 0);
 
   const flood = await start({ args: [habits, 'floods-stderr', '1'] });
   await expect('a megabyte on stderr does not stop the server', 'an answer, after the flood',

@@ -41,6 +41,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const buffer = new LineBuffer();
   const given = [buffer.takeWhole(Buffer.from('one\ntwo\nthr')), buffer.takeWhole(Buffer.from('ee')), buffer.takeWhole(Buffer.from('\n'))];
   await expect('what is returned are lines with their line feeds, or an empty buffer', '"one\\ntwo\\n", then "", then "three\\n"', given.map((part) => `${part}`), is('one\ntwo\n', '', 'three\n'));
+  await expect('however the bytes are cut, nothing is lost, late or there twice', 'after each piece, all that has come up to the last line feed', everyCut(LineBuffer, 'a\n\nbc\nd\n\ne'), /^all is well$/);
   await expect('bytes that wait are not joined again with every piece', 'at most 20 MB copied for a line of 1 MB that comes in 1000 pieces', copied(() => {
     const long = new LineBuffer();
     for (let n = 0; n < 1000; n++) long.takeWhole(Buffer.alloc(1000, 'x'));
@@ -55,6 +56,28 @@ export const judge: Judge = async ({ load, see, expect }) => {
   };
   await expect('a big message of a real server comes whole', 'one message with 4000000 characters of text', big(), (came) => came === 4e6);
 };
+
+/** Cuts the text in every way there is, and tells the first that goes wrong. */
+function everyCut(LineBuffer: any, text: string): string {
+  for (let cuts = 0; cuts < 2 ** (text.length - 1); cuts++) {
+    const pieces = [''];
+    for (const [at, letter] of [...text].entries()) {
+      pieces[pieces.length - 1] += letter;
+      if (cuts & (1 << at)) pieces.push('');
+    }
+    const buffer = new LineBuffer();
+    let given = '';
+    let taken = '';
+    for (const piece of pieces) {
+      given += piece;
+      taken += buffer.takeWhole(Buffer.from(piece));
+      const wanted = given.slice(0, given.lastIndexOf('\n') + 1);
+      if (taken === wanted) continue;
+      return `of the pieces ${JSON.stringify(pieces)}, after ${JSON.stringify(piece)}: ${JSON.stringify(taken)}, and not ${JSON.stringify(wanted)}`;
+    }
+  }
+  return 'all is well';
+}
 
 /** How much Buffer.concat has copied meanwhile. */
 function copied(work: () => void): string {

@@ -13,6 +13,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   type Say = (message: object) => void;
   const open = async (answer: (message: any, say: Say) => void | Promise<void> = () => {}) => {
     const sent: any[] = [];
+    const seen: any[] = []; // what `onWire` was told of our messages
     let events: any;
     const transport = {
       start: async (given: any) => void (events = given),
@@ -22,10 +23,14 @@ export const judge: Judge = async ({ load, see, expect }) => {
       },
       close: async () => {},
     };
-    const options = { transports: { here: () => transport }, onWire: see, onWarning: () => {} };
+    const onWire = (direction: 'in' | 'out', message: any, serverName: string) => {
+      see(direction, message, serverName);
+      if (direction === 'out') seen.push(message);
+    };
+    const options = { transports: { here: () => transport }, onWire, onWarning: () => {} };
     const connection = new McpConnection('demo', { type: 'here' }, options);
     await connection.connect();
-    return { connection, sent };
+    return { connection, sent, seen };
   };
   const settled = (promise: Promise<unknown>) => promise.catch((error: Error) => error);
   const rejection = (promise: Promise<unknown>) => promise.then((value) => ({ resolved: value }), (error: Error) => error);
@@ -46,6 +51,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
     return `${three.sent.length} messages for 3 requests`;
   };
   await expect('one request is one message', '3 messages for 3 requests', asked(), /^3 /);
+  await expect('a request goes through `this.send`, where it can be watched', 'the option `onWire` is told of one, two and three, each once',
+    three.seen.map(({ method }) => method), (came) => `${came}` === 'one,two,three');
   await expect('the requests of a connection are numbered from 1', 'the ids 1, 2 and 3, as numbers, one after the other',
     three.sent.map(({ message }) => message.id), (came) => JSON.stringify(came) === '[1,2,3]');
   await expect('a request has jsonrpc, id, method and params', '{ jsonrpc: "2.0", id: 2, method: "two", params: { method: "two" } }', three.sent[1]?.message, (came) =>
@@ -77,9 +84,10 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const waiting = settled(torn.connection.request('good')).then((value) => (early = `it settled with ${value}`));
   void waiting;
   early = 'it still waits';
-  const bad = rejection(torn.connection.request('bad'));
-  await expect('if sending fails, the call fails with that error', 'Error: the pipe is torn', bad, (came) => came?.message === 'the pipe is torn');
-  await expect('a call that failed leaves no waiter', 'one waiter, the other call under the id 1', [...torn.connection.pending.keys()], (came) => came.length === 1 && came[0] === 1);
+  const later = new Promise((done) => setTimeout(done, 100, 'nothing, in a tenth of a second'));
+  const bad = Promise.race([rejection(torn.connection.request('bad')), later]);
+  await expect('if sending fails, the call fails with that error, at once', 'Error: the pipe is torn', bad, (came) => came?.message === 'the pipe is torn');
+  await expect('only the call that failed leaves the map', 'in `pending` the id 1 of the other call, and not the id 2 of the one that failed', [...torn.connection.pending.keys()], (came) => came.length === 1 && came[0] === 1);
   await expect('and disturbs no other call', 'the other one still waits', early, /still waits/);
   void settled(torn.connection.request('good'));
   await new Promise((done) => setTimeout(done, 20));

@@ -43,6 +43,11 @@ export const judge: Judge = async ({ load, see, expect }) => {
     await expect(`${method} ends by its limit, too`, 'a McpError of kind "timeout"', hello, hasKind('timeout'));
     await expect(`but ${method} is not cancelled`, `no notifications/cancelled for request ${n + 2}`, mute.told(), isOnly(1));
   }
+  const alike = await open();
+  const methods = ['init', 'initialize/again', 'Initialize', 'server/discovery', 'server/list', 're/initialize'];
+  const asked = methods.map((method) => alike.connection.request(method, {}, { timeoutMs: 100 }).catch(() => {}));
+  await expect('these two are the only exceptions', `notifications/cancelled for each of ${methods.join(', ')}: 1 to ${methods.length}`,
+    Promise.all(asked).then(alike.told), isOnly(...methods.map((_, n) => n + 1)));
   const hearLate = async () => {
     for (const id of [1, 2, 3]) mute.say({ id, result: {} });
     return mute.strays();
@@ -67,6 +72,14 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const deaf = await open(() => new Promise(() => {}));
   const unread = deaf.connection.request('tools/call', {}, { timeoutMs: 100 });
   await expect('the caller does not wait for the server to be told', 'a McpError of kind "timeout", though the notification never leaves', unread, hasKind('timeout'));
+  deaf.say({ id: 1, result: {} });
+  await expect('a late answer is not reported, also before the server could be told', 'no warning, though the notification is still on its way', deaf.strays(), isOnly());
+  // One that answers in the moment in which it is told.
+  const hasty: Awaited<ReturnType<typeof open>> = await open(async ({ method, params }) => {
+    if (method === 'notifications/cancelled') hasty.say({ id: params.requestId, result: {} });
+  });
+  await hasty.connection.request('tools/call', {}, { timeoutMs: 100 }).catch(() => {});
+  await expect('nor in the moment in which it is told', 'no warning: the id is in the set before the notification is sent', pause(30).then(hasty.strays), isOnly());
 
   // One that has gone: what we send from the second message on is refused.
   let count = 0;
@@ -88,6 +101,6 @@ export const judge: Judge = async ({ load, see, expect }) => {
     return busy.strays();
   };
   await expect('of 1500 cancelled calls the last is remembered', 'no warning for a late answer to 1500', reportedOf(1500), isOnly());
-  await expect('and so are the 1000 before it, in their order (MAX_CANCELLED)', 'no warning for a late answer to 520', reportedOf(520), isOnly());
-  await expect('but the set does not grow without end', 'a warning for an answer to 1: the oldest is forgotten', reportedOf(1), (came) => came.length === 1);
+  await expect('and so are the others of the last 1000 (MAX_CANCELLED)', 'no warning for a late answer to 501', reportedOf(501), isOnly());
+  await expect('but the set holds no more than those 1000', 'a warning for an answer to 500: the oldest are forgotten', reportedOf(500), (came) => came.length === 1);
 };

@@ -53,7 +53,8 @@ export const show = (value: unknown) =>
 const LIMIT_MS = 60_000; // a busy machine may need its time
 const LOOP_S = 10; // so long nothing else has run
 const odd = (what: string) => `✗ it comes to an end\n  expected: a verdict\n  came:     ${what}\n`;
-const ENDLESS = odd(`none; for ${LOOP_S} s nothing else has run: is there a loop without an end, or without an await in it?`);
+const ENDLESS = odd(`none; for ${LOOP_S} s nothing else has run: is there a loop without an end, or without an await in it, ` +
+  'or one that begins again for each item, so that its work grows with the square of the list?');
 
 /** In a loop without an end this thread has no time for anything else. So it counts the seconds, and another looks whether
  *  it still does. (A program with a hole may also leave Node with nothing to do, and that is no success: so it counts on.) */
