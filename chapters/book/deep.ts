@@ -75,13 +75,14 @@ export function trialsOfExercise(book: Book, chapter: Chapter, most = Infinity):
   const onItsOwn = () => verdictOn(`solved-${pad(n)}`, (folder) => writeProgram(book, n, folder));
   const wrong = wrongSolutions(book, exercise).slice(0, most).map((solution, k): Trial => ({
     name: `exercise ${n}, wrong (${solution.mistake}),`,
-    wanted: `red: ${solution.words}`,
+    wanted: `red: ${solution.words.join(' or ')}`,
     came: async () => {
       const write = (folder: string) => writeExercise(book, exercise, folder, solvedSo(book, exercise, solution));
       const { isGreen, output } = await verdictOn(`wrong-${pad(n)}-${k}`, write);
       if (isGreen) return 'green';
       if (/✗ Node can load/.test(output)) return `not loaded: ${firstFault(output)}`;
-      return output.includes(solution.words) ? `red: ${solution.words}` : `red: ${firstFault(output)}`;
+      const isNamed = solution.words.some((words) => output.includes(words));
+      return `red: ${isNamed ? solution.words.join(' or ') : firstFault(output)}`;
     },
   }));
   return [
