@@ -251,7 +251,7 @@ async function edited(content: string | Buffer, args: object) {
 test('edit replaces one text and answers with a small diff', async () => {
   const { text, file, mode } = await edited('1\n2\n3\n4\n5\n6\n7\n', { old: '4\n', new: 'four\nand a half\n' });
   assert.equal(file, '1\n2\n3\nfour\nand a half\n5\n6\n7\n');
-  assert.equal(text, 'edited f\n@@ line 4 @@\n 2\n 3\n-4\n+four\n+and a half\n 5\n 6');
+  assert.equal(text, 'edited f\n@@ -1,7 +1,8 @@\n 1\n 2\n 3\n-4\n+four\n+and a half\n 5\n 6\n 7');
   assert.equal(mode, 0o640);
 });
 
@@ -318,7 +318,7 @@ test('edit needs a file that was read and has not changed', async () => {
 test('a long diff is cut', async () => {
   const lines = Array.from({ length: 300 }, (_, i) => `x${i}\n`).join('');
   const { text } = await edited(lines, { old: 'x', new: 'y', all: true });
-  assert.match(text, /… 260 more lines/);
+  assert.match(text, /… and 501 more$/);
   assert.ok(text.length < 2000);
 });
 

@@ -1,9 +1,11 @@
 // files.ts: read, write and edit. Nothing is overwritten that the model has not seen as it is now.
 
+import { createHash } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import type { ToolOutput } from '../../agent.ts';
+import type { Change, ToolOutput } from '../../agent.ts';
+import { changeOf, firstLines } from './diff.ts';
 import { walk } from './glob.ts';
 import { distance, nearest } from './nearest.ts';
 import { openFile, replaceFile, type Location, type Roots } from './paths.ts';
@@ -13,6 +15,8 @@ const MAX_LINES = 2000;
 const MAX_PAGE_BYTES = 50 * 1024;
 const MAX_COUNTED_BYTES = 10 * 2 ** 20; // to count the lines of a larger file, only to say how many, takes too long
 const MAX_EDITED_BYTES = 10 * 2 ** 20;
+const MAX_DIFF_LINES = 100; // that the model reads after an edit
+const MAX_TOLD_DIFF = 50_000; // characters of a diff, after the deed
 const CHUNK = 64 * 1024;
 const LF = 10;
 
@@ -144,30 +148,100 @@ class Page {
   }
 }
 
-// ─── write ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ─── write and edit: first a plan, then the deed ──────────────────────────────────────────────────────────────
+
+/** What a call would do. The gate shows it to a person, and `carryOut` does it. */
+export type Plan = {
+  before?: Stats; // of the file that is there
+  text?: string; // what is in it, if it can be shown
+  content: string; // what will be
+  notes: string[]; // for the person who judges it
+};
 
 type WriteArguments = { content: string };
+type EditArguments = { old: string; new: string; all?: boolean };
 
-export async function write(location: Location, { content }: WriteArguments, { seen }: Desk): Promise<ToolOutput> {
+export async function planWrite(location: Location, { content }: WriteArguments, desk: Desk): Promise<Plan> {
   mustBeInside(location);
-  const before = await statExisting(location);
-  if (before) mustBeSeen(seen, location, before);
-  remember(seen, location, await replaceFile(location, content, before && before.mode & 0o777));
-  const lines = content.split('\n').length - (content.endsWith('\n') || content === '' ? 1 : 0);
-  const what = before ? 'replaced' : 'created';
-  const bytes = Buffer.byteLength(content);
-  return say(`${what} ${location.shown}: ${bytes} byte${bytes === 1 ? '' : 's'}, ${lines} line${lines === 1 ? '' : 's'}`);
+  const file = await openUnlessMissing(location);
+  if (!file) return { content, notes: ['a new file'] };
+  try {
+    const before = await file.stat();
+    mustBeSeen(desk.seen, location, before);
+    const text = await readWhole(file, before);
+    return { before, text, content, notes: text === undefined ? [`${before.size} bytes that are not shown go`] : [] };
+  } finally {
+    await file.close();
+  }
+}
+
+export async function planEdit(location: Location, args: EditArguments, desk: Desk): Promise<Plan> {
+  mustBeInside(location);
+  const file = await openExisting(location, desk.roots, constants.O_RDWR);
+  try {
+    const before = await file.stat();
+    mustBeSeen(desk.seen, location, before);
+    if (before.size > MAX_EDITED_BYTES)
+      throw new Error(`${location.shown} has more than ${MAX_EDITED_BYTES} bytes, too many for edit; use bash`);
+    const text = await readWhole(file, before);
+    if (text === undefined) // written back, every byte that is not UTF-8 would be another
+      throw new Error(`${location.shown} is not valid UTF-8, so an edit would damage it; use bash`);
+    return { before, text, content: replaceText(location.shown, text, args), notes: [] };
+  } finally {
+    await file.close();
+  }
+}
+
+/** The text of a file. Nothing if it is too large, or not text. */
+async function readWhole(file: FileHandle, { size }: Stats): Promise<string | undefined> {
+  if (size > MAX_EDITED_BYTES) return undefined;
+  const content = await file.readFile();
+  const text = content.toString();
+  return Buffer.from(text).equals(content) ? text : undefined;
 }
 
 /** Opened for writing, because a new file could be put in place of one that we may not change. */
-async function statExisting(location: Location): Promise<Stats | undefined> {
+async function openUnlessMissing(location: Location): Promise<FileHandle | undefined> {
   try {
-    const file = await openFile(location, constants.O_RDWR);
-    return await file.stat().finally(() => file.close());
+    return await openFile(location, constants.O_RDWR);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
+}
+
+/** Two plans with one fingerprint turn the same file into the same file. */
+export function fingerprintOf({ before, text, content }: Plan): string {
+  const hash = createHash('sha256');
+  for (const part of [`${before?.mtimeMs} ${before?.size}`, text ?? '', content]) hash.update(`${part.length} ${part}`);
+  return hash.digest('hex');
+}
+
+export function changeIn({ text, content, notes }: Plan): Change {
+  const { diff, notes: more } = changeOf(text, content);
+  return { diff, notes: [...notes, ...more] };
+}
+
+export async function carryOut(
+  location: Location, plan: Plan, desk: Desk, answer: (location: Location, plan: Plan, diff: string) => string,
+): Promise<ToolOutput> {
+  const { before, content } = plan;
+  remember(desk.seen, location, await replaceFile(location, content, before && before.mode & 0o777));
+  const { diff, notes } = changeIn(plan);
+  const change = { diff: firstLines(diff, Infinity, MAX_TOLD_DIFF), notes };
+  return { ...say(answer(location, plan, diff)), change };
+}
+
+export function written({ shown }: Location, { before, content }: Plan): string {
+  const lines = content.split('\n').length - (content.endsWith('\n') || content === '' ? 1 : 0);
+  const what = before ? 'replaced' : 'created';
+  const bytes = Buffer.byteLength(content);
+  return `${what} ${shown}: ${bytes} byte${bytes === 1 ? '' : 's'}, ${lines} line${lines === 1 ? '' : 's'}`;
+}
+
+export function edited({ shown }: Location, _: Plan, diff: string): string {
+  const lines = diff.replace(/\r$/gm, ''); // models write LF
+  return `edited ${shown}\n${firstLines(lines, MAX_DIFF_LINES, MAX_TOLD_DIFF)}`;
 }
 
 /** Whatever the gate has said. */
@@ -187,30 +261,6 @@ function mustBeSeen(seen: Seen, { shown, real }: Location, { mtimeMs, size }: St
 
 function remember(seen: Seen, { real }: Location, { mtimeMs, size }: Stats): void {
   seen.set(real, { mtimeMs, size });
-}
-
-// ─── edit ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-type EditArguments = { old: string; new: string; all?: boolean };
-
-export async function edit(location: Location, args: EditArguments, desk: Desk): Promise<ToolOutput> {
-  mustBeInside(location);
-  const file = await openExisting(location, desk.roots, constants.O_RDWR);
-  try {
-    const stats = await file.stat();
-    mustBeSeen(desk.seen, location, stats);
-    if (stats.size > MAX_EDITED_BYTES)
-      throw new Error(`${location.shown} has more than ${MAX_EDITED_BYTES} bytes, too many for edit; use bash`);
-    const content = await file.readFile();
-    const text = content.toString();
-    if (!Buffer.from(text).equals(content)) // written back, every byte that is not UTF-8 would be another
-      throw new Error(`${location.shown} is not valid UTF-8, so an edit would damage it; use bash`);
-    const changed = replaceText(location.shown, text, args);
-    remember(desk.seen, location, await replaceFile(location, changed, stats.mode & 0o777));
-    return say(`edited ${location.shown}\n${smallDiff(text, changed)}`);
-  } finally {
-    await file.close();
-  }
 }
 
 function replaceText(shown: string, text: string, { old, new: replacement, all = false }: EditArguments): string {
@@ -246,29 +296,6 @@ function nearestLine(text: string, old: string): string {
   }
   if (!best) return ' Nothing in it looks like it: read the file again.';
   return ` It must match exactly, white space too. The nearest is line ${best.number}:\n${best.line.slice(0, 500)}`;
-}
-
-const CONTEXT = 2;
-const MAX_DIFF_LINES = 40;
-
-/** What stands between the beginning and the end that both have in common. */
-function smallDiff(before: string, after: string): string {
-  const [a, b] = [before.split(/\r?\n/), after.split(/\r?\n/)];
-  let start = 0;
-  while (start < Math.min(a.length, b.length) && a[start] === b[start]) start++;
-  let same = 0; // lines at the end
-  while (same < Math.min(a.length, b.length) - start && a[a.length - 1 - same] === b[b.length - 1 - same]) same++;
-  const lines = (sign: string, part: string[]) => {
-    const shown = part.slice(0, MAX_DIFF_LINES).map((line) => `${sign}${line}`);
-    return part.length > MAX_DIFF_LINES ? [...shown, `… ${part.length - MAX_DIFF_LINES} more lines`] : shown;
-  };
-  return [
-    `@@ line ${start + 1} @@`,
-    ...lines(' ', a.slice(Math.max(0, start - CONTEXT), start)),
-    ...lines('-', a.slice(start, a.length - same)),
-    ...lines('+', b.slice(start, b.length - same)),
-    ...lines(' ', a.slice(a.length - same, a.length - same + CONTEXT)),
-  ].join('\n');
 }
 
 // ─── Missing files ────────────────────────────────────────────────────────────────────────────────────────────

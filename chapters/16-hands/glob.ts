@@ -5,6 +5,7 @@ import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { setImmediate as breathe } from 'node:timers/promises';
+import type { GitIgnore } from './gitignore.ts';
 
 const MAX_ALTERNATIVES = 1000;
 const MAX_PATTERN = 1000;
@@ -108,7 +109,14 @@ function expandBraces(pattern: string): string[] {
 
 export const SKIPPED_FOLDERS = ['.git', 'node_modules'];
 
-type WalkOptions = { signal?: AbortSignal; maxEntries?: number; onCut?: () => void };
+/** `ignore` leaves out what a project's .gitignore names, and `onIgnored` hears of it. */
+type WalkOptions = {
+  signal?: AbortSignal;
+  maxEntries?: number;
+  onCut?: () => void;
+  ignore?: GitIgnore;
+  onIgnored?: (path: string, isFolder: boolean) => void;
+};
 
 /** The files below a folder, by name. It follows no link, so it neither leaves the folder nor runs in a circle: a
  *  link is named like a file. What cannot be read is left out. After `maxEntries` it ends, and
@@ -117,18 +125,24 @@ type WalkOptions = { signal?: AbortSignal; maxEntries?: number; onCut?: () => vo
  *  An `await` of something that is there already lets no timer and no key press through, and a
  *  folder can have a hundred thousand files: so it takes a breath now and then. */
 export async function* walk(root: string, options: WalkOptions = {}): AsyncGenerator<string> {
-  const { signal, maxEntries = 200_000, onCut } = options;
+  const { signal, maxEntries = 200_000, onCut, ignore, onIgnored } = options;
   const folders = [root];
   let entries = 0;
   while (folders.length > 0) {
     const folder = folders.pop()!;
     const subfolders: string[] = [];
-    for (const entry of await entriesOf(folder)) {
+    const found = await entriesOf(folder);
+    await ignore?.enter(folder, found.some(({ name }) => name === '.gitignore'));
+    for (const entry of found) {
       if (++entries % BREATH === 0) await breathe();
       signal?.throwIfAborted();
       if (entries > maxEntries) return onCut?.();
-      if (entry.isFile() || entry.isSymbolicLink()) yield join(folder, entry.name);
-      else if (entry.isDirectory() && !SKIPPED_FOLDERS.includes(entry.name)) subfolders.push(join(folder, entry.name));
+      const path = join(folder, entry.name);
+      const isFolder = entry.isDirectory();
+      if (isFolder && SKIPPED_FOLDERS.includes(entry.name)) continue;
+      if (ignore?.leavesOut(path, isFolder)) onIgnored?.(path, isFolder);
+      else if (isFolder) subfolders.push(path);
+      else if (entry.isFile() || entry.isSymbolicLink()) yield path;
     }
     folders.push(...subfolders.reverse());
   }

@@ -35,6 +35,19 @@ export class Roots {
     this.readOnlyRoots = readOnlyRoots.map((folder) => follow(resolve(cwd, folder))); // may not be there yet
   }
 
+  /** The folders to work in. */
+  get folders(): readonly string[] {
+    return this.roots;
+  }
+
+  /** One more folder to work in, from now on. Throws if there is none of that name. */
+  add(folder: string): string {
+    const real = realpathSync.native(resolve(this.cwd, folder));
+    if (!statSync(real).isDirectory()) throw new Error(`${folder} is not a folder`);
+    if (!this.roots.includes(real)) this.roots.push(real);
+    return real;
+  }
+
   /** Judges a path as a model gave it. Throws if it cannot be one, or if its links lead nowhere. */
   locate(path: string): Location {
     if (path.includes('\0')) throw new Error('a path cannot contain a NUL character; give another path');
@@ -56,6 +69,11 @@ export class Roots {
       fence: reason('fence'),
       build: reason('build'),
     };
+  }
+
+  /** The folder that was given to us, and in which a real path is; the path itself, if it is in none. */
+  topOf(real: string): string {
+    return this.roots.find((root) => isUnder(root, real)) ?? real;
   }
 
   /** A real path in the words that the model uses: relative to the working folder, if it is in there. */

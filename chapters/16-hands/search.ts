@@ -7,6 +7,7 @@ import { Worker } from 'node:worker_threads';
 import type { ToolOutput } from '../../agent.ts';
 import { textOf } from '../../mcp.ts';
 import { reasonFor, reasonForLinks } from './delicate.ts';
+import { GitIgnore } from './gitignore.ts';
 import { globMatcher, SKIPPED_FOLDERS, slashed, walk } from './glob.ts';
 import { openFile, type Location, type Roots } from './paths.ts';
 
@@ -14,6 +15,7 @@ const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1000;
 const MAX_CONTEXT = 10;
 const MAX_LINE = 500;
+const MAX_NAMED = 3; // folders that .gitignore leaves out
 const MAX_PATTERN = 10_000;
 const MAX_SEARCHED_BYTES = 10 * 2 ** 20;
 const NOT_WALKED = `(not searched: ${SKIPPED_FOLDERS.join(', ')} and links; to search one, give it as path)`;
@@ -27,7 +29,7 @@ type SearchOptions = { roots: Roots; isHidden: (real: string) => boolean; timeou
 
 // ─── glob ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-type GlobArguments = { pattern: string; limit?: number };
+type GlobArguments = { pattern: string; limit?: number; ignored?: boolean };
 
 export async function glob(
   location: Location, args: GlobArguments, { roots, timeoutMs }: SearchOptions, signal: AbortSignal,
@@ -41,11 +43,14 @@ export async function glob(
   const found: { path: string; changedAt: number }[] = [];
   const notes: string[] = [];
   const onCut = () => void notes.push('[there are too many files to look at all; give a smaller folder as path]');
+  const leftOut = new LeftOut(location.real, matches);
   const time = AbortSignal.timeout(timeoutMs);
   const either = AbortSignal.any([signal, time]);
   const isOver = () => time.aborted && !signal.aborted;
   try {
-    for await (const path of walk(location.real, { signal: either, onCut })) {
+    const ignore = args.ignored ? undefined : await GitIgnore.from(location.real, roots.topOf(location.real));
+    const { onIgnored } = leftOut;
+    for await (const path of walk(location.real, { signal: either, onCut, ignore, onIgnored })) {
       if (!matches(slashed(relative(location.real, path)))) continue;
       const changedAt = (await lstat(path).catch(() => undefined))?.mtimeMs;
       if (changedAt !== undefined) found.push({ path, changedAt }); // else it is gone by now
@@ -61,8 +66,40 @@ export async function glob(
   if (left > 0) notes.push(`[${left} older files are left out; narrow the pattern]`);
   const hint = pattern.includes('/') ? '' : `; **/${pattern} looks in all folders`;
   const none = [`no file matches ${pattern}${hint} ${NOT_WALKED}`];
-  return say([...(shown.length > 0 ? shown : none), ...notes], isOver());
+  return say([...(shown.length > 0 ? shown : none), ...notes, ...leftOut.note()], isOver());
 }
+
+/** What .gitignore names. Of a folder nobody knows what is in it; a file counts if it was looked for. */
+class LeftOut {
+  private folders: string[] = [];
+  private files = 0;
+  private root: string;
+  private matches: (path: string) => boolean;
+
+  constructor(root: string, matches: (path: string) => boolean) {
+    this.root = root;
+    this.matches = matches;
+  }
+
+  onIgnored = (path: string, isFolder: boolean): void => {
+    const name = slashed(relative(this.root, path));
+    if (isFolder) this.folders.push(name);
+    else if (this.matches(name)) this.files++;
+  };
+
+  note(): string[] {
+    const { files, folders } = this;
+    const named = folders.slice(0, MAX_NAMED).join(', ') + (folders.length > MAX_NAMED ? ', …' : '');
+    const parts = [
+      ...(folders.length > 0 ? [`${counted(folders.length, 'folder')} (${named})`] : []),
+      ...(files > 0 ? [counted(files, 'file')] : []),
+    ];
+    if (parts.length === 0) return [];
+    return [`[left out, as .gitignore says: ${parts.join(' and ')}; set ignored to search those, too]`];
+  }
+}
+
+const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 // ─── grep ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -73,6 +110,7 @@ type GrepArguments = {
   literal?: boolean;
   context?: number;
   limit?: number;
+  ignored?: boolean;
 };
 
 // A pattern such as ^(a+)+$ can take longer than the universe will last, and nothing interrupts a regular expression
@@ -100,7 +138,9 @@ export async function grep(
   const timer = setTimeout(abort, timeoutMs);
   signal.addEventListener('abort', abort);
   try {
-    for await (const path of filesIn(location, args, search, skips, stop.signal)) {
+    const ignore = args.ignored ? undefined : await GitIgnore.from(location.real, roots.topOf(location.real));
+    const walking = { signal: stop.signal, ignore };
+    for await (const path of filesIn(location, args, search, skips, walking)) {
       search.current = roots.show(path);
       const lines = await search.open({ ...location, shown: search.current, real: path }, path === location.real);
       if (!lines) continue;
@@ -132,13 +172,16 @@ function compile({ pattern, literal, ignoreCase }: GrepArguments): { source: str
 /** The file that was named, whatever it is; or those of a folder, without the ones that nobody has named on purpose. */
 async function* filesIn(
   { real, shown }: Location, { glob: filter = '**' }: GrepArguments, search: Search,
-  skips: (path: string) => boolean, signal: AbortSignal,
+  skips: (path: string) => boolean, walking: { signal: AbortSignal; ignore?: GitIgnore },
 ): AsyncGenerator<string> {
   const stats = await lstat(real).catch(() => undefined);
   if (!stats) throw new Error(`there is no file or folder ${shown}; use glob to see what there is`);
   if (!stats.isDirectory()) return void (yield real);
   const matches = globMatcher(filter.includes('/') ? filter : `**/${filter}`); // *.ts means in all folders
-  for await (const path of walk(real, { signal, onCut: () => (search.isCut = true) })) {
+  search.leftOut = new LeftOut(real, matches);
+  const { onIgnored } = search.leftOut;
+  const onCut = () => void (search.isCut = true);
+  for await (const path of walk(real, { ...walking, onCut, onIgnored })) {
     if (!matches(slashed(relative(real, path)))) continue;
     if (skips(path)) search.hidden++;
     else yield path;
@@ -150,6 +193,7 @@ class Search {
   isOver = false; // the time was
   isCut = false; // there were too many files
   hidden = 0;
+  leftOut?: LeftOut;
   private args: GrepArguments;
   private limit: number;
   private files = 0;
@@ -214,7 +258,8 @@ class Search {
       this.isOver && `grep was stopped after ${timeoutMs / 1000} s, in ${this.current}: there may be more. Use a ` +
         'simpler pattern ((a+)+ and its like can take for ever), set literal, or give a smaller folder as path.',
     ];
-    return [...this.found, ...notes.filter((note) => note !== false)];
+    const leftOut = this.leftOut?.note() ?? [];
+    return [...this.found, ...notes.filter((note) => note !== false), ...leftOut];
   }
 }
 

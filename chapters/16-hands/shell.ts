@@ -1,14 +1,14 @@
 // shell.ts: one command in a shell of its own, which ends when we say so, with everything that it started.
 
 import { spawn, type ChildProcess } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { closeSync, existsSync, writeSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
-import type { ToolOutput } from '../../agent.ts';
+import type { ToolContext, ToolOutput } from '../../agent.ts';
 import {
-  leaveNoOrphan, living, MARK, marks, safeEnv, signalGroup, textOf, withSafePath,
+  leaveNoOrphan, living, MARK, marks, newMark, safeEnv, signalGroup, textOf, withSafePath,
 } from '../../mcp.ts';
+import { gitEnv } from './git-settings.ts';
 import { inert, newFile } from './results.ts';
 
 const MAX_TAIL_BYTES = 30 * 1024;
@@ -17,6 +17,9 @@ const MAX_FILE_BYTES = 50 * 2 ** 20;
 const MAX_COMMAND = 30_000;
 const DEFAULT_TIMEOUT_S = 120;
 const MAX_TIMEOUT_S = 600;
+const LIVE_MS = 200; // between two looks at the output of a command that runs
+const LIVE_LINES = 10;
+const MAX_LIVE_BYTES = 4096;
 const PIPE_GRACE_MS = 250;
 const TERM_GRACE_MS = 1000;
 const IS_WINDOWS = process.platform === 'win32';
@@ -25,7 +28,8 @@ const IS_WINDOWS = process.platform === 'win32';
 type ShellOptions = { cwd: string; resultsFolder: string; env?: string[] };
 type Arguments = { command: string; timeout?: number };
 
-export async function bash(args: Arguments, options: ShellOptions, signal: AbortSignal): Promise<ToolOutput> {
+export async function bash(args: Arguments, options: ShellOptions, context: ToolContext): Promise<ToolOutput> {
+  const { signal, onProgress } = context;
   const seconds = Math.min(args.timeout ?? DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S);
   const output = new Output(options.resultsFolder);
   const child = start(args.command, options);
@@ -33,7 +37,11 @@ export async function bash(args: Arguments, options: ShellOptions, signal: Abort
   leaveNoOrphan(child);
   const dismiss = watch(child);
   child.stdin?.on('error', () => {}).end('\n'); // now it begins
-  child.stdout?.on('data', (chunk: Buffer) => output.add(chunk));
+  const live = throttled(() => onProgress({ output: output.lastLines() }));
+  child.stdout?.on('data', (chunk: Buffer) => {
+    output.add(chunk);
+    live.call();
+  });
 
   let why: string | undefined; // it did not end by itself
   const stop = (reason: string) => {
@@ -49,6 +57,7 @@ export async function bash(args: Arguments, options: ShellOptions, signal: Abort
     await end;
   } finally {
     clearTimeout(timer);
+    live.stop();
     signal.removeEventListener('abort', onAbort);
     const wereLeft = signalGroup(child, 'SIGKILL');
     if (wereLeft && !why) output.note('[background processes of the command were ended with it]');
@@ -71,10 +80,10 @@ function start(command: string, { cwd, env = [] }: ShellOptions): ChildProcess {
   // all its output, so the order is as it was written. What asks something reads the end of its input, and goes on.
   const script = 'read -r _ && exec "$0" -c "$1" </dev/null 2>&1';
   const quiet = { PAGER: 'cat', GIT_PAGER: 'cat', NO_COLOR: '1', TERM: 'dumb', CI: '1' };
-  const mark = randomUUID(); // by which those are found that leave the group
+  const mark = newMark(); // by which those are found that leave the group
   const child = spawn(shell, ['-c', script, shell, command], {
     cwd,
-    env: { ...safeEnv(), ...named, ...quiet, [MARK]: mark },
+    env: { ...safeEnv(), ...quiet, ...named, ...gitEnv(command, cwd), [MARK]: mark },
     stdio: ['pipe', 'pipe', 'ignore'],
     detached: !IS_WINDOWS, // a process group of its own, so that it can be ended with all its children
     windowsHide: true,
@@ -105,6 +114,16 @@ function ended(child: ChildProcess): Promise<void> {
   });
 }
 
+/** Calls a function soon, and not more often than a person can look. */
+function throttled(call: () => void) {
+  let timer: NodeJS.Timeout | undefined;
+  const now = () => {
+    timer = undefined;
+    call();
+  };
+  return { call: () => (timer ??= setTimeout(now, LIVE_MS)), stop: () => clearTimeout(timer) };
+}
+
 // ─── Output ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Keeps the end, where the errors are. As soon as that is not all, everything goes to a file as well. */
@@ -131,6 +150,13 @@ class Output {
     if (this.file) this.write(chunk);
     else if (this.total > MAX_TAIL_BYTES || this.lines > MAX_TAIL_LINES) this.spill();
     while (this.tailBytes - this.tail[0]!.length >= MAX_TAIL_BYTES) this.tailBytes -= this.tail.shift()!.length;
+  }
+
+  /** For a person who watches. */
+  lastLines(): string {
+    const end = Buffer.concat(this.tail).subarray(-MAX_LIVE_BYTES).toString();
+    const lines = end.replace(/\n$/, '').split('\n');
+    return lines.slice(-LIVE_LINES).join('\n');
   }
 
   private spill(): void {

@@ -2,7 +2,9 @@
 
 import type { Tool, ToolContext, ToolOutput } from '../../agent.ts';
 import { textOf, type Json } from '../../mcp.ts';
-import { edit, read, write, type Desk } from './files.ts';
+import {
+  carryOut, changeIn, edited, fingerprintOf, planEdit, planWrite, read, written, type Desk, type Plan,
+} from './files.ts';
 import type { Location, Roots } from './paths.ts';
 import { glob, grep } from './search.ts';
 import { bash } from './shell.ts';
@@ -22,6 +24,7 @@ function define(name: string, description: string, required: string[], propertie
 }
 
 const path = text('a file, relative to the working folder or absolute');
+const ignored = flag('search what .gitignore names, too');
 const place = text('where to search, by default the working folder');
 
 const READ = define('read', 'Reads a text file or an image, at most 2,000 lines or 50 KB at once; says how to go on.',
@@ -39,7 +42,8 @@ const EDIT = define('edit', 'Replaces a text in a file that has been read before
   });
 
 const GREP = define('grep', 'Searches files for a JavaScript regular expression, line by line: file:line:text. ' +
-  'In a folder it skips .git, node_modules, binary files and files that may hold secrets.', ['pattern'], {
+  'In a folder it skips .git, node_modules, what .gitignore names, binary files and files that may hold secrets.',
+  ['pattern'], {
     pattern: text('regular expression'),
     path: place,
     glob: text('search only files like this: *.ts or src/**/*.{js,ts}'),
@@ -47,12 +51,14 @@ const GREP = define('grep', 'Searches files for a JavaScript regular expression,
     literal: flag('the pattern is plain text'),
     context: whole('lines to show around each match, at most 10', 0),
     limit: whole('number of matches to show, by default 100, at most 1,000'),
+    ignored,
   });
 
 const GLOB = define('glob', 'Finds files by a pattern like src/**/*.{ts,tsx}, the last changed first.', ['pattern'], {
   pattern: text('made of * ** ? [a-z] {a,b}, relative to path'),
   path: place,
   limit: whole('number of files to show, by default 100, at most 1,000'),
+  ignored,
 });
 
 const BASH = define('bash', 'Runs a command in bash, in the working folder, without input. Answers with the end of ' +
@@ -80,15 +86,15 @@ export function hands(options: HandsOptions): Tool[] {
   const shell = { cwd: roots.cwd, resultsFolder, env: shellEnv };
   return [
     fileRow(roots, READ, 'read', (location, args, { signal }) => read(location, args, desk, signal)),
-    fileRow(roots, WRITE, 'write', (location, args) => write(location, args, desk)),
-    fileRow(roots, EDIT, 'write', (location, args) => edit(location, args, desk)),
+    changeRow(desk, WRITE, planWrite, written),
+    changeRow(desk, EDIT, planEdit, edited),
     fileRow(roots, GREP, 'read', (location, args, { signal }) => grep(location, args, search, signal)),
     fileRow(roots, GLOB, 'read', (location, args, { signal }) => glob(location, args, search, signal)),
     {
       definition: BASH,
       readOnly: false,
       touches: ({ command = '' }) => ({ kind: 'shell', command: `${command}` }),
-      run: careful(BASH, (args, { signal }) => bash(args, shell, signal)),
+      run: careful(BASH, (args, context) => bash(args, shell, context)),
     },
   ];
 }
@@ -98,24 +104,65 @@ type Checked = any; // arguments that checkArguments has let pass
 type Work = (location: Location, args: Checked, context: ToolContext) => Promise<ToolOutput>;
 
 function fileRow(roots: Roots, definition: Definition, kind: 'read' | 'write', work: Work): Tool {
-  const pathOf = (args: Json) => `${args.path ?? '.'}`;
-  // The gate judges a path, and a user may think for minutes about its question. By then a link can lead elsewhere.
-  const judged = new WeakMap<Json, string>();
+  const paths = new JudgedPaths(roots);
   return {
     definition,
     readOnly: kind === 'read',
-    touches: (args) => {
-      try {
-        if (!judged.has(args)) judged.set(args, roots.locate(pathOf(args)).real);
-      } catch {} // a path that cannot be one: the gate will find out too, and so will run
-      return { kind, path: pathOf(args) };
+    touches: (args) => ({ kind, path: paths.judge(args) }),
+    run: careful(definition, (args, context, original) => work(paths.locate(original), args, context)),
+  };
+}
+
+/** The gate judges a path, and a user may think for minutes about its question. By then a link can lead elsewhere. */
+class JudgedPaths {
+  private roots: Roots;
+  private judged = new WeakMap<Json, string>(); // where it led, by the arguments of the call
+
+  constructor(roots: Roots) { this.roots = roots; }
+
+  judge(args: Json): string {
+    try {
+      if (!this.judged.has(args)) this.judged.set(args, this.roots.locate(pathOf(args)).real);
+    } catch {} // a path that cannot be one: the gate will find out too, and so will locate
+    return pathOf(args);
+  }
+
+  locate(args: Json): Location {
+    const location = this.roots.locate(pathOf(args));
+    const { shown, real } = location;
+    const before = this.judged.get(args) ?? real;
+    if (before === real) return location;
+    throw new Error(`${shown} led to ${before} when it was judged, and now it leads to ${real}; try again`);
+  }
+}
+
+const pathOf = (args: Json) => `${args.path ?? '.'}`;
+
+type MakePlan = (location: Location, args: Checked, desk: Desk) => Promise<Plan>;
+type Answer = (location: Location, plan: Plan, diff: string) => string; // for the model, once it is done
+
+/** A row that makes a plan, and carries out that very plan: what a person has agreed to, to the byte. */
+function changeRow(desk: Desk, definition: Definition, makePlan: MakePlan, answer: Answer): Tool {
+  const paths = new JudgedPaths(desk.roots);
+  const agreed = new WeakMap<Json, string>(); // the fingerprint of the plan, by the arguments of the call
+  return {
+    definition,
+    readOnly: false,
+    touches: (args) => ({ kind: 'write', path: paths.judge(args) }),
+    preview: async (args) => {
+      const checked = checkArguments(args, definition.inputSchema);
+      const plan = await makePlan(paths.locate(args), checked, desk);
+      agreed.set(args, fingerprintOf(plan));
+      return changeIn(plan);
     },
-    run: careful(definition, (args, context, original) => {
-      const location = roots.locate(pathOf(args));
-      const { shown, real } = location;
-      const before = judged.get(original) ?? real;
-      if (before === real) return work(location, args, context);
-      throw new Error(`${shown} led to ${before} when it was judged, and now it leads to ${real}; try again`);
+    run: careful(definition, async (args, context, original) => {
+      const location = paths.locate(original); // once: a second look might find another place
+      const plan = await makePlan(location, args, desk);
+      const shown = agreed.get(original);
+      if (shown !== undefined && shown !== fingerprintOf(plan))
+        throw new Error(`${location.shown} has changed while the user was asked about it; read it again first`);
+      context.signal.throwIfAborted();
+      return carryOut(location, plan, desk, answer);
     }),
   };
 }

@@ -1,0 +1,105 @@
+// git-settings.ts: what a folder makes git run. `git status` looks harmless. But a folder that came as an archive brings
+// its .git/config along, and that may name a program to ask about changed files (core.fsmonitor), one to show
+// differences (diff.external), filters, hooks, signing programs. Some of it can be overridden, and the rest told.
+
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants, readdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { findCommand, safeEnv, withSafePath } from '../../mcp.ts';
+
+const TIMEOUT_MS = 3000; // the configuration may include a FIFO
+const MAX_OUTPUT = 64 * 2 ** 20;
+
+/** What any clone has, and what runs nothing; or what we override below. Whatever else the folder sets may run a program. */
+const HARMLESS = new RegExp(`^(${[
+  'core\\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|fsmonitor)',
+  'core\\.(autocrlf|eol|safecrlf|untrackedcache|quotepath|longpaths|hidedotfiles|abbrev)',
+  'diff\\.external',
+  'remote\\..*\\.(url|pushurl|fetch|tagopt|prune|gh-resolved)',
+  'branch\\..*\\.(remote|merge|rebase|pushremote|description|vscode-merge-base|gh-merge-base)',
+  'user\\.(name|email)',
+  '(color|advice)\\..*',
+  'init\\.defaultbranch|pull\\.(rebase|ff)|push\\.(default|autosetupremote|followtags)|fetch\\.prune|rerere\\.enabled',
+  'extensions\\.(objectformat|refstorage)|lfs\\.repositoryformatversion|index\\.(version|threads)',
+].join('|')})$`, 's');
+
+/** In place of a program of the folder: what git would show by itself. An empty value would be an error. */
+const PLAIN_DIFF =
+  'f() { printf "diff --git a/%s b/%s\\n" "$1" "$1"; diff -u --label "a/$1" --label "b/$1" -- "$2" "$5"; true; }; f';
+
+/** For the environment of a command that may start git: it goes through no program that the folder names for looking at
+ *  files, and leaves the index alone where it only looks, which would call a hook. */
+export function gitEnv(command: string, cwd: string): Record<string, string> {
+  const unquoted = command.replace(/["'\\\n]/g, ''); // g"i"t is git
+  if (!/\bgit\b/i.test(unquoted)) return {};
+  const settings: [key: string, value: string][] = [['core.fsmonitor', 'false']];
+  if (keysOf(cwd).includes('diff.external')) settings.push(['diff.external', PLAIN_DIFF]);
+  if (hooksOf(cwd).some(isIndexHook)) settings.push(['diff.autoRefreshIndex', 'false']);
+  const numbered = settings.flatMap(([key, value], n) => [
+    [`GIT_CONFIG_KEY_${n}`, key],
+    [`GIT_CONFIG_VALUE_${n}`, value],
+  ]);
+  return { ...Object.fromEntries(numbered), GIT_CONFIG_COUNT: `${settings.length}`, GIT_OPTIONAL_LOCKS: '0' };
+}
+
+/** What git may run in this folder all the same, in words. Hooks only if it does more than look. */
+export function gitPrograms(cwd: string, onlyLooks: boolean): string[] {
+  const keys = keysOf(cwd).filter((key) => !HARMLESS.test(key));
+  const found = keys.map((key) => `the setting ${key}`);
+  if (!onlyLooks) found.push(...hooksOf(cwd).map((hook) => `the hook ${hook}`));
+  if (mayHoldRepositories(cwd)) found.push('the settings of a repository inside it');
+  return [...new Set(found)];
+}
+
+/** In all of the tree, because `git status` looks at all of it from any folder. If git cannot tell, it may. */
+function mayHoldRepositories(cwd: string): boolean {
+  const files = run(cwd, 'ls-files', '--stage', '-z', '--', ':/');
+  if (files === undefined) return run(cwd, 'rev-parse', '--is-inside-work-tree') === 'true\n';
+  return /(^|\0)160000 /.test(files);
+}
+
+/** Where a push may go by the folder's own settings. */
+export function pushedTo(cwd: string): string[] {
+  const keys = '^(remote\\..*\\.(url|pushurl)|branch\\..*\\.(remote|pushremote))$';
+  const entries = run(cwd, 'config', '--get-regexp', '-z', keys)?.split('\0') ?? [];
+  return entries.map((entry) => entry.slice(entry.indexOf('\n') + 1));
+}
+
+/** `git diff` writes the index, whatever GIT_OPTIONAL_LOCKS says, where a file has only a new date. */
+const isIndexHook = (hook: string) => /^post-index-change/i.test(hook);
+
+/** The names of the settings that the folder itself makes, also by including other files. */
+function keysOf(cwd: string): string[] {
+  const listed = run(cwd, 'config', '--list', '--show-scope', '--name-only', '-z');
+  if (listed === undefined) return ['that cannot be read'];
+  const words = listed.split('\0');
+  return words.filter((_, n) => n % 2 === 1 && ['local', 'worktree'].includes(words[n - 1]!));
+}
+
+function hooksOf(cwd: string): string[] {
+  const path = run(cwd, 'rev-parse', '--git-common-dir')?.replace(/\n$/, '');
+  if (path === undefined) return []; // not a repository
+  const folder = resolve(cwd, path, 'hooks'); // elsewhere they are by core.hooksPath: yours, or a setting above
+  try {
+    return readdirSync(folder).filter((name) => !name.endsWith('.sample') && isProgram(join(folder, name)));
+  } catch {
+    return []; // there is no such folder
+  }
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What git prints; nothing if it fails. */
+function run(cwd: string, ...args: string[]): string | undefined {
+  const env = withSafePath({ ...safeEnv(), CLAUDE_PROJECT_DIR: cwd });
+  const options = { cwd, env, timeout: TIMEOUT_MS, maxBuffer: MAX_OUTPUT, encoding: 'utf8', windowsHide: true } as const;
+  const { status, stdout } = spawnSync(findCommand('git', env), ['-c', 'core.fsmonitor=false', ...args], options);
+  return status === 0 ? stdout : undefined;
+}
