@@ -1,7 +1,7 @@
 // Chapter 17: the gate. Rules first, then the mode, then a question; and where nobody can be asked, no.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -60,12 +60,12 @@ async function prepare({ mode, settings = {}, here = {}, answers, more = [] }: G
 test('rules are read as they are written; what is too broad to allow is left out and named', () => {
   const warnings: string[] = [];
   const parse = (effect: Effect, ...texts: string[]) => parseRules(effect, texts, onTheLine, reader((text) => warnings.push(text))).map(({ tool, pattern }) => [tool, pattern]);
-  assert.deepEqual(parse('allow', 'bash(npm test)', 'Bash(a (b) c)', ' mcp__git_hub__search ', 'mcp__github__*', 'Write(src/**)', 'edit', 'mcp__s__a__b'), [
-    ['bash', 'npm test'], ['bash', 'a (b) c'], ['mcp__git_hub__search', undefined], ['mcp__github__*', undefined], ['write', 'src/**'], ['edit', undefined],
+  assert.deepEqual(parse('allow', 'bash(npm test)', 'Bash(a (b) c)', 'bash(git status *)', 'Bash(npm run:*)', ' mcp__git_hub__search ', 'mcp__github__*', 'Write(src/**)', 'edit', 'mcp__s__a__b'), [
+    ['bash', 'npm test'], ['bash', 'a (b) c'], ['bash', 'git status *'], ['bash', 'npm run:*'], ['mcp__git_hub__search', undefined], ['mcp__github__*', undefined], ['write', 'src/**'], ['edit', undefined],
     ['mcp__s__a__b', undefined],
   ]);
   assert.equal(warnings.length, 0);
-  const broad = ['*', 'mcp__*', 'mcp__s', 'mcp__s*', 'mcp__*__*', 'mcp____x', 'mcp__s__a*', 'mcp__s__t(x)', 'bash', 'bash()', 'bash(*)', 'bash(git *)', 'Bash(npm run:*)', 'b*', '', '(x)', 'a b', 'Task'];
+  const broad = ['*', 'mcp__*', 'mcp__s', 'mcp__s*', 'mcp__*__*', 'mcp____x', 'mcp__s__a*', 'mcp__s__t(x)', 'bash', 'bash()', 'bash(*)', 'bash(:*)', 'bash( *)', 'bash(git*)', 'bash(a && b:*)', 'bash($x:*)', 'bash(A=1 b:*)', 'bash("":*)', 'bash(a >b:*)', 'b*', '', '(x)', 'a b', 'Task'];
   for (const text of broad) {
     assert.deepEqual(parse('allow', text), [], text);
     assert.ok(warnings.pop()!.includes(JSON.stringify(text)), text);
@@ -289,9 +289,9 @@ test('in the loop: a tool of the program\'s own runs after a yes, and not before
 test('the rules of the user count, and of a project only what tightens', () => {
   const [home, cwd] = [folder(), folder()];
   for (const [place, permissions, more] of [
-    [home, { allow: ['mcp__a__b'], ask: ['bash(git push*)'], deny: ['bash(rm *)'], defaultMode: 'x' }, {}],
+    [home, { allow: ['mcp__a__b'], ask: ['bash(git push*)'], deny: ['bash(rm *)'], defaultMode: 'plan' }, {}],
     [cwd, { allow: ['bash(evil)'], deny: ['read(x)'], ask: ['edit'], defaultMode: 'bypassPermissions', additionalDirectories: ['/'] },
-      { enableAllProjectMcpServers: true, enabledMcpjsonServers: ['x'], env: { A: 'b' } }],
+      { enableAllProjectMcpServers: true, enabledMcpjsonServers: ['x'], env: { A: 'b' }, shellEnv: ['A'] }],
   ] as const) {
     mkdirSync(join(place, '.claude'));
     writeFileSync(join(place, '.claude', 'settings.json'), JSON.stringify({ permissions, ...more }));
@@ -302,7 +302,7 @@ test('the rules of the user count, and of a project only what tightens', () => {
     ['allow', 'mcp__a__b', false], ['ask', 'bash(git push*)', false], ['deny', 'bash(rm *)', false], ['ask', 'edit', false], ['deny', 'read(x)', false],
   ]);
   assert.equal(warnings.length, 1);
-  for (const key of ['enableAllProjectMcpServers', 'enabledMcpjsonServers', 'env', 'permissions.allow', 'permissions.defaultMode', 'permissions.additionalDirectories'])
+  for (const key of ['enableAllProjectMcpServers', 'enabledMcpjsonServers', 'env', 'shellEnv', 'permissions.allow', 'permissions.defaultMode', 'permissions.additionalDirectories'])
     assert.ok(warnings[0]!.includes(key), key);
 });
 
@@ -384,9 +384,83 @@ test('a question shows the tool, whose it is, and every argument, escaped and in
   await check('bash', { command: 'echo one\nrm -rf two', timeout: 5 });
   assert.deepEqual(questions[1]!.lines, ['The model wants to call bash:', '  command:', '    │ echo one', '    │ rm -rf two', '  timeout: 5']);
   await check('write', { path: 'src/a.ts', content: 'x' });
-  assert.deepEqual(questions[2]!.lines.slice(1), ['  path: "src/a.ts"', '  content: "x"']);
+  assert.deepEqual(questions[2]!.lines.slice(1), [
+    '  path: "src/a.ts"', '  @@ -0,0 +1 @@', '  +│ x', '  \\ No newline at end of file',
+    '  "src/a.ts": a new file, 1 line added',
+  ]);
   await check('mcp__mine__big', { text: 'x'.repeat(1_000_000) });
   assert.ok(questions[3]!.text.includes('x'.repeat(1_000_000)));
+});
+
+test('a question about a change shows what becomes of the file; what would fail anyway is not asked', async () => {
+  const edit = (path: string, old: string, more: Json = {}) => ['edit', { path, old, new: 'x', ...more }] as [string, Json];
+  const { agent, questions, outcomes, results, file } = prepareAgent({
+    files: { a: 'one\ntwo\ntwo\n', unread: 'one\n' }, answers: ['y', 'n', 'n'],
+    script: calls(
+      ['read', { path: 'a' }], edit('a', 'one'), edit('a', 'none'), edit('a', 'two'), edit('unread', 'one'), edit('missing', 'one'),
+      ['write', { path: 'unread', content: '' }], ['write', { path: 'a', content: 'x\ntwo\ntwo\n' }], ['edit', { path: 'a', odd: 1 }],
+      edit('a', 'two', { all: true }),
+    ),
+  });
+  await agent.chat('go');
+  assert.equal(questions.length, 3);
+  assert.deepEqual(questions[0]!.lines, [
+    'The model wants to call edit:', '  path: "a"', '  @@ -1,3 +1,3 @@', '  -│ one', '  +│ x', '   │ two', '   │ two',
+    '  "a": 1 line added, 1 line removed',
+  ]);
+  assert.deepEqual(questions[1]!.lines.slice(1), ['  path: "a"', '  "a": nothing changes']);
+  assert.match(questions[2]!.text, /"a": 2 lines added, 2 lines removed\nAllow it\?/); // `all` is in the diff
+  assert.deepEqual(outcomes(), ['worked', 'worked', 'failed', 'failed', 'failed', 'failed', 'failed', 'denied', 'failed', 'denied']);
+  const texts = results().map(({ text }) => text);
+  assert.match(texts[2]!, /not found in a/);
+  assert.match(texts[3]!, /found 2 times/);
+  assert.match(texts[4]! + texts[6]!, /(unread exists and you have not read it.*){2}/);
+  assert.match(texts[8]!, /there is no argument "odd"/);
+  assert.equal(file('a'), 'x\ntwo\ntwo\n');
+});
+
+test('D21: of a delicate file the model learns nothing unasked, not even that an edit would fail', async () => {
+  const { agent, questions, outcomes, results } = prepareAgent({
+    files: { '.env': 'KEY=secret\n', 'private/x': 'hidden\n' }, answers: ['n', 'n', 'n', 'n'], rules: { ask: ['edit(private/**)'] },
+    script: calls(
+      ['edit', { path: '.env', old: 'KEY=secreT', new: '' }], ['edit', { path: '.env.local', old: 'x', new: '' }],
+      ['edit', { path: 'private/x', old: 'x', new: '' }], ['edit', { path: 'private/y', old: 'x', new: '' }],
+    ),
+  });
+  await agent.chat('go');
+  assert.deepEqual(outcomes(), ['denied', 'denied', 'denied', 'denied']);
+  assert.deepEqual(questions.map(({ text }) => /it will fail: "(there is no file|[\w./]+ exists and you have not read it)/.test(text)), [true, true, true, true]);
+  const [there, missing] = [results()[2]!.text, results()[3]!.text].map((text) => text.replace(/[xy]\b/g, ''));
+  assert.equal(there, missing, 'whether there is a file');
+  assert.doesNotMatch(results().map(({ text }) => text).join(), /secret=|KEY=|hidden|no file|have not read/);
+});
+
+test('D20: what was shown is what happens: a file that changes while a person thinks is not written', async () => {
+  const tricks: [string, (cwd: string) => void][] = [
+    ['a', (cwd) => writeFileSync(join(cwd, 'a'), 'another text\n')],
+    ['a', (cwd) => { // the same size, the same time: only its bytes tell
+      const { atime, mtime } = statSync(join(cwd, 'a'));
+      writeFileSync(join(cwd, 'a'), 'one\nTWO\n');
+      utimesSync(join(cwd, 'a'), atime, mtime);
+    }],
+    ['a', (cwd) => rmSync(join(cwd, 'a'))],
+    ['new', (cwd) => writeFileSync(join(cwd, 'new'), 'theirs\n')],
+  ];
+  for (const [path, trick] of tricks) {
+    for (const [name, args] of [['write', { content: 'three\n' }], ['edit', { old: 'one', new: 'three' }]] as const) {
+      if (name === 'edit' && path === 'new') continue;
+      const before = new Date(2020, 1, 1); // whole seconds: a time that can be set again
+      const { agent, cwd, outcomes, results, file, put } = prepareAgent({
+        files: {}, script: calls(['read', { path: 'a' }], [name, { path, ...args }]),
+        answers: [() => (trick(cwd), 'y')],
+      });
+      put('a', 'one\ntwo\n');
+      utimesSync(join(cwd, 'a'), before, before);
+      await agent.chat('go');
+      assert.deepEqual(outcomes(), ['worked', 'failed'], `${name}: ${results()[1]!.text}`);
+      assert.doesNotMatch(file(path) ?? '', /three/);
+    }
+  }
 });
 
 test('answers: only yes is yes, and a sentence goes back to the model', async () => {

@@ -250,10 +250,10 @@ test('a form: its fields are shown, then asked for one by one, then shown again'
     "As in your passport"
   "mail": an e-mail address, may be left out
   "age": a whole number, 18 to 120
-  "size": a number, may be left out
-  "color": 1 to 2, may be left out
-  "news": yes or no, may be left out
-Fill it in? [y]es / [n]o`);
+  "size": a number, by default "1.8"
+  "color": one of "Red", "Green", may be left out
+  "news": yes or no, by default "false"
+Fill it in? [y]es / [n]o / cancel (x)`);
   assert.deepEqual(rest, [
     '"Full name" (text, 2 to 20 characters)',
     '"mail" (an e-mail address), empty to leave it out',
@@ -262,8 +262,28 @@ Fill it in? [y]es / [n]o`);
     '  1 = "Red", which is "r"\n  2 = "Green", which is "g"\n"color" (1 to 2), empty to leave it out',
     '"news" (yes or no), empty for "false"',
     'These are your answers:\n  name: "Ada Lovelace"\n  age: 36\n  size: 1.8\n  color: "g"\n  news: true\n' +
-      'Send it? [y]es / [n]o / [c]hange it',
+      'Send it? [y]es / [n]o / [c]hange it / cancel (x)',
   ]);
+});
+
+test('a form: what there is to choose from is said first, and a default by its title', async () => {
+  const heroes = [{ const: 'hero-1', title: 'Superman' }, { const: 'hero-2', title: 'Wonder Woman' }];
+  const properties = {
+    hero: { type: 'string', title: 'Hero', description: 'Hero', oneOf: heroes, default: 'hero-1' },
+    heroes: { type: 'array', minItems: 1, items: { anyOf: heroes }, default: ['hero-2', 'hero-1'] },
+    digit: { type: 'string', enum: [...'abcdefgh'] },
+  };
+  const person = new ScriptedPerson(['y', '', '', 'c', 'y']);
+  const content = { hero: 'hero-1', heroes: ['hero-2', 'hero-1'], digit: 'c' };
+  assert.deepEqual(await person.form({ lines, schema: { properties } }), { action: 'accept', content });
+  const [first, second, third] = person.questions;
+  assert.deepEqual(first!.lines.slice(1), [
+    '  "Hero": one of "Superman", "Wonder Woman", by default "Superman"',
+    '  "heroes": at least 1 of "Superman", "Wonder Woman", by default "Wonder Woman, Superman"',
+    '  "digit": one of "a", "b", "c", "d", "e", "f", 2 more, may be left out',
+  ]);
+  assert.equal(second!.prompt, '"Hero" (1 to 2), empty for "Superman"');
+  assert.match(third!.prompt, /empty for "Wonder Woman, Superman"$/);
 });
 
 test('a form can be declined before and after, and left at any line', async () => {
@@ -287,6 +307,12 @@ test('a form that is changed is filled in again, with the answers of before for 
   const two = { properties: { a: { type: 'string' }, b: { type: 'integer' } }, required: ['a', 'b'] };
   const person = new ScriptedPerson(['y', 'one', '2', 'c', '', '3', 'yes']);
   assert.deepEqual(await person.form({ lines, schema: two }), { action: 'accept', content: { a: 'one', b: 3 } });
+});
+
+test('a form: a field that was left out is left out after a change, too, whatever it is called', async () => {
+  const properties = JSON.parse('{"a":{"type":"string"},"constructor":{"type":"string"},"__proto__":{"type":"string"}}');
+  const person = new ScriptedPerson(['y', 'one', '', '', 'c', 'two', '', '', 'y']);
+  assert.deepEqual(await person.form({ lines, schema: { properties } }), { action: 'accept', content: { a: 'two' } });
 });
 
 test('a form without fields is a question with yes and no', async () => {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { changes, keepSecrets, Masker, plain, printable, quoted, spelledOut, withoutDisguise } from '../chapters/17-the-gate/safe-text.ts';
+import { changes, keepSecrets, Masker, plain, printable, PrintableStream, quoted, spelledOut, withoutDisguise } from '../chapters/17-the-gate/safe-text.ts';
 import { assertClean, prepareAgent, UNCLEAN } from './agents.ts';
 import { cleanUp, habit } from './helpers.ts';
 
@@ -46,9 +46,57 @@ test('each kind is shown as what it is, and nothing else is touched', () => {
   assert.equal(quoted('Zürich 東京 Привет 😀'), '"Zürich 東京 Привет 😀"');
 });
 
-test('printable: line ends of Windows are line ends, a lone CR is not; emoji stay whole', () => {
+test('printable: line ends of Windows are line ends, a lone CR is not', () => {
   assert.equal(printable('a\r\nb\rc'), 'a\nb\\x0dc');
-  assert.equal(printable('👩\u200d💻 ❤\ufe0f'), '👩💻 ❤');
+});
+
+/** Invisible characters where they are part of what is written. */
+const WRITTEN = {
+  Persian: 'می\u200cخواهم، کتاب\u200cها، ه\u200d.ش.', Hindi: 'क्\u200dष र\u094d\u200dय', Sinhala: 'ශ්\u200dරී ලංකා',
+  Khmer: 'ភាសា\u200bខ្មែរ', Hebrew: 'שלום!\u200f', Mongolian: 'ᠠ\u180eᠨ\u180bᠠ', Quran: '\u06dd١', German: 'Donau\xaddampf\xadschiff',
+  Japanese: '葛\u{e0100}城市 辻\u{e0101}', mathematics: '∩\ufe00', keys: '1\ufe0f\u20e3 #\ufe0f\u20e3', hearts: '❤\ufe0f ❤\ufe0e ©\ufe0f',
+  family: '👩\u200d👩\u200d👧\u200d👦', couple: '👩🏽\u200d❤\ufe0f\u200d💋\u200d👨🏿', rainbow: '🏳\ufe0f\u200d🌈', mending: '❤\ufe0f\u200d🩹',
+  England: '🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}',
+};
+/** The same characters where they hide something. */
+const SMUGGLED = {
+  'a joiner between Latin letters': 'pay\u200dpal', 'a run of joiners': 'م\u200c\u200d\u200c\u200cخ', 'at the start of a line': 'a\n\u200cb',
+  'bytes behind an emoji': '😀\ufe01\u{e0151}\u{e0152}', 'bytes behind a letter': 'x\u{e0100}y\ufe0f', 'a run of soft hyphens': 'so\xad\xad\xadft',
+  'an invisible word': '🏴\u{e0068}\u{e0069}\u{e007f}', 'a flag without its end': '🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}',
+  'a joiner at the end of an emoji': '👩\u200d', 'a blank of no width': 'rm\u200b-rf', 'a mark of direction': 'abc\u200fdef', 'an override': 'שלום\u202eabc',
+  'an isolate': 'שלום\u2067abc\u2069', 'a digit in disguise': '1\ufe0f2',
+};
+
+test('text in every script stays whole; out of their place the same characters can be seen', () => {
+  for (const [name, text] of Object.entries(WRITTEN)) {
+    assert.equal(printable(text), text, name);
+    assert.equal(printable(text, { isPipe: true }), text, name);
+    assert.doesNotMatch(quoted(text), /[\xad\u200b-\u200f\ufe00-\ufe0f\u{e0000}-\u{e0fff}]/u, `in a question: ${name}`);
+  }
+  for (const [name, text] of Object.entries(SMUGGLED)) assert.match(printable(text), /\\(x|u\{)/, name);
+  const family = printable(SMUGGLED['bytes behind an emoji']);
+  assert.equal(family, '😀\\u{fe01}\\u{e0151}\\u{e0152}', 'all of them');
+});
+
+test('in a pipe joiners, soft hyphens and variants are kept everywhere, and nothing else that is hidden', () => {
+  const kept = 'a\u200cb\u200d c\xadd x\ufe0f\ufe01 y\u{e0100}';
+  assert.equal(printable(kept, { isPipe: true }), kept);
+  for (const char of ['\x1b', '\x9b', '\r', '\b', '\u202e', '\u2066', '\u200b', '\ufeff', '\u{e0041}', '\u{e007f}'])
+    assert.match(printable(`a${char}b`, { isPipe: true }), /^a\\(x|u\{)/);
+});
+
+test('in pieces it is the same as in one, wherever they are cut', () => {
+  const texts = [...Object.values(WRITTEN), ...Object.values(SMUGGLED), 'a\r\nb\rc\td', `x${'\u200d'.repeat(60)}y`];
+  for (const text of [...texts, texts.join(''), texts.join('\n')])
+    for (const isPipe of [false, true])
+      for (const size of [1, 2, 3, 7]) {
+        const stream = new PrintableStream({ isPipe });
+        let shown = '';
+        for (let at = 0; at < text.length; at += size) shown += stream.take(text.slice(at, at + size));
+        assert.equal(shown + stream.end(), printable(text, { isPipe }), JSON.stringify(text));
+      }
+  const plain = new PrintableStream();
+  assert.equal(plain.take('what can be seen'), 'what can be seen', 'is not held back');
 });
 
 test('quoted: one line, in quotes that nothing inside can end', () => {
@@ -99,7 +147,7 @@ test('nothing is slow on huge texts, and no word is too long', () => {
   const texts = words.map((word) => word.repeat(100_000 / word.length));
   const masker = new Masker({ API_KEY: 'very secret' });
   for (const text of [...texts, 'a'.repeat(1_000_000), ' '.repeat(1_000_000)]) {
-    for (const work of [printable, plain, quoted, withoutDisguise]) work(text);
+    for (const work of [(given: string) => printable(given), plain, quoted, withoutDisguise]) work(text);
     assert.ok(spelledOut({ text }).join('').length >= text.length);
     assert.ok(changes(text, `b${text}`).length > 0);
     masker.text(text);

@@ -5,7 +5,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSy
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { Trust } from '../agent.ts';
-import { canonical, fingerprint, launchLines, type Grant, type TrustOptions } from '../chapters/17-the-gate/trust.ts';
+import { takeLock } from '../chapters/17-the-gate/lock.ts';
+import { canonical } from '../chapters/17-the-gate/digest.ts';
+import { fingerprint, launchLines, type Grant, type TrustOptions } from '../chapters/17-the-gate/trust.ts';
 import type { Json, ServerEntry } from '../mcp.ts';
 import { calls, person, prepareAgent } from './agents.ts';
 import { cleanUp, folder, goodServer } from './helpers.ts';
@@ -211,7 +213,7 @@ test('list and revoke: for one server with its tools, or for everything in this 
   assert.ok(trust.isGranted(grant({ server: 'r' })));
   assert.equal(trust.revoke('nobody'), 0);
   assert.equal(trust.revoke(), 4);
-  assert.deepEqual(trust.list(), { servers: [], grants: [], disabled: [] });
+  assert.deepEqual(trust.list(), { servers: [], grants: [], disabled: [], notes: [] });
   assert.equal(await elsewhere.approve(entry()), true, 'another folder keeps its own');
 });
 
@@ -240,7 +242,7 @@ test('what a program that died left behind is in nobody\'s way', async () => {
   mkdirSync(join(file, '..'), { mode: 0o700 });
   writeFileSync(`${file}.lock`, '');
   utimesSync(`${file}.lock`, new Date(0), new Date(0));
-  writeFileSync(`${file}.${process.pid}`, 'half a fi');
+  writeFileSync(`${file}.mcp-by-hand`, 'half a fi');
   trust.allow(entry());
   assert.deepEqual(warnings, []);
   assert.equal(await make().approve(entry()), true);
@@ -250,9 +252,9 @@ test('what a program that died left behind is in nobody\'s way', async () => {
 test('a lock that somebody holds is respected; what was agreed to counts for this run, and that is said', async () => {
   const { trust, make, file, warnings } = prepare();
   mkdirSync(join(file, '..'), { mode: 0o700 });
-  writeFileSync(`${file}.lock`, `${process.ppid}`);
+  takeLock(`${file}.lock`);
   trust.allow(entry());
-  assert.match(warnings[0]!, /not written down.*\.lock is in the way/);
+  assert.match(warnings[0]!, /not written down.*\.lock \(of the process \d+\) is in the way/);
   assert.ok(!existsSync(file) && existsSync(`${file}.lock`));
   assert.equal(await trust.approve(entry()), true);
   assert.equal(await make().approve(entry()), false);

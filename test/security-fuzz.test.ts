@@ -14,10 +14,11 @@ import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { repair, Trust } from '../agent.ts';
 import { globMatcher } from '../chapters/16-hands/glob.ts';
+import { takeApart } from '../chapters/17-the-gate/command-line.ts';
 import { fieldsOf, fillInForm, readAnswer } from '../chapters/17-the-gate/form.ts';
 import { commandsIn, matchesText, parseRules, readSettings } from '../chapters/17-the-gate/rules.ts';
 import {
-  changes, Masker, plain, printable, quoted, spelledOut,
+  changes, Masker, plain, printable, PrintableStream, quoted, spelledOut,
 } from '../chapters/17-the-gate/safe-text.ts';
 import { Anthropic } from '../chapters/18-minds/anthropic.ts';
 import { ModelError } from '../chapters/18-minds/models.ts';
@@ -25,8 +26,11 @@ import { OpenAi } from '../chapters/18-minds/openai.ts';
 import { problemIn } from '../chapters/18-minds/post.ts';
 import { Rehearsal } from '../chapters/18-minds/rehearsal.ts';
 import { EventParser } from '../chapters/18-minds/sse.ts';
+import { keptIn } from '../chapters/19-the-terminal/conversations.ts';
 import { Session } from '../chapters/19-the-terminal/session.ts';
 import { Sheets } from '../chapters/19-the-terminal/fold.ts';
+import { Markdown } from '../chapters/19-the-terminal/markdown.ts';
+import { wrap } from '../chapters/19-the-terminal/wrap.ts';
 import { encode, mirrorsOf } from '../chapters/20-streamable-http/headers.ts';
 import { checked } from '../chapters/20-streamable-http/http.ts';
 import { wordsOf } from '../chapters/20-streamable-http/request.ts';
@@ -185,7 +189,23 @@ const quietly = (work: () => unknown) => refuses(work, Error);
 const silent: TransportEvents = { message: () => {}, dropped: () => {}, closed: () => {} };
 const field = (schema: Json) => fieldsOf({ properties: { a: schema } })[0]!;
 
+function inPieces(text: string): string {
+  const stream = new PrintableStream();
+  let shown = '';
+  for (let at = 0; at < text.length; at += 50) shown += stream.take(text.slice(at, at + 50));
+  return shown + stream.end();
+}
+
+function asMarkdown(text: string): string {
+  const markdown = new Markdown({ columns: () => 80, paint: (_, words) => words });
+  let shown = '';
+  for (let at = 0; at < text.length; at += 50) shown += markdown.take(text.slice(at, at + 50));
+  return shown + markdown.rest();
+}
+
 const LINEAR: Record<string, (text: string) => unknown> = {
+  Markdown: asMarkdown,
+  'a line of ours': (text) => wrap(text, 40),
   'error page': wordsOf,
   'rows of a question': (text) =>
     new Sheets({ lines: ['a', `${text}x`], prompt: 'y?' }, { columns: 80, rows: 24 }).first(),
@@ -198,12 +218,15 @@ const LINEAR: Record<string, (text: string) => unknown> = {
   blocks: (text) => blocksToText([{ type: 'text', text }]),
   label: (text) => toolLabel(text, text),
   header: (text) => encode(text),
-  plain, printable, quoted,
+  plain, quoted,
+  printable: (text) => printable(text),
+  'printable in pieces': inPieces,
   spelledOut: (text) => spelledOut({ [text]: text }),
   changes: (text) => changes(`a\n${text}`, `b\n${text}`),
   mask: (text) => new Masker({}).text(text),
   'masked JSON': (text) => new Masker({}).json({ [text]: text }),
   'command line': commandsIn,
+  'command line taken apart': takeApart,
   'rule with stars': (text) => matchesText('a*b*c*', text),
   rule: (text) => quietly(() => parseRules('deny', [`bash(${text})`], here, rows)),
   glob: (text) => quietly(() => globMatcher('**/*a*b')(text)),
@@ -217,13 +240,16 @@ function entryOf(config: Json) {
   return { name: 's', config, file: 'f', scope: 'user', authority: 'user' } as const;
 }
 
+// They measure each character, so that 8,000 of them would take most of this test's time.
+const MOST: Record<string, number> = { 'rows of a question': 1000, 'a line of ours': 2000 };
+
 test('J1: what takes foreign text apart takes a time that grows with it', () => {
   const { pick } = chance();
   for (const [name, work] of Object.entries(LINEAR)) {
     const pairs = Array.from({ length: 5 * ROUNDS }, () => pick(PUMPS) + pick(PUMPS));
     for (const pump of [...PUMPS, ...pairs]) {
       const input = { prefix: '', pump, suffix: pick(['', '\u0001', '\n']) };
-      const slow = slowness((size) => work(textOf(input, size)));
+      const slow = slowness((size) => work(textOf(input, size)), MOST[name]);
       assert.equal(slow, undefined, `${name}: ${JSON.stringify(input)}`);
     }
   }
@@ -255,6 +281,37 @@ test('J2: lines: whatever comes, and in whatever pieces, the same lines are read
       return JSON.stringify(said);
     };
     assert.equal(heard(pieces(bytes, luck)), heard([bytes]));
+  });
+});
+
+const MARKDOWN = [
+  '# Head *of* `it`', '**bold _and_ italic** and `code`, [a](https://b.test/c_(d)), 漢字**重点**。「引」e\u0301 👩\u200d👧 می\u200cخ', '',
+  '- item **one**', '  1. two of several words that have to be wrapped', '> > quoted *twice* and long enough to be wrapped', '```ts', 'a **b** `c`', '```',
+  '| a | b |', '    code', 'my_var_name *.ts **/x', '---', '\u200b\xad\ufe0f x\u001b[2Jy',
+].join('\n');
+const OUR_STYLE = /\u001b\[(1|2|3|36|22|23|39)m/g;
+
+test('J2: Markdown: in whatever pieces, the same is shown, and no escape code but our own', () => {
+  const luck = chance();
+  const style = { bold: [1, 22], dim: [2, 22], italic: [3, 23], cyan: [36, 39] } as const;
+  const paint = (format: keyof typeof style, text: string) =>
+    `\u001b[${style[format][0]}m${text}\u001b[${style[format][1]}m`;
+  times(300, () => {
+    const text = damaged(damaged(MARKDOWN, luck), luck);
+    const columns = luck.pick([20, 40, 80]);
+    const shown = (chunks: Iterable<string>) => {
+      const clean = new PrintableStream();
+      const markdown = new Markdown({ columns: () => columns, paint });
+      let out = '';
+      for (const chunk of chunks) out += markdown.take(clean.take(chunk));
+      return out + markdown.take(clean.end()) + markdown.rest();
+    };
+    const sizes = Array.from({ length: text.length }, () => 1 + luck.below(luck.below(2) ? 3 : 60));
+    let at = 0;
+    const cut = sizes.map((size) => text.slice(at, (at += size)));
+    const whole = shown([text]);
+    assert.equal(shown(cut), whole, JSON.stringify(text));
+    assert.doesNotMatch(whole.replaceAll(OUR_STYLE, ''), /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069\p{Cs}]/u);
   });
 });
 
@@ -439,6 +496,7 @@ test('J2: files that we keep: a damaged one is never a crash', () => {
     ['eras.json', { version: 1, eras: { a: 'stateless' } }],
   ];
   session.record(turns[0] as any);
+  const SESSION = `2026-01-31T12-00-00.000Z-${session.id}.jsonl`;
   times(100, () => {
     for (const [name, sound] of files) {
       const text = JSON.stringify(odd(sound, luck));
@@ -456,8 +514,8 @@ test('J2: files that we keep: a damaged one is never a crash', () => {
     eras.set('b', 'handshake');
     eras.get('a');
     const lines = turns.map((turn) => JSON.stringify(luck.below(2) ? odd(turn, luck) : turn));
-    writeFileSync(join(session.folder, 'a.jsonl'), damaged(lines.join('\n'), luck), { mode: 0o600 });
-    repair(new Session(trust, masker).resume());
+    writeFileSync(join(session.folder, SESSION), damaged(lines.join('\n'), luck), { mode: 0o600 });
+    for (const each of keptIn(session.folder)) repair(each.turns);
   });
 });
 
@@ -479,6 +537,7 @@ test('J2: patterns, rules, commands, forms and schemas are read, or refused in w
     for (const effect of ['allow', 'ask', 'deny'] as const)
       refuses(() => parseRules(effect, [text()], here, rows), Error);
     commandsIn(text());
+    takeApart(text());
     matchesText(text(), text());
     new Masker({}).json(odd({ a: { token: text() } }, luck));
     spelledOut({ a: odd({ b: text() }, luck) as Json });

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import {
-  existsSync, mkdirSync, readdirSync, symlinkSync, truncateSync, utimesSync, writeFileSync,
+  mkdirSync, readdirSync, symlinkSync, truncateSync, utimesSync, writeFileSync,
 } from 'node:fs';
 import http from 'node:http';
 import net, { type AddressInfo } from 'node:net';
@@ -17,7 +17,7 @@ import { afterEach, test } from 'node:test';
 import { Trust } from '../agent.ts';
 import { fit } from '../chapters/16-hands/results.ts';
 import { bash } from '../chapters/16-hands/shell.ts';
-import { PrivateFile } from '../chapters/17-the-gate/private-file.ts';
+import { takeLock } from '../chapters/17-the-gate/lock.ts';
 import { keepSecrets, Masker } from '../chapters/17-the-gate/safe-text.ts';
 import { fingerprint } from '../chapters/17-the-gate/trust.ts';
 import { OpenAi } from '../chapters/18-minds/openai.ts';
@@ -34,7 +34,7 @@ import {
   until,
 } from './helpers.ts';
 import { prepareLoop } from './loop.ts';
-import { command, KEYS, place, run, start, Terminal, userServers } from './terminal.ts';
+import { KEYS, place, programFolder, run, start, Terminal, userServers } from './terminal.ts';
 
 afterEach(cleanUp);
 
@@ -671,7 +671,7 @@ test('J10: after Ctrl-C, or the end of input, nothing more is asked', async () =
 // ─── B13: no room for another file ───────────────────────────────────────────────────────────────
 
 test('B13: where no file can be opened, a server is unreachable, which may pass', async () => {
-  const compiled = (...path: string[]) => pathToFileURL(join(command[1]!, '..', ...path)).href;
+  const compiled = (...path: string[]) => pathToFileURL(join(programFolder, ...path)).href;
   const mcp = compiled('mcp.js');
   const transports = compiled('chapters', '20-streamable-http', 'http.js');
   const shell = compiled('chapters', '16-hands', 'shell.js');
@@ -695,7 +695,7 @@ test('B13: where no file can be opened, a server is unreachable, which may pass'
     try { for (;;) held.push(openSync('/dev/null')); } catch {}
     for (const config of configs) await attempt(config);
     const { signal } = new AbortController();
-    const run = bash({ command: 'true' }, { cwd: '/', resultsFolder: '/nowhere' }, signal);
+    const run = bash({ command: 'true' }, { cwd: '/', resultsFolder: '/nowhere' }, { signal, onProgress() {} });
     kinds.push(await run.then(() => 'ran', (error) => error.message));
     closeSync(held.pop());
     for (const fd of held) closeSync(fd);
@@ -736,7 +736,7 @@ test('B14: and what has left the group of a command', { skip: !onLinux }, async 
   later(() => pidsIn(pids).filter(isRunning).forEach((pid) => process.kill(pid, 'SIGKILL')));
   const line = `(${daemon(pids)}); until [ -s "${pids}" ]; do sleep 0.05; done`;
   const options = { cwd: folder(), resultsFolder: folder() };
-  const { blocks } = await bash({ command: line }, options, new AbortController().signal);
+  const { blocks } = await bash({ command: line }, options, { signal: new AbortController().signal, onProgress() {} });
   assert.match(JSON.stringify(blocks), /background processes of the command were ended/);
   await allGone(pids);
 });
@@ -792,26 +792,11 @@ test('B15: a start that fails late does not fail the one that took its place', a
   assert.deepEqual(await connection.request('anything'), {});
 });
 
-test('B15: a lock that is left is taken over, also if another process has its number now', () => {
-  const home = folder();
-  const file = new PrivateFile(home, 'x.json', { version: 1, n: 0 }, () => true);
-  mkdirSync(file.folder, { mode: 0o700 });
-  const before = performance.timeOrigin / 1000 - 20; // before we began, so it is not ours
-  for (const content of [`${process.pid}`, '']) {
-    writeFileSync(`${file.file}.lock`, content);
-    const at = content === '' ? Date.now() / 1000 - 5 : before;
-    utimesSync(`${file.file}.lock`, at, at);
-    file.change((value) => void value.n++);
-  }
-  assert.equal(file.read().n, 2);
-  assert.ok(!existsSync(`${file.file}.lock`));
-});
-
 test('B15: a lock that is held costs a verdict, and not the file', () => {
   const home = folder();
   const verdicts = new KeptVerdicts(home);
   verdicts.set('a', 'stateless');
-  writeFileSync(join(home, '.mcp-by-hand', 'eras.json.lock'), `${process.ppid}`);
+  takeLock(join(home, '.mcp-by-hand', 'eras.json.lock'));
   verdicts.set('b', 'stateless');
   assert.deepEqual([verdicts.get('a'), verdicts.get('b')], ['stateless', undefined]);
 });

@@ -17,6 +17,7 @@ import net, { isIP, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterEach, test } from 'node:test';
+import { takeLock } from '../chapters/17-the-gate/lock.ts';
 import { ScriptedPerson } from '../chapters/17-the-gate/person.ts';
 import { openBrowser } from '../chapters/19-the-terminal/open-browser.ts';
 import { Callback, throughBrowserOf } from '../chapters/21-authorization/browser.ts';
@@ -1758,10 +1759,10 @@ test('I9: a logout that cannot be written down says so, and exits with 3', async
   const { where } = await program16();
   const file = join(where.home, '.mcp-by-hand', 'logins.json');
   const before = readFileSync(file, 'utf8');
-  writeFileSync(`${file}.lock`, `${process.pid}`); // another program holds it
+  takeLock(`${file}.lock`); // another program holds it
   const { code, out, err } = await runProgram(where, ['mcp', 'logout', 'demo']);
   assert.deepEqual([code, out], [3, '']);
-  assert.match(err, /logins\.json\.lock is in the way; .*delete it, and then log in again: mcp-by-hand mcp login NAME/);
+  assert.match(err, /logins\.json\.lock \(of the process \d+\) is in the way; .*delete it, and then log in again: mcp-by-hand mcp login NAME/);
   assert.match(err, /demo: you are logged out for this run only: that was not written down/);
   assert.equal(readFileSync(file, 'utf8'), before);
 });

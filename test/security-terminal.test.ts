@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import {
   chmodSync, existsSync, linkSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync,
   symlinkSync, unlinkSync, writeFileSync,
@@ -44,7 +45,8 @@ test('A1, A4: a server of the project does not start unless somebody says so, wh
   ]);
   assert.match(piped.err, /"canary" of .*\.mcp\.json"? is not started: you have not approved it/);
   const ignored = /^! .*settings\.json: a project cannot loosen .*enableAllProjectMcpServers.*permissions\.allow/gm;
-  assert.equal(piped.err.match(ignored)?.length, 1, piped.err);
+  assert.equal(terminal.bytes.replace(/\s+/g, ' ').match(/a project cannot loosen .*?enableAllProjectMcpServers.*?permissions\.allow/g)?.length, 1);
+  assert.doesNotMatch(piped.err + denied.err, ignored); // that was told already
   assert.equal(jsonLines(listed.out)[0][0].state, 'pending');
   assert.equal(denied.code, 3, 'nor does the project\'s allow rule count');
   terminal.close();
@@ -137,7 +139,7 @@ test('D4, D5: the end of input at a question is a no; what was typed before it i
   await terminal.see('thinking about');
   terminal.enter('y');
   terminal.type('y');
-  await terminal.see('(what you typed before this question is dropped)');
+  await terminal.see('(what you typed before this question waits for the prompt)');
   await terminal.see(waiting('Allow it'));
   terminal.press(KEYS.ctrlD);
   assert.equal(await terminal.ended(), 0);
@@ -217,6 +219,39 @@ const WIDENED: [what: string, columns: number, rest: string[]][] = [
   ['a narrow window', 9, [1, 2, 3, 4, 5, 6].map((n) => `echo ${n} xxxxxxxx`)],
 ];
 
+test('D10: in a window of another size the question is drawn again, with what is typed, and a letter counts for what is in sight', async () => {
+  const lines = Array.from({ length: 12 }, (_, n) => `echo this is line number ${n}`);
+  const command = [...lines, 'touch marker'].join('\n');
+  const model = await startModelServer([call('bash', { command }), say('over')]);
+  const where = place();
+  const terminal = new Terminal(where, ['go'], anthropic(model), 80, 24);
+  const question = () => terminal.window.join('\n').split('The model wants to call bash:').slice(1);
+  await terminal.see('why not:');
+  terminal.type('y');
+  await terminal.see(/why not: y$/);
+  assert.ok(!question().join('').includes('⋮'));
+  terminal.resize(40, 12);
+  await terminal.see(/^⋮ \d+ rows$[^]*why not: y$/);
+  assert.equal(question().length, 1, 'in the place of the old one');
+  const rows = question()[0]!.trim().split(/\n[ ┆]*/).map((row) => row.trim()).join(' ');
+  assert.match(rows, /│ touch marker Not all of it is in sight: m shows the rest\. Allow it\? \[y\]es .* or say why not: y$/, 'no word is broken');
+  terminal.enter('');
+  await terminal.see(/type the\W+whole\W+word/);
+  assert.ok(!existsSync(join(where.cwd, 'marker')), 'what was typed does not agree to what is out of sight');
+  terminal.resize(100, 40);
+  await terminal.see(/line number 11$\n.*touch marker$\n^Allow it\?.*why not: *$/);
+  assert.doesNotMatch(question().at(-1)!, /⋮|whole word/);
+  terminal.enter('y');
+  await terminal.see(/^over$/);
+  assert.ok(existsSync(join(where.cwd, 'marker')), 'now all of it is in sight');
+  await terminal.ready();
+  terminal.type('words at the prompt');
+  terminal.resize(60, 20);
+  await terminal.see(/^› words at the prompt$/);
+  terminal.enter(' and more');
+  await terminal.see(/^› words at the prompt and more$/);
+});
+
 test('D12: a cleared screen shows the question again', async () => {
   const model = await startModelServer([call('bash', { command: 'touch marker' }), say('over')]);
   const terminal = new Terminal(place(), ['go'], anthropic(model), 80, 24);
@@ -254,7 +289,7 @@ const NASTY = [
   '\r\b\x7f\u202e\u200b\u{e0041}>', // CR, BS, DEL; right to left, zero width, a tag
 ].join('');
 /** The codes that we and readline use ourselves, and the line ends of a terminal. */
-const OWN = /\x1b\[(\d+m|2K|\d+G|0J|\?2004[hl])|\r(?=\r?\n|\x1b\[2K)/g;
+const OWN = /\r\x1b\[\dA(?=\x1b\[0J)|\x1b\[(\d+m|2K|\d+G|0J|\?2004[hl])|\r(?=\r?\n|\x1b\[2K)/g;
 
 function nastyPlace(): Place {
   const servers = { nasty: habit('nasty', NASTY), dead: habit('dies-at-once', NASTY), [`n${NASTY}`]: habit() };
@@ -269,7 +304,7 @@ const nastyScript = () => [
   call('mcp__nasty__echo', { text: NASTY }, { text: `first ${NASTY}` }),
   call('mcp__nasty__fail', { [NASTY]: NASTY }),
   call('mcp__nasty__work', {}),
-  call('bash', { command: 'cat bytes' }),
+  call('bash', { command: 'cat bytes && true' }),
   call('read', { path: `${NASTY.replaceAll('/', '')}/file.txt` }),
   call('glob', { pattern: `${NASTY}*` }),
   call('mcp__nasty__exit', {}),
@@ -282,7 +317,7 @@ test('F1: no escape code of a server, a model, a file or a command reaches a ter
   for (const what of ['echo', 'fail', 'work', 'bash', 'exit']) {
     await terminal.see(waiting('Allow it'));
     terminal.enter(what === 'work' ? 'y' : 'yes');
-    await terminal.see(new RegExp(`^[✓✗] \\w*${what}\\(`));
+    await terminal.see(new RegExp(`^[✓✗] \\w*${what}[( ]`));
   }
   await terminal.see(/^last <\\x1b/);
   await terminal.ready();
@@ -430,8 +465,8 @@ test('I8: a conversation is not kept behind a link, and one that is a FIFO is no
   unlinkSync(join(where.home, '.mcp-by-hand', 'sessions'));
   const session = new Session(new Trust(where), new Masker({}));
   session.record({ role: 'user', text: 'kept' });
-  execFileSync('mkfifo', [join(session.folder, 'zzz.jsonl')]);
-  assert.deepEqual(new Session(new Trust(where), new Masker({})).resume(), [{ role: 'user', text: 'kept' }]);
+  execFileSync('mkfifo', [join(session.folder, `9999-12-31T12-00-00.000Z-${randomUUID()}.jsonl`)]);
+  assert.deepEqual(session.list().map(({ turns }) => turns), [[{ role: 'user', text: 'kept' }]]);
 });
 
 test('F6: no file of ours holds a character that does something to a terminal, and nothing is lost by that', async () => {
@@ -448,12 +483,13 @@ test('F6: no file of ours holds a character that does something to a terminal, a
   const [bash] = hands({ roots: new Roots(where.cwd), resultsFolder: session.resultsFolder })
     .filter(({ definition }) => definition.name === 'bash');
   await bash!.run({ command: 'cat nasty' }, { signal, onProgress: () => {} });
+  session.close();
   const all = readdirSync(join(where.home, '.mcp-by-hand'), { recursive: true, withFileTypes: true });
   const files = all.filter((each) => each.isFile()).map((each) => join(each.parentPath ?? each.path, each.name));
   assert.equal(files.length, 4, files.join());
   for (const file of files) assertClean(readFileSync(file, 'utf8'));
   assert.ok(new Trust(where).isGranted({ kind: 'shell', command }));
-  assert.deepEqual(new Session(trust, new Masker({})).resume(), [{ role: 'user', text: command }]);
+  assert.deepEqual(session.list()[0]?.turns, [{ role: 'user', text: command }]);
 });
 
 // ─── What could not be kept ───────────────────────────────────────────────────────────────────────────────────
@@ -480,7 +516,7 @@ test('I9: a command that could not keep what it decided says so, how to mend it,
   }
   for (const { err } of ended) {
     assert.match(err, /trust\.json: it is not JSON/);
-    assert.match(err, /restore it, or move it away.*\n?.*then.* trust allow NAME/);
+    assert.match(err, /restore it, or move it away.*\n?.*then give the command again/);
   }
   assert.match(ended[4]!.err, /other is in .*\.mcp\.json now, but/);
   assert.match(allowed.err, /\.mcp-by-hand/);

@@ -350,6 +350,6 @@ test('C8: names and descriptions of any type break neither the list of servers n
   const odd = JSON.stringify({ protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: { toString: 1 }, version: [] } });
   const { agent, mcp } = prepareAgent({ servers: { odd: habit('version', odd), good } });
   await agent.connect();
-  const lines = statusLines(mcp);
+  const lines = statusLines(mcp).map((line) => (typeof line === 'string' ? line : line.map(({ text }) => text).join('')));
   assert.ok(lines.some((line) => line.startsWith('good: connected')) && lines.some((line) => line.startsWith('odd: connected')), `${lines}`);
 });

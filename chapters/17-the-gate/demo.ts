@@ -77,7 +77,7 @@ async function withGate(): Promise<void> {
   console.log('\nOne gate, four modes, and the rule deny mcp__calculator__greet:');
   const rules = [{ effect: 'deny' as const, tool: 'mcp__calculator__greet', text: 'mcp__calculator__greet', isHere: false }];
   const calls: [string, Json][] = [['read', { path: 'a.txt' }], ['read', { path: '.env' }], ['write', { path: 'a.txt' }], ['write', { path: '.mcp.json' }],
-    ['write', { path: '../a.txt' }], ['bash', { command: 'npm test' }], ['mcp__calculator__add', {}], ['mcp__calculator__greet', {}]];
+    ['write', { path: '../a.txt' }], ['bash', { command: 'ls' }], ['bash', { command: 'npm test' }], ['mcp__calculator__add', {}], ['mcp__calculator__greet', {}]];
   const line = (first: string, ...cells: string[]) => console.log(`  ${first.padEnd(24)}${cells.map((cell) => cell.padEnd(14)).join('')}`.trimEnd());
   const modes = ['ask', 'read-only', 'accept-edits', 'yolo'] as const;
   line('', ...modes);

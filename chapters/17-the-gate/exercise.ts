@@ -43,7 +43,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
     const person = new ScriptedPerson([says]);
     see('out', { call: name, args, mode, ...rules });
     const gate = new Gate({ mode, rules: parsed, roots, trust, person: isAlone ? undefined : person });
-    const { allowed, reason } = await gate.check(row(name, description), args, new AbortController().signal);
+    const whole = name === 'write' ? { content: 'new\n', ...args } : args; // the question shows the change
+    const { allowed, reason } = await gate.check(row(name, description), whole, new AbortController().signal);
     const question = person.questions[0]?.text;
     const came = question ? `asked, ${question.includes('[a]lways') ? 'with' : 'without'} "always":\n${question}` : allowed ? 'runs' : `refused: ${reason}`;
     see('in', came);
@@ -182,4 +183,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   for (const path of ['.mcp.json', '../a.txt']) trust.grant({ kind: 'write', path: roots.locate(path).real });
   await expect('"always" does not help against a step above it: a file that steers agents is asked about', 'a question, without "always"', judged('write', file('.mcp.json')), withoutAlways);
   await expect('nor does it help to write outside the folder', 'refused, and nobody is asked', judged('write', file('../a.txt')), refused);
+  for (const mode of ['ask', 'read-only'])
+    await expect('a command line that only shows files of the folder (isFree) needs no question', 'it runs', judged('bash', sh('ls'), {}, mode), runs);
+  await expect('a rule still denies it', 'refused, and nobody is asked', judged('bash', sh('ls'), { deny: ['bash'] }), refused);
 };

@@ -1,13 +1,15 @@
 // A form, asked for field by field. Its description is a flat JSON Schema: an object whose values
-// are texts, numbers, yes or no, or one of a list. That is all that `elicitation/create` allows.
+// are texts, numbers, yes or no, one of a list or some of it. That is all that `elicitation/create`
+// allows.
 
-import { isObject, type Json } from '../../mcp.ts';
+import { asObject, isObject, type Json } from '../../mcp.ts';
 import { headed, pick, type Read } from './dialogue.ts';
-import type { Filled, FormQuestion } from './person.ts';
-import { quoted, spelledOut } from './safe-text.ts';
+import type { Choice, ChoiceQuestion, Chosen, Filled, FormQuestion } from './person.ts';
+import { hideField, quoted, spelledOut } from './safe-text.ts';
 
 const MAX_FIELDS = 50;
 const MAX_OPTIONS = 100;
+const MAX_LISTED = 6; // options that are shown before the form is begun
 const MAX_SHOWN = 500; // of a title or a description, in characters
 const MAX_ANSWER = 10_000;
 const MAX_TRIES = 10; // of one field, before the form is given up
@@ -20,6 +22,7 @@ export type Field = {
   options: Option[];
   isNumbered: boolean; // an option may be chosen by its number
   isNeeded: boolean;
+  isSecret: boolean; // its name or title asks for something that no form should
   kind: string; // which of the readers below understands the answer
   schema: Json;
   fallback?: unknown; // what an empty line means
@@ -30,11 +33,12 @@ const short = (text: string) =>
 
 // ─── The conversation ──────────────────────────────────────────────────────────────────────────
 
-const [YES, NO, CHANGE] = [
-  { key: 'y', word: 'yes', label: '[y]es' },
-  { key: 'n', word: 'no', label: '[n]o', isNo: true },
-  { key: 'c', word: 'change', label: '[c]hange it' },
-] as const;
+const YES: Choice = { key: 'y', word: 'yes', label: '[y]es' };
+const NO: Choice = { key: 'n', word: 'no', label: '[n]o', isNo: true };
+const CHANGE: Choice = { key: 'c', word: 'change', label: '[c]hange it' };
+const CANCEL: Choice = { key: 'x', word: 'cancel', label: 'cancel (x)', isNo: true };
+const DECLINE: Choice = { key: 'd', word: 'decline', label: '[d]ecline', isNo: true };
+const SEND: Choice = { key: 's', word: 'send', label: '[s]end it as an answer' };
 
 /** Shows the fields, asks for each, shows the answers. The user may decline before and after. */
 export async function fillInForm(read: Read, question: FormQuestion): Promise<Filled> {
@@ -42,20 +46,56 @@ export async function fillInForm(read: Read, question: FormQuestion): Promise<Fi
   if (!fields) return { action: 'cancel' };
   if (fields.length > 0) {
     const lines = [...question.lines, ...fields.flatMap(overview)];
-    const start = { ...question, lines, prompt: 'Fill it in?', choices: [YES, NO] };
+    const start = { ...question, lines, prompt: 'Fill it in?', choices: [YES, NO, CANCEL] };
     const answer = await pick(read, start);
-    if (answer?.key !== 'y') return { action: answer ? 'decline' : 'cancel' };
+    if (answer?.key !== 'y') return refusalBy(answer);
   }
+  for (const { name } of fields.filter(({ isSecret }) => isSecret)) hideField(name);
   for (;;) {
-    const content = await fillInFields(read, fields);
+    const content = await fillInFields(read, fields, question);
     if (!content) return { action: 'cancel' };
-    const last = { lines: preview(question, content), prompt: 'Send it?' };
-    const choices = fields.length > 0 ? [YES, NO, CHANGE] : [YES, NO];
-    const answer = await pick(read, { ...last, choices });
-    if (answer?.key === 'y') return { action: 'accept', content };
-    if (answer?.key !== 'c') return { action: answer ? 'decline' : 'cancel' };
-    for (const field of fields) field.fallback = content[field.name] ?? field.fallback;
+    const answer = await pick(read, review(question, fields, content));
+    if (answer?.key === 'y' || answer?.key === 's') return { action: 'accept', content };
+    if (answer?.key !== 'c') return refusalBy(answer);
+    // Not content[…] alone: a field that was left out may be called "constructor".
+    for (const field of fields)
+      if (Object.hasOwn(content, field.name)) field.fallback = content[field.name];
   }
+}
+
+/** A no is the user's; to leave, or to be gone, is nobody's decision. */
+function refusalBy(answer?: Chosen): Filled {
+  const isLeft = answer === undefined || answer.key === CANCEL.key;
+  return { action: isLeft ? 'cancel' : 'decline' };
+}
+
+/** The last look. An answer that reads like a no is better sent as one: there are servers that go
+ *  ahead with whatever was accepted, also with "reject". */
+function review(question: FormQuestion, fields: Field[], content: Json): ChoiceQuestion {
+  const lines = preview(question, fields, content);
+  const refusal = refusalIn(fields, content);
+  if (refusal !== undefined) {
+    lines.push(`You answered ${refusal}. A server may take any answer for your consent.`);
+    const others = [DECLINE, SEND, CHANGE, CANCEL];
+    return { lines, prompt: 'Decline instead?', choices: others, ifEmpty: 'd' };
+  }
+  const choices = fields.length > 0 ? [YES, NO, CHANGE, CANCEL] : [YES, NO, CANCEL];
+  return { lines, prompt: 'Send it?', choices };
+}
+
+const LIKE_NO =
+  /^(no|nope|never|not|n|reject|deny|decline|refuse|cancel|abort|stop|disallow|disagree|don'?t)\b/i;
+
+/** The answer, if it is one of a list that reads like a no, or the only one and "no". */
+function refusalIn(fields: Field[], content: Json): string | undefined {
+  for (const { name, options, kind } of fields) {
+    const chosen = kind === 'option' && options.find(({ value }) => value === content[name]);
+    if (chosen && [chosen.title, chosen.text].some((text) => LIKE_NO.test(text.trim())))
+      return short(chosen.title);
+  }
+  const [only, ...others] = fields;
+  const isNo = only?.kind === 'boolean' && content[only.name] === false;
+  return isNo && others.length === 0 ? '"no"' : undefined;
 }
 
 function fieldsOrNone(schema: Json): Field[] | undefined {
@@ -66,16 +106,21 @@ function fieldsOrNone(schema: Json): Field[] | undefined {
   }
 }
 
-function preview(question: FormQuestion, content: Json): string[] {
-  const answers = spelledOut(content);
-  if (Object.keys(content).length > 0) return ['These are your answers:', ...answers];
+function preview(question: FormQuestion, fields: Field[], content: Json): string[] {
+  const secret = new Set(fields.filter(({ isSecret }) => isSecret).map(({ name }) => name));
+  const rows = Object.entries(content);
+  const hide = ([name, value]: [string, unknown]) => [name, secret.has(name) ? '***' : value];
+  const answers = spelledOut(Object.fromEntries(rows.map(hide)) as Json);
+  if (rows.length > 0) return ['These are your answers:', ...answers];
   return [...headed(question), '  (there is nothing to fill in)'];
 }
 
-async function fillInFields(read: Read, fields: Field[]): Promise<Json | undefined> {
+async function fillInFields(
+  read: Read, fields: Field[], question: FormQuestion,
+): Promise<Json | undefined> {
   const answers: [string, unknown][] = [];
   for (const field of fields) {
-    const answer = await fillInField(read, field);
+    const answer = await fillInField(read, field, question);
     if (!answer) return undefined;
     if (answer.value !== undefined) answers.push([field.name, answer.value]);
   }
@@ -83,29 +128,61 @@ async function fillInFields(read: Read, fields: Field[]): Promise<Json | undefin
 }
 
 /** Nothing if there is no answer; a `value` of undefined if the field is left out. */
-async function fillInField(read: Read, field: Field): Promise<{ value: unknown } | undefined> {
+async function fillInField(
+  read: Read, field: Field, { check = () => [] }: FormQuestion,
+): Promise<{ value: unknown } | undefined> {
+  const { isSecret, schema } = field;
   let lines = optionLines(field);
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const typed = (await read({ lines, prompt: promptFor(field) }))?.trim();
+    const typed = (await read({ lines, prompt: promptFor(field), isSecret }))?.trim();
     if (typed === undefined) return undefined;
     const reading = typed === '' ? readEmpty(field) : readAnswer(typed, field);
-    if ('value' in reading) return reading;
-    lines = [`That is not it: ${reading.problem}.`];
+    const problems = 'value' in reading ? problemsOf(reading, schema, check) : [reading.problem];
+    if ('value' in reading && problems.length === 0) return reading;
+    lines = [`That is not it: ${problems.join(', ')}.`];
   }
   return undefined;
 }
 
+/** What is left out is not checked: it may be. */
+function problemsOf(
+  { value }: { value: unknown }, schema: Json, check: NonNullable<FormQuestion['check']>,
+): string[] {
+  return value === undefined ? [] : check(schema, value);
+}
+
 function promptFor(field: Field): string {
-  const { title, fallback, isNeeded } = field;
-  const about = `${title} (${wordsFor(field)})`;
-  if (fallback !== undefined) return `${about}, empty for ${short(String(fallback))}`;
-  return isNeeded ? about : `${about}, empty to leave it out`;
+  const about = `${field.title} (${wordsFor(field)})`;
+  if (field.fallback !== undefined) return `${about}, empty for ${fallbackOf(field)}`;
+  return field.isNeeded ? about : `${about}, empty to leave it out`;
 }
 
 function overview(field: Field): string[] {
-  const { title, description, isNeeded } = field;
-  const first = `  ${title}: ${wordsFor(field)}${isNeeded ? '' : ', may be left out'}`;
-  return description === undefined ? [first] : [first, `    ${description}`];
+  const { title, description, options, isSecret } = field;
+  const words = options.length > 0 ? listed(field) : wordsFor(field);
+  const lines = [`  ${title}: ${words}${ifEmpty(field)}`];
+  if (description !== undefined && description !== title) lines.push(`    ${description}`);
+  if (isSecret) lines.push('    ! this looks like a secret: no server should want one in a form');
+  return lines;
+}
+
+function ifEmpty(field: Field): string {
+  if (field.fallback !== undefined) return `, by default ${fallbackOf(field)}`;
+  return field.isNeeded ? '' : ', may be left out';
+}
+
+/** Who is asked to begin wants to know what there is to choose from. */
+function listed({ kind, options, schema }: Field): string {
+  const titles = options.slice(0, MAX_LISTED).map(({ title }) => short(title));
+  if (options.length > MAX_LISTED) titles.push(`${options.length - MAX_LISTED} more`);
+  return `${kind === 'option' ? 'one' : countOf(schema)} of ${titles.join(', ')}`;
+}
+
+/** A default by its title, if it is one of a list: that is what the user sees. */
+function fallbackOf({ fallback, options }: Field): string {
+  const titleOf = (value: unknown) =>
+    options.find((option) => option.value === value)?.title ?? String(value);
+  return short(Array.isArray(fallback) ? fallback.map(titleOf).join(', ') : titleOf(fallback));
 }
 
 function optionLines({ options, isNumbered }: Field): string[] {
@@ -122,18 +199,19 @@ export function fieldsOf(schema: Json): Field[] {
   const properties = isObject(schema.properties) ? schema.properties : {};
   const required = Array.isArray(schema.required) ? schema.required : [];
   const names = Object.keys(properties);
+  if (names.length > MAX_FIELDS) throw new Error(`the form has more than ${MAX_FIELDS} fields`);
   const missing = required.find((name) => !names.includes(name));
   if (missing !== undefined)
     throw new Error(`the form requires ${quoted(String(missing))}, which is not among its fields`);
-  if (names.length > MAX_FIELDS) throw new Error(`the form has more than ${MAX_FIELDS} fields`);
   return names.map((name) => fieldOf(name, properties[name], required.includes(name)));
 }
 
 function fieldOf(name: string, schema: unknown, isNeeded: boolean): Field {
   if (!isObject(schema)) throw new Error(`the form's field ${quoted(name)} is not described`);
   const { title, description } = schema;
-  const options = optionsOf(schema);
-  const kind = options.length > 0 ? 'option' : String(schema.type);
+  const isSome = schema.type === 'array'; // of the options that its items have
+  const options = optionsOf(isSome ? asObject(schema.items) : schema);
+  const kind = kindOf(schema, options);
   if (!Object.hasOwn(READERS, kind) || options.length > MAX_OPTIONS)
     throw new Error(`the form's field ${quoted(name)} is of a kind that cannot be asked for`);
   const field: Field = {
@@ -142,25 +220,58 @@ function fieldOf(name: string, schema: unknown, isNeeded: boolean): Field {
     options,
     isNumbered: !options.some((option) => isDigits(option.text) || isDigits(option.title)),
     isNeeded,
+    isSecret: isSecretName(name) || (typeof title === 'string' && isSecretName(title)),
     kind,
     schema,
   };
   if (typeof description === 'string') field.description = short(description);
-  const given = schema.default === undefined ? undefined : readAnswer(`${schema.default}`, field);
-  const isSound = given && 'value' in given && given.value === schema.default;
-  if (isSound) field.fallback = schema.default;
+  if (isDefault(field)) field.fallback = schema.default;
   return field;
+}
+
+const SECRETS = [
+  /\b(pass(word|phrase|code|wd)?|credentials?)\b/,
+  /\b(api|access|private|secret) ?key$/,
+  /\b(token|secret|pin|cvv|cvc|otp|ssn)$/, // not "token count", nor "pin to top"
+  /\b(card|account) (number|no)$/,
+];
+
+/** "apiKey", "api-key" and "API key" are the same words. */
+function isSecretName(name: string): boolean {
+  const words = name.replace(/([a-z])([A-Z])/g, '$1 $2').replace(/[^A-Za-z]+/g, ' ').toLowerCase();
+  return SECRETS.some((secret) => secret.test(words.trim()));
+}
+
+function kindOf({ type }: Json, options: Option[]): string {
+  if (options.length === 0) return String(type);
+  return type === 'array' ? 'options' : 'option';
+}
+
+/** Would the default be an answer? If not, it is none. */
+function isDefault(field: Field): boolean {
+  const { default: value } = field.schema;
+  if (value === undefined) return false;
+  if (field.kind !== 'options') return isReadAs(String(value), value, field);
+  const isKnown = (each: unknown) => field.options.some((option) => option.value === each);
+  return Array.isArray(value) && value.every(isKnown);
+}
+
+function isReadAs(typed: string, value: unknown, field: Field): boolean {
+  const reading = readAnswer(typed, field);
+  return 'value' in reading && reading.value === value;
 }
 
 const isDigits = (text: string) => /^\d+$/.test(text.trim());
 
-/** `enum`, with names beside it in some servers, or `oneOf` with a title for each value. */
+/** `enum`, with names beside it in some servers, or `oneOf` with a title for each value. Where some
+ *  may be chosen, that list is called `anyOf`. */
 function optionsOf(schema: Json): Option[] {
-  const { enum: values, enumNames, oneOf } = schema;
+  const { enum: values, enumNames, oneOf, anyOf } = schema;
   const names = Array.isArray(enumNames) ? enumNames : [];
   if (Array.isArray(values)) return values.map((value, n) => optionOf(value, names[n]));
-  if (!Array.isArray(oneOf)) return [];
-  const rows = oneOf.filter(isObject).filter((row) => Object.hasOwn(row, 'const'));
+  const list = oneOf ?? anyOf;
+  if (!Array.isArray(list)) return [];
+  const rows = list.filter(isObject).filter((row) => Object.hasOwn(row, 'const'));
   return rows.map((row) => optionOf(row.const, row.title));
 }
 
@@ -179,6 +290,7 @@ const READERS: Record<string, (typed: string, field: Field) => Reading> = {
   integer: readNumber,
   boolean: readYesOrNo,
   option: readOption,
+  options: readOptions,
 };
 
 function readEmpty({ fallback, isNeeded }: Field): Reading {
@@ -257,8 +369,34 @@ function readOption(typed: string, { options, isNumbered }: Field): Reading {
   return found ? { value: found.value } : { problem: 'it must be one of those above' };
 }
 
+/** Several, with commas or blanks between them, or all, or none. */
+function readOptions(typed: string, field: Field): Reading {
+  const { options, schema } = field;
+  const found = chosenIn(typed, field);
+  const odd = found.find((each) => 'problem' in each);
+  if (odd) return odd;
+  const values = found.map((each) => ('value' in each ? each.value : undefined));
+  const value = options.map((option) => option.value).filter((each) => values.includes(each));
+  const range = new Range(schema.minItems, schema.maxItems);
+  return range.has(value.length) ? { value } : { problem: `it must be ${range} of them` };
+}
+
+function chosenIn(typed: string, field: Field): Reading[] {
+  const { options } = field;
+  const isName = (word: string) => options.some(({ text, title }) => [text, title].includes(word));
+  if (/^none$/i.test(typed) && !isName(typed)) return [];
+  if (/^all$/i.test(typed) && !isName(typed)) return options.map(({ value }) => ({ value }));
+  const byComma = typed.split(',').map((part) => part.trim()).filter(Boolean);
+  const parts = byComma.length === 1 && !isName(typed) ? typed.split(/\s+/) : byComma;
+  return parts.map((part) => readOption(part, field));
+}
+
 function wordsFor(field: Field): string {
   const { kind, schema, options, isNumbered } = field;
+  if (kind === 'options') {
+    const how = isNumbered ? `such as 1,${Math.min(2, options.length)}` : 'with commas between them';
+    return `${countOf(schema)} of ${options.length}, ${how}, all or none`;
+  }
   if (kind === 'option') return isNumbered ? `1 to ${options.length}` : `one of ${options.length}`;
   if (kind === 'boolean') return 'yes or no';
   if (kind === 'string') {
@@ -269,6 +407,11 @@ function wordsFor(field: Field): string {
   const size = new Range(schema.minimum, schema.maximum);
   const words = kind === 'integer' ? 'a whole number' : 'a number';
   return size.isOpen ? words : `${words}, ${size}`;
+}
+
+function countOf({ minItems, maxItems }: Json): string {
+  const count = new Range(minItems, maxItems);
+  return count.isOpen ? 'any' : `${count}`;
 }
 
 /** Bounds that a server gave, or left out. */

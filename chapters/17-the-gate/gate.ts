@@ -1,23 +1,26 @@
 // One gate for every tool, built in or not. Rules first (deny, ask, allow), then the mode; what
 // nothing decides is asked; and where there is nobody to ask the answer is no.
 
+import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { posix, resolve } from 'node:path';
-import type { GateKeeper, Tool, Touch, Verdict } from '../../agent.ts';
-import type { Json } from '../../mcp.ts';
+import type { Change, GateKeeper, Tool, Touch, Verdict } from '../../agent.ts';
+import { textOf, type Json } from '../../mcp.ts';
 import { globMatcher, slashed } from '../16-hands/glob.ts';
 import type { Location, Roots } from '../16-hands/paths.ts';
+import { changeLines } from './change.ts';
+import { takeApart, type Part } from './command-line.ts';
+import { canonical, sha256 } from './digest.ts';
+import { filesOfFree, filesRead, isHarmless } from './free-commands.ts';
+import { folderPrograms } from './git-commands.ts';
+import { modeAfter, type Mode } from './modes.ts';
 import { nobody, type Choice, type Person } from './person.ts';
-import { commandsIn, folded, matchesText, namesOf, namesTool } from './rules.ts';
+import { commandsIn, folded, forbidsCommand, namesOf, namesTool, spells } from './rules.ts';
 import type { Effect, Rule } from './rules.ts';
 import { changes, quoted, spelledOut } from './safe-text.ts';
-import { canonical, sha256, type Grant, type Trust } from './trust.ts';
+import type { Grant, Trust, WholeList } from './trust.ts';
 
-export const MODES = ['ask', 'read-only', 'accept-edits', 'yolo'] as const;
-/** read-only: built-in tools that read, and nothing else. accept-edits: changes to files in the
- *  folder need no question. yolo: nothing does, but what a rule denies stays denied, and what a
- *  rule asks about is asked. */
-export type Mode = (typeof MODES)[number];
+export { MODES, type Mode } from './modes.ts';
 
 /** What the gate thinks of a call. */
 type Judgement = {
@@ -32,7 +35,9 @@ type Facts = {
   tool: Tool;
   touch?: Touch; // what it reads, writes or runs
   location?: Location; // where its path leads
-  commands: string[]; // what its command line is made of
+  commands: string[]; // what its command line may be made of: to forbid
+  line?: Part[]; // what it is made of for certain: to allow
+  isFree?: boolean; // it only shows files that may be read
   build?: string; // it changes a file that runs with the next build: the reason to ask
 };
 export type GateOptions = {
@@ -41,21 +46,33 @@ export type GateOptions = {
   roots: Roots;
   trust: Trust;
   person?: Person;
+  offered?: () => readonly Offered[]; // what all servers have at this moment, for "always this server"
 };
+type Offered = { server: string; tool: Json };
 
 const MAX_SHOWN_DEFINITION = 16_384;
+const MAX_SHOWN_LIST = 65_536;
+const MAX_OPENING = 100;
+const MAX_PATH = 4096;
+const MAX_WORDS = 20_000; // that may be files; the shell tool takes no longer line
+const MAX_CAUTIONS = 5;
 const MAX_LEVELS = 100; // of arguments: deeper ones nobody could judge
 
 export class Gate {
   mode: Mode;
-  private rules: Rule[];
+  readonly rules: readonly Rule[];
   private roots: Roots;
   private trust: Trust;
   private person: Person;
   private hiding: Rule[]; // what a search must not show
   private patterns = new Map<Rule, (real: string) => boolean>(); // each is compiled once
 
-  constructor({ mode = 'ask', rules = [], roots, trust, person = nobody }: GateOptions) {
+  private offered: () => readonly Offered[];
+  private lists?: { of: readonly Offered[]; wholes: Map<string, Whole> }; // each is made once
+
+  constructor(options: GateOptions) {
+    const { mode = 'ask', rules = [], roots, trust, person = nobody } = options;
+    this.offered = options.offered ?? (() => []);
     this.mode = mode;
     this.rules = rules;
     this.roots = roots;
@@ -64,6 +81,12 @@ export class Gate {
     const search = namesOf({ definition: { name: 'grep' } });
     const hides = ({ effect, pattern }: Rule) => effect !== 'allow' && pattern !== undefined;
     this.hiding = rules.filter((rule) => hides(rule) && namesTool(rule, search, 'read'));
+  }
+
+  /** For a key: ask, accept-edits, read-only, and ask again. */
+  nextMode(): Mode {
+    this.mode = modeAfter(this.mode);
+    return this.mode;
   }
 
   /** For the agent's option `gate`. */
@@ -77,7 +100,8 @@ export class Gate {
     if (effect === 'deny') return { allowed: false, reason: `Not allowed: ${why}.` };
     if (this.person.isThere) return this.question(tool, args, judgement, signal);
     const what = isOpen || !location ? '' : `${tool.definition.name} ${quoted(location.shown)}: `;
-    const how = isOpen || grant ? howToAllow(tool, args, location) : '';
+    const hint = isOpen || grant ? howToAllow(tool, args, location) : '';
+    const how = [hint, ...this.gitCautions(tool, args).map((caution) => ` (${caution}.)`)].join('');
     const reason = `Not allowed: ${what}${why}, and there is nobody to ask.${how}`;
     return { allowed: false, reason };
   };
@@ -85,10 +109,10 @@ export class Gate {
   judge(tool: Tool, args: Json): Judgement {
     const { name } = tool.definition;
     const facts = this.factsOf(tool, args);
-    const { touch, location, build } = facts;
+    const { touch, location, build, isFree } = facts;
     const grant = this.grantFor(tool, touch, location);
     const judge = (effect: Effect, why: string): Judgement => ({ effect, why, location, grant });
-    const onlyReads = tool.readOnly && touch?.kind === 'read';
+    const onlyReads = isFree || (tool.readOnly && touch?.kind === 'read');
     const isEdit = touch?.kind === 'write';
 
     const denied = this.hit('deny', facts);
@@ -123,9 +147,20 @@ export class Gate {
   private factsOf(tool: Tool, args: Json): Facts {
     const touch = tool.touches?.(args);
     const location = touch && 'path' in touch ? this.roots.locate(touch.path) : undefined;
-    const commands = touch?.kind === 'shell' ? commandsIn(touch.command) : [];
     const build = touch?.kind === 'write' ? location!.build : undefined;
-    return { tool, touch, location, commands, build };
+    const facts = { tool, touch, location, commands: [], build };
+    if (touch?.kind !== 'shell') return facts;
+    const line = takeApart(touch.command);
+    const spelled = line?.map(({ words }) => words.map(({ text }) => text).join(' ')) ?? [];
+    const commands = [touch.command, ...spelled].flatMap(commandsIn);
+    const isOurs = tool.definition.name === 'bash'; // of another we know neither folder nor PATH
+    const isFree = isOurs && line?.length !== 0 && line?.every((part) => this.isFree(part));
+    return { ...facts, commands, line, isFree };
+  }
+
+  private isFree(part: Part): boolean {
+    if (part.words.length === 0) return !part.assigns && filesRead(part, this.roots) !== undefined;
+    return filesOfFree(part, this.roots) !== undefined;
   }
 
   // ── Rules ──
@@ -138,20 +173,98 @@ export class Gate {
     const meant = rules.filter((rule) => namesTool(rule, names, touch?.kind));
     // To allow a change that runs with the next build, a rule must name the file.
     const isEnough = (rule: Rule) => !build || effect !== 'allow' || isOneFile(rule);
-    return meant.find((rule) => isEnough(rule) && this.applies(rule, facts));
+    const found = meant.find((rule) => isEnough(rule) && this.applies(rule, facts));
+    if (found || touch?.kind !== 'shell') return found;
+    return effect === 'allow' ? this.hitOfParts(meant, facts) : this.hitOfFiles(rules, facts);
+  }
+
+  /** Every part of a line must be allowed: by a rule that spells it, or because it is free. */
+  private hitOfParts(rules: Rule[], { tool, line = [] }: Facts): Rule | undefined {
+    const mayBeFree = tool.definition.name === 'bash' && line.every(isHarmless);
+    const isAlone = line.length === 1 && line[0]!.redirections.length === 0;
+    // An exact rule for a command alone is one to the letter, and that was tried before.
+    const usable = rules.filter(({ pattern }) => !isAlone || pattern?.endsWith('*'));
+    const used: Rule[] = [];
+    for (const part of line) {
+      if (mayBeFree && this.isFree(part)) continue;
+      // After `cd`, a path means another file.
+      const mayRead = mayBeFree || part.redirections.length === 0;
+      if (part.assigns || !mayRead || !filesRead(part, this.roots)) return undefined;
+      if (part.words.length === 0) continue; // only < file, or the end of a ( )
+      const rule = usable.find((each) => spells(each, part));
+      if (!rule) return undefined;
+      used.push(rule);
+    }
+    return used.length > 0 && !this.runsMore(line) ? used[0] : undefined;
+  }
+
+  /** Would git run programs that the folder has named? A rule for git does not mean them. */
+  private runsMore(line: Part[] = []): boolean {
+    return folderPrograms(line, this.roots.cwd).length > 0;
+  }
+
+  /** What may not be read may not be shown by a command, either, where it can be seen to be named. */
+  private hitOfFiles(rules: Rule[], facts: Facts): Rule | undefined {
+    const about = (kind: 'read' | 'write') => {
+      const names = namesOf({ definition: { name: kind } });
+      return rules.filter((rule) => namesTool(rule, names, kind));
+    };
+    const reading = about('read');
+    const writing = about('write');
+    if (reading.length + writing.length === 0) return undefined;
+    const bare = reading.find(({ pattern }) => pattern === undefined);
+    if (bare && facts.isFree) return bare;
+    const isMeant = (all: Rule[], file: Location) =>
+      all.find((rule) => rule.pattern !== undefined && this.isAbout(rule, file));
+    const files = this.filesNamed(facts);
+    for (const { kind, file } of files) {
+      const found = isMeant(kind === 'read' ? reading : writing, file);
+      if (found) return found;
+    }
+    return undefined;
+  }
+
+  private isAbout(rule: Rule, file: Location): boolean {
+    return this.names(rule, file.real) || this.namesLink(rule, file);
+  }
+
+  /** The files that a line names in so many words. A line that cannot be taken apart has words, too. */
+  private filesNamed({ line, commands }: Facts): { kind: 'read' | 'write'; file: Location }[] {
+    const opened = (line ?? []).flatMap(({ redirections }) => redirections);
+    const said = [
+      ...(line ?? []).flatMap(({ words }) => words.slice(1).map(({ text }) => text)),
+      ...commands.flatMap((command) => command.split(/\s+/)),
+    ];
+    const bare = said.flatMap((word) => [word, word.replace(/^[^=]*=|^@/, '')]);
+    const isPath = (word: string) => word !== '' && word.length < MAX_PATH;
+    const named = [...new Set(bare)].filter(isPath).slice(0, MAX_WORDS);
+    const located = named.flatMap((word) => this.located(word)).filter(({ real }) => existsSync(real));
+    return [
+      ...located.map((file) => ({ kind: 'read' as const, file })),
+      ...opened.flatMap(({ kind, file }) => this.located(file.text).map((at) => ({ kind, file: at }))),
+    ];
+  }
+
+  private located(path: string): Location[] {
+    try {
+      return [this.roots.locate(path)];
+    } catch {
+      return []; // it is no path
+    }
   }
 
   /** Does a rule about this tool speak of this call? */
-  private applies(rule: Rule, { tool, touch, location, commands }: Facts): boolean {
+  private applies(rule: Rule, facts: Facts): boolean {
+    const { tool, touch, location, commands, line } = facts;
     // A rule in your settings means a server of yours, not one that a project gives the same name.
     const isForeign = tool.origin && this.trust.seen.get(tool.origin.server)?.authority !== 'user';
     if (rule.effect === 'allow' && isForeign && !rule.isHere) return false;
     if (rule.pattern === undefined) return rule.effect !== 'allow' || touch?.kind !== 'shell';
-    if (location) return this.names(rule, location.real) || this.namesLink(rule, location);
+    if (location) return this.isAbout(rule, location);
     if (touch?.kind !== 'shell') return rule.effect !== 'allow'; // a pattern has no meaning here
-    if (rule.effect === 'allow') return rule.pattern === touch.command;
-    const pattern = rule.pattern.replace(/:\*$/, '*'); // so Claude Code writes it
-    return commands.some((command) => matchesText(pattern, command));
+    const isExact = rule.pattern === touch.command && !rule.pattern.endsWith('*');
+    if (rule.effect === 'allow') return isExact && (rule.isHere || !this.runsMore(line));
+    return forbidsCommand(rule, commands);
   }
 
   /** To forbid, the name that the model gave counts as well: it may be a link, and lead elsewhere. */
@@ -220,18 +333,33 @@ export class Gate {
       kind: 'mcp',
       server: tool.origin.server,
       fingerprint: server.fingerprint,
+      whole: this.wholeOf(tool.origin.server)?.list,
       ...signed(tool.origin.tool),
     };
+  }
+
+  /** All that a server has at this moment. */
+  private wholeOf(server: string): Whole | undefined {
+    const of = this.offered();
+    if (this.lists?.of !== of) this.lists = { of, wholes: new Map() };
+    const { wholes } = this.lists;
+    if (!wholes.has(server)) {
+      const tools = of.filter((each) => each.server === server).map(({ tool }) => tool);
+      wholes.set(server, wholeList(tools));
+    }
+    const whole = wholes.get(server)!;
+    return whole.tools.length > 1 ? whole : undefined; // of one tool, "always this tool" says it all
   }
 
   private driftLines(grant?: Grant): string[] {
     if (grant?.kind !== 'mcp' && grant?.kind !== 'tool') return [];
     const before = this.trust.drift(grant);
-    if (before === undefined) return [];
-    const differing = changes(before, grant.shown).map((line) => `  ${line}`);
-    if (differing.length === 0)
-      differing.push(`  (behind the first ${MAX_SHOWN_DEFINITION} characters)`);
-    return ['You had allowed this tool for good. It has changed since:', ...differing];
+    const whole = this.trust.driftOfServer(grant);
+    const now = grant.kind === 'mcp' ? (grant.whole ?? grant).shown : '';
+    return [
+      ...(before === undefined ? [] : drifted('this tool', before, grant.shown)),
+      ...(whole === undefined ? [] : drifted('all tools of this server', whole, now)),
+    ];
   }
 
   // ── The question ──
@@ -240,34 +368,122 @@ export class Gate {
     tool: Tool, args: Json, judgement: Judgement, signal: AbortSignal,
   ): Promise<Verdict> {
     const { grant, why, isOpen } = judgement;
+    const foreseen = await foresee(tool, args);
+    // Of a file that may be delicate the model learns nothing, not even this, before a person agrees.
+    if (foreseen.failure !== undefined && grant)
+      return { allowed: false, reason: foreseen.failure, outcome: 'failed' };
     const answer = await this.person.choose({
-      lines: [...this.describe(tool, args, judgement), ...this.driftLines(grant)],
+      lines: [...this.describe(tool, args, judgement, foreseen), ...this.driftLines(grant)],
       prompt: 'Allow it?',
-      choices: grant ? [YES, NO, always(grant)] : [YES, NO],
+      choices: choicesFor(grant),
       ifEmpty: 'n',
       comment: 'or say why not',
       signal,
     });
     signal.throwIfAborted(); // too late: the call will not be made, and so nothing is granted
+    if (answer?.key === 's' && !(await this.grantsServer(grant!, signal)))
+      return this.question(tool, args, judgement, signal); // it was not meant so
     if (answer?.key === 'a') this.trust.grant(grant!);
-    if (answer?.key === 'a' || answer?.key === 'y') return { allowed: true };
+    if (['y', 'a', 's'].includes(answer?.key ?? '')) return { allowed: true };
     if (answer?.words) return { allowed: false, reason: `The user said no: ${answer.words}` };
     return { allowed: false, reason: `The user said no${isOpen ? '' : ` (${why})`}.` };
   }
 
-  /** The tool, whose it is, and every argument in full. A link is shown with where it leads. */
-  private describe(tool: Tool, args: Json, { why, location, isOpen }: Judgement): string[] {
+  /** "Always this server" counts after its tools were shown. */
+  private async grantsServer(grant: Grant, signal: AbortSignal): Promise<boolean> {
+    if (grant.kind !== 'mcp') return false;
+    const { server, fingerprint } = grant;
+    const { list, tools } = this.wholeOf(server) ?? wholeList([]);
+    const answer = await this.person.choose({
+      lines: [
+        `The MCP server ${quoted(server)} has ${tools.length} tools now:`,
+        ...tools.map(({ name, description = '' }) => `  ${quoted(`${name}`)} ${opening(description)}`),
+        'None of them would ask any more in this folder, until one changes or another one comes.',
+      ],
+      prompt: 'Allow all of them?',
+      choices: [YES, NO],
+      ifEmpty: 'n',
+      signal,
+    });
+    signal.throwIfAborted();
+    if (answer?.key !== 'y') return false;
+    this.trust.grant({ kind: 'server', server, fingerprint, ...list });
+    return true;
+  }
+
+  /** The tool, whose it is, and every argument in full, or what would become of the file. A link is
+   *  shown with where it leads. */
+  private describe(
+    tool: Tool, args: Json, { why, location, isOpen }: Judgement, { change, failure }: Foreseen,
+  ): string[] {
     const isElsewhere = location && location.real !== resolve(this.roots.cwd, location.shown);
+    const path = location?.shown ?? '';
+    const known = change ? { path } : args;
     return [
       `The model wants to call ${whose(tool)}${isOpen ? '' : ` (${why})`}:`,
-      ...(Object.keys(args).length > 0 ? spelledOut(args) : ['  (no arguments)']),
+      ...(Object.keys(known).length > 0 ? spelledOut(known) : ['  (no arguments)']),
+      ...(change ? changeLines(change, path) : []),
+      ...(failure === undefined ? [] : [`  ! as things are, it will fail: ${quoted(failure)}`]),
       ...(isElsewhere ? [`  ! that is really ${quoted(location.real)}`] : []),
+      ...this.gitCautions(tool, args).map((caution) => `  ! ${caution}`),
     ];
+  }
+
+  private gitCautions(tool: Tool, args: Json): string[] {
+    const touch = tool.touches?.(args);
+    const line = touch?.kind === 'shell' ? takeApart(touch.command) : undefined;
+    const programs = folderPrograms(line ?? [], this.roots.cwd).slice(0, MAX_CAUTIONS);
+    const why = 'git may run programs that this folder names, so no rule for git covers it';
+    return programs.length > 0 ? [`${why}: ${programs.map(quoted).join(', ')}`] : [];
+  }
+}
+
+/** What a call would do, as far as its row can tell. */
+type Foreseen = { change?: Change; failure?: string };
+
+async function foresee(tool: Tool, args: Json): Promise<Foreseen> {
+  try {
+    return { change: await tool.preview?.(args) };
+  } catch (error) {
+    return { failure: textOf(error) };
   }
 }
 
 const YES: Choice = { key: 'y', word: 'yes', label: '[y]es' };
 const NO: Choice = { key: 'n', word: 'no', label: '[n]o', isNo: true };
+
+const SERVER: Choice = { key: 's', word: 'server', label: '[s]erver: always' };
+
+function choicesFor(grant?: Grant): Choice[] {
+  if (!grant) return [YES, NO];
+  const isWhole = grant.kind === 'mcp' && grant.whole !== undefined;
+  return [YES, NO, always(grant), ...(isWhole ? [SERVER] : [])];
+}
+
+/** What has changed since it was allowed. */
+function drifted(what: string, before: string, now: string): string[] {
+  const differing = changes(before, now).map((line) => `  ${line}`);
+  if (differing.length === 0)
+    differing.push(`  (behind the first ${MAX_SHOWN_DEFINITION} characters)`);
+  const verb = what === 'this tool' ? 'It has' : 'They have';
+  return [`You had allowed ${what} for good. ${verb} changed since:`, ...differing];
+}
+
+/** The tools of a server, and what "always this server" would be bound to. */
+type Whole = { tools: Json[]; list: WholeList };
+
+function wholeList(tools: Json[]): Whole {
+  const all = tools.map(signed).sort((a, b) => (a.tool < b.tool ? -1 : 1));
+  const hashes = all.map(({ tool, definition }) => `${tool} ${definition}`);
+  const shown = all.map((each) => each.shown).join('\n').slice(0, MAX_SHOWN_LIST);
+  return { tools, list: { definition: sha256(hashes.join('\n')), shown } };
+}
+
+/** The first words of a description. */
+function opening(description: unknown): string {
+  const text = String(description);
+  return quoted(text.length > MAX_OPENING ? `${text.slice(0, MAX_OPENING)}…` : text);
+}
 
 function always(grant: Grant): Choice {
   return { key: 'a', word: 'always', label: `[a]lways ${scopeOf(grant)}` };

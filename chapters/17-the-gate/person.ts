@@ -26,7 +26,10 @@ export type ChoiceQuestion = Question & {
 };
 export type Chosen = { key?: string; words?: string };
 /** A flat JSON Schema, as `elicitation/create` has it. */
-export type FormQuestion = Question & { schema: Json };
+export type FormQuestion = Question & {
+  schema: Json;
+  check?: (schema: Json, value: unknown) => string[]; // what is wrong with the answer to one field
+};
 export type Filled = { action: 'accept'; content: Json } | { action: 'decline' | 'cancel' };
 export type AddressQuestion = Question & {
   url: URL;

@@ -1,19 +1,16 @@
 // A file for the user alone: others cannot read it, and what they may have planted in its place is not used.
 
 import {
-  chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync,
+  chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync,
 } from 'node:fs';
-import { isAbsolute, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { isObject, type Json } from '../../mcp.ts';
+import { waitForLock, type Lock } from './lock.ts';
 import { inertJson } from './safe-text.ts';
 
-const LOCK_TRIES = 150;
-const LOCK_WAIT_MS = 20;
-const MAX_TURN_MS = 60_000;
 const NO_HOME = 'the home folder is not an absolute path; set HOME';
+const TO_DISK = { flush: true }; // some disks say only then that they are full
 const MOVE_IT = 'move it away';
-const HALF_MADE_MS = 1000;
-const CLOCK_SLACK_MS = 2000;
 
 /** Is it an object in which these are texts? */
 export const hasTexts = (row: unknown, ...names: string[]): row is Json =>
@@ -73,24 +70,15 @@ export class PrivateFile<T extends { version: number }> {
 
   /** Reads, changes and writes under a lock, so that two programs at once lose nothing. Throws with the reason if
    *  that fails; a damaged file is left as it is, and none is damaged by us. */
-  change(edit: (content: T) => void, lockTries = LOCK_TRIES): void {
+  change(edit: (content: T) => void, mostMs?: number): void {
     if (this.folder === '') throw new Error(NO_HOME);
-    const unlock = this.lock(lockTries);
+    const lock = lockFor(this.file, mostMs);
     try {
       const content = structuredClone(this.read());
       edit(content);
-      replaceFile(this.file, this.readable(content), 0o600);
+      replaceFile(this.file, this.readable(content), 0o600, lock);
     } finally {
-      unlock();
-    }
-  }
-
-  private lock(tries: number): () => void {
-    try {
-      mkdirSync(this.folder, { recursive: true, mode: 0o700 });
-      return lock(`${this.file}.lock`, tries);
-    } catch (error) {
-      throw cannotWrite(this.folder, error);
+      lock.release();
     }
   }
 
@@ -107,12 +95,24 @@ export class PrivateFile<T extends { version: number }> {
   }
 }
 
-/** At once: never half a file. Throws with the reason, and then nothing has changed. */
-export function replaceFile(file: string, text: string, mode: number): void {
-  const fresh = `${file}.${process.pid}`;
+/** For who wants to change a file, in a folder that need not be there yet. */
+export function lockFor(file: string, mostMs?: number): Lock {
   try {
-    rmSync(fresh, { force: true }); // of a program that died: in a container they all have the same pid
-    writeFileSync(fresh, text, { mode, flag: 'wx' });
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    return waitForLock(`${file}.lock`, mostMs);
+  } catch (error) {
+    throw cannotWrite(file, error);
+  }
+}
+
+/** At once: never half a file. Throws with the reason, and then nothing has changed. The lock is the
+ *  file's: who writes without it would write what another program writes, too. */
+export function replaceFile(file: string, text: string, mode: number, lock: Lock): void {
+  const fresh = `${file}.mcp-by-hand`;
+  try {
+    rmSync(fresh, { force: true }); // of a program that died: under the lock it is nobody else's
+    writeFileSync(fresh, text, { mode, flag: 'wx', ...TO_DISK });
+    if (!lock.isOurs()) throw new Error(`${file} is being changed by another program; try again`);
     renameSync(fresh, file);
   } catch (error) {
     rmSync(fresh, { force: true }); // half of it, on a full disk
@@ -135,52 +135,4 @@ function parsed(text: string): unknown {
   } catch {
     throw damaged('it is not JSON');
   }
-}
-
-function lock(file: string, most: number): () => void {
-  for (let tries = 0; tries < most; tries++) {
-    const unlock = takeLock(file);
-    if (unlock) return unlock;
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_WAIT_MS);
-  }
-  throw new Error(`${file} is in the way; if no other mcp-by-hand is running, delete it`);
-}
-
-/** A file that says whose turn it is. Gives back how to end the turn; nothing if it is somebody else's. */
-export function takeLock(file: string): (() => void) | undefined {
-  try {
-    writeFileSync(file, `${process.pid}`, { mode: 0o600, flag: 'wx' });
-    return () => rmSync(file, { force: true });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    if (!isLeft(file)) return undefined;
-    rmSync(file, { force: true });
-    return takeLock(file);
-  }
-}
-
-/** Is whoever made it gone? Another process may have its number by now, so look when that began. */
-function isLeft(file: string): boolean {
-  try {
-    const { mtimeMs: madeAt } = statSync(file);
-    const age = Math.abs(Date.now() - madeAt); // clocks are set back, too
-    const pid = Number(readFileSync(file, 'utf8'));
-    if (age > MAX_TURN_MS) return true;
-    if (!(pid > 0)) return age > HALF_MADE_MS; // its maker died before it wrote its number
-    process.kill(pid, 0); // throws if there is no such process
-    return madeAt + CLOCK_SLACK_MS < startOf(pid);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ESRCH'; // there is no such process
-  }
-}
-
-/** When a process began, as far as we can tell. In a container we have the number of those before us. */
-function startOf(pid: number): number {
-  if (pid === process.pid) return performance.timeOrigin;
-  if (process.platform !== 'linux') return 0;
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const afterName = stat.slice(stat.lastIndexOf(')') + 2); // the name may hold anything
-  const sinceBoot = afterName.split(' ')[19]; // in 1/100 s
-  const bootedAt = /^btime (\d+)/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1]; // in seconds
-  return Number(bootedAt) * 1000 + Number(sinceBoot) * 10;
 }

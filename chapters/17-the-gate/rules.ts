@@ -1,8 +1,9 @@
 // Rules that a person wrote: `allow`, `ask` and `deny`, in settings files and on the command line.
 //
-//   bash(npm test)   this command, to the letter   mcp__github__search   this tool
-//   write(src/**)    files, by a pattern           mcp__github__*        every tool of this server
-//   bash             every command (ask, deny)     clock                 a tool of the program
+//   bash(npm test)     this command               mcp__github__search   this tool
+//   bash(npm test:*)   with anything behind it    mcp__github__*        every tool of this server
+//   bash               every command (ask, deny)  write(src/**)         files, by a pattern
+//                                                 clock                 a tool of the program
 //
 // To deny, a rule may be as broad as it likes: one about `read` means whatever reads files, one
 // about `edit` or `write` whatever writes them. To allow a command or an MCP tool, it must say
@@ -18,7 +19,12 @@ import { isAbsolute, join } from 'node:path';
 import type { Tool, Touch } from '../../agent.ts';
 import { isObject, readJsonFile, type Json } from '../../mcp.ts';
 import { globMatcher } from '../16-hands/glob.ts';
+import { takeApart, unwrapped, type Part, type Word } from './command-line.ts';
+import { evaluates } from './free-commands.ts';
+import { reachesGit } from './git-commands.ts';
+import { MODES, modeNamed, type Mode } from './modes.ts';
 import { named } from './safe-text.ts';
+import { WarnOnce } from './told.ts';
 
 export type Effect = 'allow' | 'ask' | 'deny';
 export type Rule = {
@@ -27,6 +33,7 @@ export type Rule = {
   pattern?: string;
   text: string;
   isHere: boolean; // given on the command line, and so by a user who sees this project
+  source?: string; // a file, or --allow
 };
 type Row = Pick<Tool, 'definition' | 'touches'>;
 export type RuleReader = {
@@ -77,7 +84,7 @@ function complain(effect: Effect, odd: string[], source: Source, { warn }: RuleR
   const example = `Write ${effect} rules like bash, read(secrets/**) or mcp__server__tool`;
   if (effect === 'allow') {
     const why = 'too broad to allow anything, or no rules, and so ignored';
-    const how = 'Write mcp__server__tool, mcp__server__* or bash(exact command)';
+    const how = 'Write mcp__server__tool, mcp__server__*, bash(exact command) or bash(command:*)';
     warn(`${name}: ${why}: ${some(odd)}. ${how}`);
     return;
   }
@@ -91,10 +98,11 @@ function some(texts: string[]): string {
 }
 
 /** A name, and perhaps a pattern in parentheses. */
-function parseRule(effect: Effect, text: string, { isHere }: Source): Rule | undefined {
+function parseRule(effect: Effect, text: string, source: Source): Rule | undefined {
+  const { isHere, name } = source;
   const at = text.endsWith(')') ? text.indexOf('(') : -1;
   const tool = at === -1 ? text : text.slice(0, at);
-  const rule = { effect, tool: tool.trim(), text, isHere };
+  const rule = { effect, tool: tool.trim(), text, isHere, source: name };
   if (!isMcp(tool) && !/^[^()\s]+$/.test(tool)) return undefined;
   // A server's name may hold blanks and parentheses, but half a pair is a slip.
   if (isMcp(tool) && text.split('(').length !== text.split(')').length) return undefined;
@@ -153,8 +161,8 @@ function mayAllow({ tool, pattern }: Rule, row?: Row): boolean {
   if (!row) return isExact(tool) && pattern === undefined;
   const kind = kindOf(row);
   if (kind === undefined) return pattern === undefined; // a pattern has no meaning for this tool
-  // Every command would be too much, and one that ends in a star lets `git -c …` in.
-  if (kind === 'shell') return Boolean(pattern) && !pattern!.endsWith('*');
+  // Every command would be too much, and `git*` would let `git-evil` in.
+  if (kind === 'shell') return Boolean(pattern) && (!pattern!.endsWith('*') || hasPrefix(pattern!));
   return true;
 }
 
@@ -231,6 +239,41 @@ export function matchesText(pattern: string, text: string): boolean {
   return text.length - last.length >= at && text.endsWith(last);
 }
 
+// ─── Commands ──────────────────────────────────────────────────────────────────────────────────
+
+/** `npm test:*` and `npm test *` mean these words, with anything behind them or nothing. */
+const PREFIX = /^([^]*?)(:\*| \*)$/;
+
+const hasPrefix = (pattern: string) => wordsIn(pattern.replace(PREFIX, '$1')) !== undefined;
+
+/** The words of a rule, if it spells one command and nothing that only a shell could tell. */
+function wordsIn(pattern: string): string[] | undefined {
+  const [part, ...more] = takeApart(pattern) ?? [];
+  if (!part || more.length > 0 || part.assigns || part.redirections.length > 0) return undefined;
+  const isSpelled = part.words.every(({ isPlain }) => isPlain) && part.words[0]?.text;
+  return isSpelled ? part.words.map(({ text }) => text) : undefined;
+}
+
+/** Does a rule that allows spell this command? Word by word: `npm test` does not begin `npm testing`. */
+export function spells({ pattern = '' }: Rule, part: Part): boolean {
+  const { words } = part;
+  const isPrefix = PREFIX.test(pattern);
+  const spelled = wordsIn(pattern.replace(PREFIX, '$1'));
+  if (!spelled || evaluates(part) || !reachesGit(part, spelled.length)) return false;
+  const begins = (given: Word[]) =>
+    (isPrefix || given.length === spelled.length) &&
+    spelled.every((text, n) => given[n]?.isPlain && given[n].text === text);
+  return begins(words) || begins(unwrapped(words));
+}
+
+/** To forbid, a rule means any command of a line that looks like it: `git push *` is `git push`, too. */
+export function forbidsCommand({ pattern = '' }: Rule, commands: string[]): boolean {
+  const stars = pattern.replace(/:\*$/, '*'); // so Claude Code writes it
+  const isMeant = (command: string) =>
+    matchesText(stars, command) || (stars.endsWith(' *') && matchesText(stars, `${command} `));
+  return commands.some(isMeant);
+}
+
 /** A command line and the commands in it. Bash has more ways to spell a command than any list
  *  knows: this finds the ordinary ones, so that a deny rule stops an accident. What was not allowed
  *  to the letter is asked about anyway. */
@@ -250,8 +293,21 @@ export function commandsIn(line: string): string[] {
 export function readSettings(home: string, cwd: string, reader: RuleReader): Rule[] {
   const rules = userRules(home, reader);
   if (isSameFolder(home, cwd)) return rules;
-  return [...rules, ...projectRules(join(cwd, '.claude', 'settings.json'), reader)];
+  const file = join(cwd, '.claude', 'settings.json');
+  const once = new WarnOnce(home, file);
+  const more = projectRules(file, { ...reader, warn: once.add });
+  once.tell(reader.warn);
+  return [...rules, ...more];
 }
+
+/** The mode of the user's settings, permissions.defaultMode. A project has no say in it. */
+export function readDefaultMode(home: string): Mode | undefined {
+  if (!isAbsolute(home)) return undefined;
+  const { defaultMode } = permissionsIn(userFile(home)).permissions;
+  return modeNamed(String(defaultMode));
+}
+
+const userFile = (home: string) => join(home, '.claude', 'settings.json');
 
 function userRules(home: string, reader: RuleReader): Rule[] {
   if (!isAbsolute(home)) {
@@ -259,12 +315,19 @@ function userRules(home: string, reader: RuleReader): Rule[] {
     reader.warn(`the home folder ${folder} is no absolute path: your rules are not read`);
     return [];
   }
-  const file = join(home, '.claude', 'settings.json');
+  const file = userFile(home);
+  const once = new WarnOnce(home, file);
   const { permissions } = permissionsIn(file);
+  const { defaultMode } = permissions;
   const source = { name: file, isHere: false };
-  return (['allow', 'ask', 'deny'] as const).flatMap((effect) =>
-    parseRules(effect, permissions[effect] ?? [], source, reader),
+  const rules = (['allow', 'ask', 'deny'] as const).flatMap((effect) =>
+    parseRules(effect, permissions[effect] ?? [], source, { ...reader, warn: once.add }),
   );
+  const isKnown = defaultMode === undefined || modeNamed(String(defaultMode));
+  const odd = `there is no mode ${JSON.stringify(defaultMode)}, so defaultMode is ignored`;
+  if (!isKnown) once.add(`${file}: ${odd}; the modes are ${MODES.join(', ')}`);
+  once.tell(reader.warn);
+  return rules;
 }
 
 function isSameFolder(a: string, b: string): boolean {
@@ -275,7 +338,7 @@ function isSameFolder(a: string, b: string): boolean {
   }
 }
 
-const LOOSENING = ['enableAllProjectMcpServers', 'enabledMcpjsonServers', 'env'];
+const LOOSENING = ['enableAllProjectMcpServers', 'enabledMcpjsonServers', 'env', 'shellEnv'];
 
 function projectRules(file: string, reader: RuleReader): Rule[] {
   try {

@@ -1,12 +1,16 @@
 // What others wrote, made safe to show. Nothing foreign reaches a terminal, a question or a file but through here.
 
 import { isObject, type Json } from '../../mcp.ts';
+import { keysIn } from './addresses.ts';
+import { isInPlace, isTextInFile, REACH } from './invisible.ts';
 
 // Characters that do something instead of showing something: they move the cursor, colour, ring, hide, turn round.
 // Node's own util.stripVTControlCharacters leaves many of them (DCS, C1, CR, bidi).
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 // In a question, also every blank that is not the space bar's: "rm\u00a0x" is one word, and looks like two.
 const NOT_AS_IT_LOOKS = new RegExp(`${HIDDEN.source}|(?! )\\p{Zs}`, 'gu');
+
+const WAITING = new RegExp(`(?![\\n\\t])${HIDDEN.source}`, 'gu');
 
 const escapeOf = (char: string) => {
   const code = char.codePointAt(0)!;
@@ -37,12 +41,54 @@ export function plainJson(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [plain(key), plainJson(inner)]));
 }
 
-/** For a terminal, text that flows: hidden characters become visible, line breaks and tabs stay. */
-export function printable(text: string): string {
-  return text.replaceAll('\r\n', '\n').replace(HIDDEN, (char) => {
+/** Text that flows. Hidden characters become visible, but for line breaks, tabs, and what is part of the writing: on
+ *  a terminal where it is in its place, in a pipe or a file everywhere. */
+export function printable(text: string, { isPipe = false, from = 0, to = text.length } = {}): string {
+  return text.slice(from, to).replace(HIDDEN, (char, offset: number) => {
+    const at = from + offset;
     if (char === '\n' || char === '\t') return char;
-    return char === '\u200d' || char === '\ufe0f' ? '' : escapeOf(char); // these two are parts of many emoji
+    if (char === '\r' && text[at + 1] === '\n') return '';
+    const isText = isInPlace(text, at) || (isPipe && isTextInFile(char));
+    return isText ? char : escapeOf(char);
   });
+}
+
+/** The same in pieces, wherever they are cut: even a character, a line end or a flag may be. A hidden character waits
+ *  until what follows it is there. */
+export class PrintableStream {
+  private isPipe: boolean;
+  private before = ''; // the end of what was given back
+  private held = '';
+
+  constructor({ isPipe = false } = {}) { this.isPipe = isPipe; }
+
+  take(piece: string): string {
+    const text = this.held + piece;
+    WAITING.lastIndex = Math.max(0, text.length - REACH);
+    return this.give(text, WAITING.exec(text)?.index ?? text.length);
+  }
+
+  /** What was held, now that nothing follows. */
+  end(): string {
+    const rest = this.give(this.held, this.held.length);
+    this.before = '';
+    return rest;
+  }
+
+  private give(text: string, length: number): string {
+    const known = this.before + text;
+    const from = this.before.length;
+    const to = from + length;
+    this.held = text.slice(length);
+    this.before = known.slice(Math.max(0, to - REACH), to);
+    return printable(known, { isPipe: this.isPipe, from, to });
+  }
+}
+
+/** As `quoted` below, for a line that is not in quotes: nothing invisible is part of a question. */
+export function visible(text: string): string {
+  const isBreak = (char: string) => char === '\n' || char === '\t';
+  return text.replaceAll('\r\n', '\n').replace(HIDDEN, (char) => (isBreak(char) ? char : escapeOf(char)));
 }
 
 /** For a question that somebody must be able to judge: one line, in quotes, nothing left out, nothing disguised. */
@@ -111,7 +157,12 @@ const undisguised = (text: string) =>
   withoutDisguise(text.replace(NOT_AS_IT_LOOKS, (char) => (char === '\t' ? char : escapeOf(char))));
 
 /** A line of a question that is not in quotes. */
-const line = (text: string) => undisguised(text) + hostsIn(text);
+export const line = (text: string) => undisguised(text) + hostsIn(text);
+
+/** What another has to say, in a question: behind a bar, so that no line of it can pass for ours. */
+export function told(text: string, indent = '  '): string[] {
+  return text.split('\n').map((each) => `${indent}│ ${line(each)}`);
+}
 
 /** The name of a value: a project chose it, or a model. */
 export const named = (key: string) => (/^[\w-]+$/.test(key) ? key : quoted(key));
@@ -122,7 +173,7 @@ export function spelledOut(value: Json, indent = '  '): string[] {
     const name = `${indent}${named(key)}:`;
     if (typeof inner !== 'string') return [`${name} ${line(JSON.stringify(inner) ?? 'nothing')}`];
     if (!inner.includes('\n')) return [`${name} ${quoted(inner)}`];
-    return [name, ...inner.split('\n').map((each) => `${indent}  │ ${line(each)}`)];
+    return [name, ...told(inner, `${indent}  `)];
   });
 }
 
@@ -152,6 +203,9 @@ const SECRET_SHAPE = new RegExp(
 );
 // In an address, such as that of a company's proxy: what is between :// and the last @ before a slash.
 const SECRET_ADDRESS = /\b([a-z][a-z\d+.-]{1,20}:\/\/)[^\s/?#@:]*:[^\s/?#]+@/gi;
+// Behind ?api_key= and its like, wherever an address is part of a text.
+const SECRET_PARAMETER =
+  /([?&][\w.-]{0,40}(?:api[-_]?key|(?<!progress|page)token|secret|passw(?:or)?d|signature|(?<=[?&])sig)=)[\w.~%+/-]{8,2000}/gi;
 const MASK = '***';
 const secrets = new Set<string>(); // what came up while the program runs, such as a token that a server has given us
 let secretsKept = 0; // ever
@@ -159,6 +213,13 @@ const MAX_SECRETS = 1000; // a server may give another token with every answer; 
 
 const MIN_SECRET = 8;
 const MAX_WORDS_LENGTH = 24;
+
+/** Does this look like a secret that was written down, and not like ${VAR}? */
+export function isWrittenSecret(name: string, value: string): boolean {
+  const isNamed = SECRET_VARIABLE.test(name) || SECRET_FIELD.test(name);
+  const isShaped = value.replace(SECRET_SHAPE, '') !== value;
+  return value.trim() !== '' && !/\$\{\w+/.test(value) && (isNamed || isShaped);
+}
 
 /** What can be a secret of a value that others chose. A word of ours must not be missing from what we say because a
  *  project or a server calls it a secret: so nothing with blanks in it, no date, and no one, two or three words. */
@@ -190,6 +251,14 @@ function keep(secret: string): void {
   if (secrets.size > MAX_SECRETS) secrets.delete(oldest!);
 }
 
+const hiddenFields = new Set<string>();
+const MAX_FIELDS = 1000;
+
+/** From now on, what a field of this name holds is in no trace, however short it is. */
+export function hideField(name: string): void {
+  if (hiddenFields.size < MAX_FIELDS) hiddenFields.add(name);
+}
+
 /** The same JSON, without a character that does something to a terminal: inside of JSON they can be spelled. */
 export function inertJson(json: string): string {
   const spell = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
@@ -212,9 +281,15 @@ export class Masker {
     }
   }
 
+  /** The keys in the address of a server: it may quote them in what it says. */
+  learnAddress(url: unknown, whose: 'user' | 'project' = 'user'): void {
+    const keys = typeof url === 'string' ? keysIn(url).filter((key) => key.length >= MIN_SECRET) : [];
+    for (const key of whose === 'user' ? keys : keys.flatMap(secretsIn)) this.values.add(key);
+  }
+
   text(text: string): string {
     for (const value of this.longestFirst()) text = text.replaceAll(value, MASK);
-    return text.replace(SECRET_SHAPE, MASK).replace(SECRET_ADDRESS, `$1${MASK}@`);
+    return text.replace(SECRET_SHAPE, MASK).replace(SECRET_ADDRESS, `$1${MASK}@`).replace(SECRET_PARAMETER, `$1${MASK}`);
   }
 
   /** One may begin another. Put in order when there is a new one, for a message may be a hundred thousand texts. */
@@ -230,7 +305,9 @@ export class Masker {
   /** One line of JSON: a line feed in a text cannot begin a second record. */
   json(value: unknown): string {
     const masked = JSON.stringify(value, (key, inner) => {
-      if (SECRET_FIELD.test(key) && (typeof inner === 'string' || Array.isArray(inner))) return MASK;
+      const isHidden = hiddenFields.has(key) && typeof inner !== 'object';
+      const isSecret = SECRET_FIELD.test(key) && (typeof inner === 'string' || Array.isArray(inner));
+      if (isHidden || isSecret) return MASK;
       return typeof inner === 'string' ? this.text(inner) : inner;
     });
     return inertJson(masked);

@@ -2,21 +2,26 @@
 // more, and what is switched off. Kept in the user's home, where no project can write, and bound to
 // content, never to a name alone.
 
-import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isObject, needsApproval, transportType } from '../../mcp.ts';
 import type { Approval, Json, ServerEntry } from '../../mcp.ts';
+import { withoutKeys } from './addresses.ts';
 import { cautions } from './cautions.ts';
+import { canonical, sha256 } from './digest.ts';
 import { nobody, type Choice, type Person } from './person.ts';
 import { hasTexts, PrivateFile } from './private-file.ts';
 import { changes, named, quoted, spelledOut } from './safe-text.ts';
 
 /** A tool as it described itself when it was allowed: by a hash, and in words. */
 type Definition = { tool: string; definition: string; shown: string };
-/** A call that is allowed for good. A tool by its definition, and by its server's fingerprint. */
+/** All tools of a server as they are now: by a hash, and in words. */
+export type WholeList = { definition: string; shown: string };
+/** A call that is allowed for good. A tool by its definition, and by its server's fingerprint; a
+ *  whole server by the definitions of all its tools. */
 export type Grant =
-  | ({ kind: 'mcp'; server: string; fingerprint: string } & Definition)
+  | ({ kind: 'mcp'; server: string; fingerprint: string; whole?: WholeList } & Definition)
+  | ({ kind: 'server'; server: string; fingerprint: string } & WholeList)
   | ({ kind: 'tool' } & Definition)
   | { kind: 'shell'; command: string }
   | { kind: 'write'; path: string };
@@ -25,15 +30,19 @@ type Approved = {
   project: string;
   name: string;
   fingerprint: string;
-  verdict: 'allow' | 'never';
+  verdict: Verdict;
   config: Json;
 };
 type Disabled = { project: string; server: string; tool?: string };
+/** Notes of a project for the model, as they were shown. */
+type Noted = { project: string; file: string; hash: string; text: string; verdict: Verdict };
+type Verdict = 'allow' | 'never';
 type Store = {
   version: 1;
   servers: Approved[];
   grants: ({ project: string } & Grant)[];
   disabled: Disabled[];
+  notes?: Noted[]; // files of older programs have none
 };
 
 type Index = { store: Store; servers: Map<string, Approved>; disabled: Set<string> };
@@ -47,18 +56,6 @@ const IS_CLONE = process.env.npm_lifecycle_event === 'start';
 export const PROGRAM = IS_CLONE ? 'npm start --' : 'mcp-by-hand';
 
 const AGAIN = `and then decide again, as with: ${PROGRAM} trust allow NAME`;
-
-/** The same text for the same content, whatever the order of its keys. */
-export function canonical(value: unknown, space?: number): string {
-  const byKey = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1);
-  const sorted = (_: string, inner: unknown) =>
-    isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(byKey)) : inner;
-  return JSON.stringify(value, sorted, space);
-}
-
-export function sha256(text: string): string {
-  return `sha256:${createHash('sha256').update(text).digest('hex')}`;
-}
 
 /** Of an entry as its file has it: a secret behind ${VAR} is no part of it, and may change. */
 export function fingerprint({ config }: Pick<ServerEntry, 'config'>): string {
@@ -91,6 +88,7 @@ export class Trust {
   private person: Person;
   private allowed: Set<string>;
   private session: Grant[] = []; // what could not be written down counts for this run
+  private notedNow: Noted[] = []; // so do notes
   private disabledNow?: Disabled[]; // and so does what is switched off
   private index?: Index;
   private hasWarned = false;
@@ -107,7 +105,7 @@ export class Trust {
     this.person = person;
     this.allowed = new Set(allowServers);
     const forThisRun = 'not written down, so it counts for this run only';
-    this.unkept = options.unkept ?? ((why) => warn(`${forThisRun}: ${why}`));
+    this.unkept = options.unkept ?? ((why) => warn(`${forThisRun}: ${why}, ${AGAIN}`));
   }
 
   // ── Servers ──
@@ -155,7 +153,7 @@ export class Trust {
     const { name, config, authority, shadows } = entry;
     const known = this.here().servers.get(name);
     const isChanged = known !== undefined && known.fingerprint !== fingerprint(entry);
-    const before = isChanged ? changes(pretty(known.config), pretty(config)) : [];
+    const before = isChanged ? changesIn(known.config, config) : [];
     const isFollower = authority === 'user' && needsApproval(entry, this.project);
     const place = 'It takes the place of your own server of that name';
     const follows = 'It is your own, and follows the project: it may run what is';
@@ -172,7 +170,7 @@ export class Trust {
 
   allow(entry: ServerEntry): void { this.decide(entry, 'allow'); }
 
-  private decide(entry: ServerEntry, verdict: Approved['verdict']): Approval {
+  private decide(entry: ServerEntry, verdict: Verdict): Approval {
     const { name, config } = entry;
     const { project } = this;
     const print = fingerprint(entry);
@@ -183,6 +181,24 @@ export class Trust {
     });
     if (verdict === 'allow' && !isKept) this.allowed.add(`${name}=${print}`);
     return verdict === 'allow' || 'disabled';
+  }
+
+  // ── Notes ──
+
+  /** What was decided last about a file of this project with notes for the model. */
+  noteOf(file: string): Noted | undefined {
+    const here = [...this.list().notes, ...this.notedNow];
+    return here.findLast((each) => each.file === file);
+  }
+
+  decideNote({ file, hash, text }: Omit<Noted, 'project' | 'verdict'>, verdict: Verdict): void {
+    const { project } = this;
+    const row: Noted = { project, file, hash, text, verdict };
+    const isOther = (each: Noted) => each.project !== project || each.file !== file;
+    const isKept = this.change((store) => {
+      store.notes = [...(store.notes ?? []).filter(isOther), row];
+    });
+    if (!isKept) this.notedNow.push(row);
   }
 
   // ── Calls ──
@@ -199,7 +215,16 @@ export class Trust {
     return last && 'shown' in last && !isUnchanged ? last.shown : undefined;
   }
 
-  grant(grant: Grant): void {
+  /** What all tools of its server said when that was allowed, if they say something else now. */
+  driftOfServer(wanted: Grant): string | undefined {
+    if (wanted.kind !== 'mcp' || this.isGranted(wanted)) return undefined;
+    const isMeant = (grant: Grant) => grant.kind === 'server' && isSameServer(grant, wanted);
+    const last = this.grants().filter(isMeant).at(-1);
+    return last && 'shown' in last ? last.shown : undefined;
+  }
+
+  grant(given: Grant): void {
+    const { whole, ...grant } = { whole: undefined, ...given }; // the rest of its server is not meant
     const isKept = this.change((store) => {
       const { project } = this;
       const isOther = (each: Store['grants'][number]) =>
@@ -211,6 +236,9 @@ export class Trust {
   }
 
   private grants(): Grant[] { return [...this.list().grants, ...this.session]; }
+
+  /** What was agreed to in this run and could not be written down. */
+  get unwritten(): readonly Grant[] { return this.session; }
 
   // ── Switched off ──
 
@@ -253,16 +281,16 @@ export class Trust {
   // ── All of it ──
 
   /** What was agreed to in this project. */
-  list(): Omit<Store, 'version'> {
-    const { servers, grants, disabled } = this.read();
+  list(): Required<Omit<Store, 'version'>> {
+    const { servers, grants, disabled, notes = [] } = this.read();
     const here = <T extends { project: string }>(rows: T[]) =>
       rows.filter(({ project }) => project === this.project);
     const isOff = this.disabledNow ?? here(disabled);
-    return { servers: here(servers), grants: here(grants), disabled: isOff };
+    return { servers: here(servers), grants: here(grants), disabled: isOff, notes: here(notes) };
   }
 
   /** Takes back what was decided on a server, on one of its tools (server/tool), on a tool of the
-   *  program, on a command or on a file; without a name everything in this project. Tells how many
+   *  program, on a command, on a file or on notes; without a name everything in this project. Tells how many
    *  decisions that were. */
   revoke(what?: string): number {
     let count = 0;
@@ -277,8 +305,24 @@ export class Trust {
       store.disabled = store.disabled.filter(({ project, server, tool }) =>
         keep(project, server, `${server}/${tool}`),
       );
+      store.notes = store.notes?.filter(({ project, file }) => keep(project, file));
     });
     return count;
+  }
+
+  /** Takes back what is bound to these entries of a name. Another entry of that name remains. */
+  revokeEntries(name: string, fingerprints: string[]): void {
+    const isMeant = (project: string, server: string, print: string) =>
+      project === this.project && server === name && fingerprints.includes(print);
+    if (fingerprints.length === 0) return;
+    this.change((store) => {
+      store.servers = store.servers.filter((each) =>
+        !isMeant(each.project, each.name, each.fingerprint),
+      );
+      store.grants = store.grants.filter((each) =>
+        !('server' in each && isMeant(each.project, each.server, each.fingerprint)),
+      );
+    });
   }
 
   // ── The file ──
@@ -302,7 +346,9 @@ export class Trust {
       this.store.change(edit);
       return true;
     } catch (error) {
-      this.unkept(`${this.store.file}: ${(error as Error).message}, ${AGAIN}`);
+      const why = (error as Error).message;
+      const { file } = this.store;
+      this.unkept(why.includes(file) ? why : `${file}: ${why}`);
       return false;
     }
   }
@@ -313,11 +359,18 @@ export class Trust {
 /** The same tool, whatever it says of itself. */
 function isSameTool(a: Grant, b: Grant): boolean {
   if (a.kind === 'tool' && b.kind === 'tool') return a.tool === b.tool;
+  if (a.kind === 'server' && b.kind === 'server') return isSameServer(a, b);
   if (a.kind !== 'mcp' || b.kind !== 'mcp') return false;
-  return a.server === b.server && a.fingerprint === b.fingerprint && a.tool === b.tool;
+  return isSameServer(a, b) && a.tool === b.tool;
 }
 
+type OfServer = { server: string; fingerprint: string };
+const isSameServer = (a: OfServer, b: OfServer) =>
+  a.server === b.server && a.fingerprint === b.fingerprint;
+
 function isSame(a: Grant, b: Grant): boolean {
+  if (a.kind === 'server' && b.kind === 'mcp')
+    return isSameServer(a, b) && a.definition === b.whole?.definition;
   if (a.kind === 'shell' && b.kind === 'shell') return a.command === b.command;
   if (a.kind === 'write' && b.kind === 'write') return a.path === b.path;
   const isUnchanged = 'definition' in a && 'definition' in b && a.definition === b.definition;
@@ -327,12 +380,14 @@ function isSame(a: Grant, b: Grant): boolean {
 /** By which names it can be revoked. */
 function namesOf(grant: Grant): string[] {
   if (grant.kind === 'mcp') return [grant.server, `${grant.server}/${grant.tool}`];
+  if (grant.kind === 'server') return [grant.server];
   if (grant.kind === 'tool') return [grant.tool];
   return [grant.kind === 'shell' ? grant.command : grant.path];
 }
 
 const TEXTS_OF = {
   mcp: ['server', 'fingerprint', 'tool', 'definition', 'shown'],
+  server: ['server', 'fingerprint', 'definition', 'shown'],
   tool: ['tool', 'definition', 'shown'],
   shell: ['command'],
   write: ['path'],
@@ -346,7 +401,8 @@ function isSound(value: Json): boolean {
     (value.servers as Json[]).every(({ config }) => isObject(config)) &&
     isList(value.grants, 'project', 'kind') &&
     (value.grants as Grant[]).every((grant) => hasTexts(grant, ...(TEXTS_OF[grant.kind] ?? []))) &&
-    isList(value.disabled, 'project', 'server')
+    isList(value.disabled, 'project', 'server') &&
+    isList(value.notes ?? [], 'project', 'file', 'hash', 'text', 'verdict')
   );
 }
 
@@ -363,18 +419,29 @@ function headline({ name, file, config }: ServerEntry): string {
 
 const pretty = (config: Json) => canonical(config, 2);
 
+/** If nothing but a key in an address is another, both lines look the same. */
+function changesIn(before: Json, after: Json): string[] {
+  const lines = changes(pretty(before), pretty(after)).map(withoutKeys);
+  const of = (sign: string) => lines.filter((each) => each.startsWith(sign)).map((each) => each.slice(1));
+  const isMasked = of('-').join('\n') === of('+').join('\n');
+  return isMasked ? [...lines, '(what differs is masked)'] : lines;
+}
+
 /** The command and each argument on a line of its own: nothing can hide at the end of a long
  *  line. */
 export function launchLines({ command, args, ...others }: Json): string[] {
-  const rest = withoutSecrets(others);
-  const first = command === undefined ? [] : [`  command: ${quoted(String(command))}`];
-  const list = [args ?? []].flat().map((arg, n) => `  argument ${n + 1}: ${quoted(String(arg))}`);
+  const rest = JSON.parse(withoutKeysInJson(withoutSecrets(others))) as Json;
+  const first = command === undefined ? [] : [`  command: ${quoted(withoutKeys(String(command)))}`];
+  const list = [args ?? []].flat().map((arg, n) => `  argument ${n + 1}: ${quoted(withoutKeys(String(arg)))}`);
   const nested = Object.entries(rest).flatMap(([key, value]) => {
     if (!isObject(value)) return spelledOut({ [key]: value });
     return [`  ${named(key)}:`, ...spelledOut(value, '    ')];
   });
   return [...first, ...list, ...nested];
 }
+
+const withoutKeysInJson = (value: Json) =>
+  JSON.stringify(value, (_, each) => (typeof each === 'string' ? withoutKeys(each) : each));
 
 /** What is secret of a login says nothing of what an entry starts, and may be read over a shoulder
  *  or in a log. */
