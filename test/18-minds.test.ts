@@ -246,6 +246,16 @@ function modelAt(wire: WireName, url: string): Model {
     : new OpenAi({ model: 'm', key: KEY, baseUrl: `${url}/v1` });
 }
 
+/** A model that does not wait, and tells how long it would have. */
+function hasty(wire: WireName, url: string) {
+  const pauses: number[] = [];
+  const wait = async (ms: number) => void pauses.push(ms);
+  const model = wire === 'anthropic'
+    ? new Anthropic({ model: 'm', key: KEY, baseUrl: url, wait })
+    : new OpenAi({ model: 'm', key: KEY, baseUrl: `${url}/v1`, wait });
+  return { model, pauses };
+}
+
 /** Runs the script on each wire. */
 async function onBoth(
   script: Script,
@@ -253,7 +263,7 @@ async function onBoth(
 ) {
   for (const wire of WIRES) {
     const server = await startModelServer(script);
-    await check(modelAt(wire, server.url), server);
+    await check(hasty(wire, server.url).model, server);
     assert.deepEqual(server.problems, []);
     await server.close();
   }
@@ -274,15 +284,55 @@ test('what may pass is asked again, twice, with a note each', async () => {
   }
 });
 
-test('after two retries the server has the last word', async () => {
-  await onBoth(
-    Array(4).fill(fail(529, { headers: SOON, type: 'overloaded_error', message: 'Overloaded' })),
-    async (model, { requests }) => {
-      const error = await rejection(hear(model, 'Hello'));
-      assert.deepEqual([error.kind, error.status, requests.length], ['unreachable', 529, 3]);
-      assert.equal(error.message, `${model.name} answered 529 overloaded_error: Overloaded (request req_test)`);
-    },
-  );
+test('what is not about being busy is tried three times, then the server has the last word', async () => {
+  await onBoth(Array(4).fill(fail(500, { headers: SOON })), async (model, { requests }) => {
+    const error = await rejection(hear(model, 'Hello'));
+    assert.deepEqual([error.kind, error.status, requests.length], ['unreachable', 500, 3]);
+    assert.equal(error.message, `${model.name} answered 500 api_error: the script says 500 (request req_test)`);
+  });
+});
+
+test('a busy model is tried for two minutes, in pauses that grow; the last error tells how often', async () => {
+  const ways = [fail(529, { type: 'overloaded_error', message: 'Overloaded' }), fail(503), fail(429)];
+  for (const [n, way] of ways.entries()) {
+    const server = await startModelServer(Array(30).fill(way));
+    const { model, pauses } = hasty(WIRES[n % 2]!, server.url);
+    const error = await rejection(hear(model, 'Hello'));
+    assert.equal(Math.round(pauses.reduce((sum, ms) => sum + ms)), 120_000);
+    assert.equal(server.requests.length, pauses.length + 1);
+    assert.ok(pauses.length < 15, `${pauses}`);
+    const growing = pauses.slice(0, 6); // 0.5, 1, 2, 4, 8, 16 s, each less a quarter at most
+    assert.ok(growing.every((ms, at) => ms <= 500 * 2 ** at && ms >= 375 * 2 ** at), `${pauses}`);
+    assert.ok(pauses.every((ms) => ms <= 30_000));
+    assert.ok(error.message.endsWith(`; queried ${pauses.length + 1} times in 120 s, so try again later`), error.message);
+    assert.equal(error.kind, 'unreachable');
+  }
+});
+
+test('busy in the stream, before any text, is busy too; and what else fails in between has its own two tries', async () => {
+  const overloaded = { anthropic: 'overloaded_error', openai: 'engine_overloaded_error' };
+  for (const wire of WIRES) {
+    const error = { type: overloaded[wire], message: 'Overloaded' };
+    const busy = raw(wire, `data: ${JSON.stringify({ type: 'error', error })}\n\n`);
+    const server = await startModelServer([busy, busy, fail(500), busy, fail(500), busy, say('at last')]);
+    const { model, pauses } = hasty(wire, server.url);
+    const { text, notes } = await hear(model, 'Hello');
+    assert.deepEqual([text, pauses.length, server.problems], ['at last', 6, []]);
+    assert.match(notes[0]!, /^the model is busy \((503|529)\); trying again in 0\.[45] s$/);
+  }
+});
+
+test('a server that says "at once" for ever is not queried without a pause, and its own long pause is kept', async () => {
+  const atOnce = await startModelServer(Array(30).fill(fail(529, { headers: { 'retry-after': '0' } })));
+  const first = hasty('anthropic', atOnce.url);
+  await rejection(hear(first.model, 'Hello'));
+  assert.deepEqual(first.pauses.slice(0, 2), [0, 0]);
+  assert.ok(first.pauses.slice(2).every((ms) => ms > 1), `${first.pauses}`);
+  assert.ok(atOnce.requests.length < 15);
+  const slow = await startModelServer(Array(30).fill(fail(429, { headers: { 'retry-after': '50' } })));
+  const second = hasty('openai', slow.url);
+  await rejection(hear(second.model, 'Hello'));
+  assert.deepEqual(second.pauses, [50_000, 50_000, 50_000]);
 });
 
 test('what will not pass is not asked again', async () => {
@@ -401,7 +451,7 @@ test('a server that is not there is asked three times and named', async () => {
   await server.close();
   const notes: string[] = [];
   const error = await rejection(
-    hear(modelAt('openai', server.url), 'Hello', (event) => 'text' in event && notes.push(event.text)),
+    hear(hasty('openai', server.url).model, 'Hello', (event) => 'text' in event && notes.push(event.text)),
   );
   assert.deepEqual([error.kind, error.status, notes.length], ['unreachable', undefined, 2]);
   assert.equal(error.message, `cannot reach openai/m at ${server.url}/v1/chat/completions: ECONNREFUSED`);

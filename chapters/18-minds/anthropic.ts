@@ -1,12 +1,13 @@
-// anthropic.ts: the Messages API, by fetch. One POST, and the answer comes back as a stream of blocks.
+// anthropic.ts: the Messages API, by node:http. One POST, and the answer comes back as a stream of blocks.
 // Many local servers speak it too.
 
 import type { AssistantTurn, Block, Model, ModelEvent, ModelRequest, Result } from '../../agent.ts';
 import type { StopReason, ToolCall, Turn } from '../../agent.ts';
 import { isObject, type Json } from '../../mcp.ts';
 import {
-  addressOf, cutOff, failure, messagesOf, parse, problemIn, queryService, type Address,
+  addressOf, cutOff, failure, messagesOf, parse, problemIn, queryService, type Address, type Wait,
 } from './post.ts';
+import type { Reply } from './send.ts';
 import { fitBlocks, fitIds, fitName, fitTool, readArguments, tokenCount } from './shapes.ts';
 
 // The newer 2026-10-21 refuses temperature and its kin. We send none of them, so that one body fits both; compatible
@@ -21,6 +22,8 @@ export type AnthropicOptions = {
   baseUrl?: string; // without /v1
   version?: string;
   maxTokens?: number;
+  silenceMs?: number; // between two bytes of an answer
+  wait?: Wait; // before the next try, so that a test need not
 };
 
 export class Anthropic implements Model {
@@ -35,15 +38,16 @@ export class Anthropic implements Model {
     const secret: Record<string, string> = bearer ? { authorization: `Bearer ${key}` } : { 'x-api-key': key };
     const base = baseUrl.replace(/\/v1\/*$/, ''); // people copy it from an OpenAI setting
     this.address = addressOf(this.name, base, '/v1/messages', { 'anthropic-version': version, ...secret }, key);
+    this.address.silenceMs = options.silenceMs;
   }
 
   query(request: ModelRequest): AsyncIterable<ModelEvent> {
-    const readAnswer = (response: Response) => read(this.address, response);
-    return queryService(this.address, this.bodyFor(request), request.signal, readAnswer);
+    const readAnswer = (reply: Reply) => read(this.address, reply);
+    return queryService(this.address, this.bodyFor(request), request.signal, readAnswer, this.options.wait);
   }
 
   // Everything that stays the same comes first, in the same bytes: a cache holds beginnings.
-  private bodyFor({ system, turns, tools }: ModelRequest): Json {
+  private bodyFor({ system, turns, tools, maxTokens }: ModelRequest): Json {
     const offer = tools.map(fitTool).map(({ inputSchema, ...rest }): Json => ({ ...rest, input_schema: inputSchema }));
     const instructions = textBlocks(system);
     const messages = messagesFrom(turns);
@@ -52,7 +56,7 @@ export class Anthropic implements Model {
     if (messages.at(-1)?.role === 'user') mark(messages.at(-1)?.content.at(-1)); // thoughts must not be marked
     return {
       model: this.options.model,
-      max_tokens: this.options.maxTokens ?? MAX_TOKENS,
+      max_tokens: maxTokens ?? this.options.maxTokens ?? MAX_TOKENS,
       stream: true,
       ...(offer.length > 0 ? { tools: offer } : {}),
       ...(instructions.length > 0 ? { system: instructions } : {}),
@@ -120,9 +124,9 @@ function blockFor(block: Block): Json {
 /** An answer in the making. Arguments come as pieces of JSON, which are kept apart until they are whole. */
 type Draft = { blocks: Map<number, Json>; pieces: Map<Json, string>; usage: Json; stop?: string; explanation?: string };
 
-async function* read(to: Address, response: Response): AsyncGenerator<ModelEvent> {
+async function* read(to: Address, reply: Reply): AsyncGenerator<ModelEvent> {
   const draft: Draft = { blocks: new Map(), pieces: new Map(), usage: {} };
-  for await (const data of messagesOf(to, response)) {
+  for await (const data of messagesOf(to, reply)) {
     const message = parse(to, data);
     const isError = message.type === 'error' || message.error; // the latter from servers that do not stream
     if (isError) throw failure(to, problemIn(data), STATUS[message.error?.type] ?? 400);
@@ -133,6 +137,7 @@ async function* read(to: Address, response: Response): AsyncGenerator<ModelEvent
       return;
     }
     if (message.type === 'message_stop') {
+      reply.isOver = true;
       yield endOf(draft);
       return;
     }

@@ -12,14 +12,25 @@ export { ModelError };
 type Environment = NodeJS.ProcessEnv;
 export type MakeOptions = {
   baseUrl?: string; // another server that speaks the same wire
+  maxTokens?: number; // of one answer
   env: Environment;
 };
 export type ModelRow = {
   keys: string[]; // the variables that may hold its key, the usual one first; [] if it needs none
   make(id: string, options: MakeOptions): Model; // throws a ModelError that says what is missing
   defaultId?(env: Environment): string; // absent: there is one model of this kind, without an id
+  window?(id: string): number | undefined; // tokens that it can read, as far as we know
   note?: string; // for the help
 };
+
+// By how the id begins. Others that speak this wire do not tell, so neither can we.
+const OPENAI_WINDOWS: [begin: string, tokens: number][] = [
+  ['gpt-5', 272_000],
+  ['gpt-4.1', 1_000_000],
+  ['gpt-4o', 128_000],
+  ['o3', 200_000],
+  ['o4', 200_000],
+];
 
 export const models: Record<string, ModelRow> = {
   rehearsal: {
@@ -31,11 +42,13 @@ export const models: Record<string, ModelRow> = {
     keys: ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN'],
     make: anthropic,
     defaultId: (env) => env.ANTHROPIC_MODEL || 'claude-sonnet-5',
+    window: (id) => (id.startsWith('claude-') ? 200_000 : undefined),
   },
   openai: {
     keys: ['OPENAI_API_KEY'],
     make: openai,
     defaultId: (env) => env.OPENAI_MODEL || 'gpt-5',
+    window: (id) => OPENAI_WINDOWS.find(([begin]) => id.startsWith(begin))?.[1],
   },
 };
 
@@ -52,13 +65,14 @@ export function formsOf(rows: Record<string, ModelRow>, id = '<model>'): string[
 export type ChooseOptions = {
   models?: Record<string, ModelRow>;
   baseUrl?: string;
+  maxTokens?: number;
   env?: Environment;
 };
 
 /** The model of that name. Without a name: the one that there is a key for, else the one that needs
  *  none. */
 export function chooseModel(name?: string, options: ChooseOptions = {}): Model {
-  const { models: rows = models, baseUrl, env = process.env } = options;
+  const { models: rows = models, baseUrl, maxTokens, env = process.env } = options;
   const forms = listed(formsOf(rows));
   const chosen = name ?? defaultName(rows, env);
   const [kind, id] = cut(chosen);
@@ -67,7 +81,9 @@ export function chooseModel(name?: string, options: ChooseOptions = {}): Model {
   if (!isComplete) throw new ModelError('config', `there is no model "${chosen}"; write ${forms}`);
   if (baseUrl && !row.defaultId)
     throw new ModelError('config', `a base URL needs a model to go with; name one: ${forms}`);
-  return row.make(id, { baseUrl, env });
+  const model = row.make(id, { baseUrl, maxTokens, env });
+  model.contextWindow ??= row.window?.(id);
+  return model;
 }
 
 /** The names of models may have slashes of their own. */
@@ -92,7 +108,7 @@ function defaultName(rows: Record<string, ModelRow>, env: Environment): string {
 }
 
 // `||` and not `??` from here on: a variable that is set to nothing is not set.
-function anthropic(model: string, { baseUrl: option, env }: MakeOptions): Model {
+function anthropic(model: string, { baseUrl: option, maxTokens, env }: MakeOptions): Model {
   const ownKey = env.ANTHROPIC_API_KEY?.trim();
   const key = ownKey || env.ANTHROPIC_AUTH_TOKEN?.trim();
   if (!key) throw keyless('anthropic', model);
@@ -102,17 +118,18 @@ function anthropic(model: string, { baseUrl: option, env }: MakeOptions): Model 
     model,
     key,
     bearer: !ownKey,
+    maxTokens,
     ...(baseUrl ? { baseUrl } : {}),
     ...(version ? { version } : {}),
   });
 }
 
-function openai(model: string, { baseUrl: option, env }: MakeOptions): Model {
+function openai(model: string, { baseUrl: option, maxTokens, env }: MakeOptions): Model {
   const key = env.OPENAI_API_KEY?.trim();
   const baseUrl = option || env.OPENAI_BASE_URL || OPENAI_URL;
   const isTheirs = baseUrl.startsWith(OPENAI_URL); // others, on your own machine say, need no key
   if (!key && isTheirs) throw keyless('openai', model);
-  return new OpenAi({ model, baseUrl, ...(key ? { key } : {}) });
+  return new OpenAi({ model, baseUrl, maxTokens, ...(key ? { key } : {}) });
 }
 
 function keyless(kind: 'anthropic' | 'openai', model: string): ModelError {

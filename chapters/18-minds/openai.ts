@@ -1,12 +1,13 @@
-// openai.ts: the chat completions API, by fetch. It is the wire that almost every server speaks, and almost each in a
+// openai.ts: the chat completions API, by node:http. It is the wire that almost every server speaks, and almost each in a
 // way of its own: Ollama, llama.cpp, vLLM, LM Studio, OpenRouter …
 
 import type { AssistantTurn, Model, ModelEvent, ModelRequest, Result } from '../../agent.ts';
 import type { StopReason, ToolCall, Turn, Usage } from '../../agent.ts';
 import type { Json } from '../../mcp.ts';
 import {
-  addressOf, cutOff, failure, messagesOf, parse, problemIn, queryService, type Address,
+  addressOf, cutOff, failure, messagesOf, parse, problemIn, queryService, type Address, type Wait,
 } from './post.ts';
+import type { Reply } from './send.ts';
 import { fitBlocks, fitIds, fitName, fitTool, readArguments, tokenCount } from './shapes.ts';
 
 export const OPENAI_URL = 'https://api.openai.com/v1';
@@ -17,6 +18,8 @@ export type OpenAiOptions = {
   key?: string; // most local servers want none
   baseUrl?: string; // with /v1
   maxTokens?: number;
+  silenceMs?: number; // between two bytes of an answer
+  wait?: Wait; // before the next try, so that a test need not
 };
 
 export class OpenAi implements Model {
@@ -30,20 +33,21 @@ export class OpenAi implements Model {
     this.options = options;
     const headers = { authorization: `Bearer ${key ?? 'none'}` }; // some local servers want a word, any word
     this.address = addressOf(this.name, baseUrl, '/chat/completions', headers, key);
+    this.address.silenceMs = options.silenceMs;
   }
 
   query(request: ModelRequest): AsyncIterable<ModelEvent> {
-    const readAnswer = (response: Response) => read(this.address, response);
-    return queryService(this.address, this.bodyFor(request), request.signal, readAnswer);
+    const readAnswer = (reply: Reply) => read(this.address, reply);
+    return queryService(this.address, this.bodyFor(request), request.signal, readAnswer, this.options.wait);
   }
 
-  private bodyFor({ system, turns, tools }: ModelRequest): Json {
+  private bodyFor({ system, turns, tools, maxTokens }: ModelRequest): Json {
     const functions = tools.map(fitTool).map(({ inputSchema, ...tool }) => ({ ...tool, parameters: inputSchema }));
     return {
       model: this.options.model,
       stream: true,
       stream_options: { include_usage: true },
-      ...this.limit(),
+      ...this.limit(maxTokens),
       ...(functions.length > 0 ? { tools: functions.map((f) => ({ type: 'function', function: f })) } : {}),
       messages: [...(system.trim() === '' ? [] : [{ role: 'system', content: system }]), ...messagesFrom(turns)],
     };
@@ -51,10 +55,10 @@ export class OpenAi implements Model {
 
   /** The vendor has renamed it, the others know the old name. They get none unless asked for: a limit that does not fit
    *  into a small local model's context is an error there. */
-  private limit(): Json {
+  private limit(most = this.options.maxTokens): Json {
     const isVendor = this.address.url.host === new URL(OPENAI_URL).host;
-    if (isVendor) return { max_completion_tokens: this.options.maxTokens ?? MAX_TOKENS };
-    return this.options.maxTokens === undefined ? {} : { max_tokens: this.options.maxTokens };
+    if (isVendor) return { max_completion_tokens: most ?? MAX_TOKENS };
+    return most === undefined ? {} : { max_tokens: most };
   }
 }
 
@@ -115,11 +119,12 @@ function pictures({ name, blocks }: Result): Part[] {
 type OpenCall = { id: string; name: string; json: string; brackets: Brackets };
 type Draft = { text: string; refusal: string; calls: CallAssembly; finish?: string; usage?: Usage };
 
-async function* read(to: Address, response: Response): AsyncGenerator<ModelEvent> {
+async function* read(to: Address, reply: Reply): AsyncGenerator<ModelEvent> {
   const draft: Draft = { text: '', refusal: '', calls: new CallAssembly() };
   let isDone = false;
-  for await (const data of messagesOf(to, response)) {
+  for await (const data of messagesOf(to, reply)) {
     isDone = data.trim() === '[DONE]';
+    reply.isOver = isDone;
     if (isDone) break;
     const chunk = parse(to, data);
     if (chunk.error) throw failure(to, problemIn(data), statusOf(chunk.error));
@@ -134,6 +139,9 @@ async function* read(to: Address, response: Response): AsyncGenerator<ModelEvent
 /** After HTTP 200 an error can only come in the stream. Some put the status they would have sent into it. */
 function statusOf({ code, type }: { code?: unknown; type?: unknown }): number {
   if (Number(code) >= 400 && Number(code) < 600) return Number(code);
+  const words = `${code} ${type}`;
+  if (words.includes('rate_limit')) return 429;
+  if (words.includes('overloaded')) return 503;
   return type === 'server_error' ? 500 : 400;
 }
 

@@ -1,11 +1,13 @@
 // post.ts: one question over HTTP, and everything that may go wrong with it.
-//
-// It goes by fetch, which is short and has two limits in Node 20 that no option lifts: it gives up after 300 s of
-// silence (so we always stream), and it knows nothing of HTTPS_PROXY. node:https would be the way out of both.
 
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ModelEvent } from '../../agent.ts';
 import { joinSmall, tooMuchIn } from '../../mcp.ts';
+import { isBusy, Patience } from './patience.ts';
+import { isLoopbackHost, ProxyError } from './proxy.ts';
+import { send, type Reply } from './send.ts';
 import { readEvents } from './sse.ts';
 
 export type Trouble = 'config' | 'unreachable' | 'refused' | 'too-long' | 'protocol';
@@ -31,7 +33,7 @@ export class ModelError extends Error {
 // ─── Where to ask ─────────────────────────────────────────────────────────────────────────────────────────────
 
 /** `key` is here to be kept out of messages; the wire has put it into a header itself. */
-export type Address = { name: string; url: URL; headers: Fields; key: string | undefined };
+export type Address = { name: string; url: URL; headers: Fields; key: string | undefined; silenceMs?: number };
 type Fields = Record<string, string>;
 
 export function addressOf(name: string, base: string, path: string, headers: Fields, key?: string): Address {
@@ -40,9 +42,9 @@ export function addressOf(name: string, base: string, path: string, headers: Fie
   const url = new URL(base);
   if (!/^https?:$/.test(url.protocol)) throw refuse(`begins with ${url.protocol}; it must be https: or http:`);
   if (url.username || url.password) throw refuse('holds a name or a password; put the key into the environment');
-  if (key !== undefined && url.protocol === 'http:' && !isLoopback(url.hostname))
+  if (key !== undefined && url.protocol === 'http:' && !isLoopbackHost(url.hostname))
     throw refuse(`would send the key to ${url.host} in clear text; use https:, or unset the key if none is needed`);
-  // fetch would quote a key that does not fit into a header in its error, so it never gets to see one.
+  // Node would quote a key that does not fit into a header in its error, so it never gets to see one.
   if (key !== undefined && !/^[\x21-\x7e]+$/.test(key))
     throw new ModelError('config', `the key for ${name} holds a space or something else no key has; set it again`);
   let end = url.pathname.length; // without the slashes at the end
@@ -51,22 +53,22 @@ export function addressOf(name: string, base: string, path: string, headers: Fie
   return { name, url, headers: { 'content-type': 'application/json', ...headers }, key };
 }
 
-function isLoopback(host: string): boolean {
-  return host === '[::1]' || /^127(\.\d+){3}$/.test(host) || /^(.+\.)?localhost$/.test(host);
-}
-
 // ─── Ask, and ask again ───────────────────────────────────────────────────────────────────────────────────────
 
-const RETRIES = 2;
+/** Waits, unless it is stopped: then it rejects. */
+export type Wait = (ms: number, signal: AbortSignal) => Promise<unknown>;
+const usualWait: Wait = (ms, signal) => wait(ms, undefined, { signal });
 
 /** Tries until there is an answer. What was shown cannot be taken back: after the first text there is no second try. */
 export async function* queryService(
   to: Address,
   body: unknown,
   signal: AbortSignal,
-  read: (response: Response) => AsyncIterable<ModelEvent>,
+  read: (reply: Reply) => AsyncIterable<ModelEvent>,
+  pause: Wait = usualWait,
 ): AsyncGenerator<ModelEvent> {
-  for (let retries = 0; ; retries++) {
+  const patience = new Patience();
+  for (;;) {
     let shown = false;
     try {
       for await (const event of read(await post(to, body, signal))) {
@@ -77,12 +79,20 @@ export async function* queryService(
     } catch (thrown) {
       signal.throwIfAborted(); // then whatever broke did so because we were told to stop
       const error = thrown instanceof ModelError ? thrown : oddity(to, thrown);
-      if (!error.retry || shown || retries === RETRIES) throw error;
-      const ms = error.waitMs ?? Math.min(500 * 2 ** retries, 8_000) * (1 - Math.random() / 4); // not all at once
+      const ms = shown ? undefined : patience.pauseAfter(error);
+      if (ms === undefined) throw givenUp(error, patience);
       yield { type: 'note', text: `${briefly(error)}; trying again in ${Math.round(ms / 100) / 10} s` };
-      await wait(ms, undefined, { signal }).catch(() => signal.throwIfAborted());
+      await pause(ms, signal).catch(() => signal.throwIfAborted());
     }
   }
+}
+
+/** The service has the last word. Who waited for two minutes is told what was tried. */
+function givenUp(error: ModelError, { retries, pausedMs }: Patience): ModelError {
+  const wasBusy = isBusy(error.status) && retries > 0;
+  const effort = `queried ${retries + 1} times in ${Math.round(pausedMs / 1000)} s`;
+  if (wasBusy) error.message += `; ${effort}, so try again later`;
+  return error;
 }
 
 /** A list where there should be none, a null … nobody can check for everything. */
@@ -94,23 +104,28 @@ function oddity(to: Address, thrown: unknown): ModelError {
 
 function briefly({ status, message }: ModelError): string {
   if (status === undefined) return message;
-  return [429, 503, 529].includes(status) ? `the model is busy (${status})` : `the model has failed (${status})`;
+  return isBusy(status) ? `the model is busy (${status})` : `the model has failed (${status})`;
 }
 
-async function post(to: Address, body: unknown, signal: AbortSignal): Promise<Response> {
+const CONNECT_MS = 20_000; // more than a proxy gets, so that it is named if it is the one who is slow
+const SILENCE_MS = 600_000; // a model on your own machine may think for minutes before its first word
+
+async function post(to: Address, body: unknown, signal: AbortSignal): Promise<Reply> {
   // Half an emoji, left where a tool's output was cut, is no legal text: one, and an API refuses us for ever.
   const whole = (value: unknown) => (typeof value === 'string' ? value.replace(/\p{Surrogate}/gu, '\ufffd') : value);
   const json = JSON.stringify(body, (_, value) => whole(value));
-  let response: Response;
+  const limits = { connectMs: CONNECT_MS, silenceMs: to.silenceMs ?? SILENCE_MS };
+  let reply: Reply;
   try {
-    response = await fetch(to.url, { method: 'POST', headers: to.headers, body: json, signal, redirect: 'manual' });
+    reply = await send(to.url, { method: 'POST', headers: to.headers, body: json, signal, ...limits });
   } catch (error) {
     const message = `cannot reach ${to.name} at ${placeOf(to.url)}: ${reasonOf(error)}`;
+    if (error instanceof ProxyError && error.isFinal) throw new ModelError('config', message);
     throw new ModelError('unreachable', message, { retry: true });
   }
-  if (response.ok) return response;
-  if (response.status >= 300 && response.status < 400) throw redirected(to, response);
-  throw failure(to, await problemOf(response), response.status, response.headers);
+  if (reply.status >= 200 && reply.status < 300) return reply;
+  if (reply.status >= 300 && reply.status < 400) throw redirected(to, reply);
+  throw failure(to, await problemOf(reply), reply.status, reply.headers);
 }
 
 /** Without the query, where some put a key. */
@@ -118,16 +133,21 @@ function placeOf({ origin, pathname }: URL): string {
   return origin + pathname;
 }
 
-/** fetch only says "fetch failed"; what has happened stands in the cause. */
+const UNKNOWN_SIGNER = /SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|CERT_UNTRUSTED/;
+
+/** A system's error has a code, which says it shortest. */
 function reasonOf(error: unknown): string {
-  const { cause, message } = error as { cause?: { code?: string; message?: string }; message?: string };
-  const code = cause?.code ?? cause?.message ?? message ?? String(error);
-  return code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT' ? `${code}, silence for 300 s` : code;
+  const { code, message } = error as { code?: string; message?: string };
+  const reason = code ?? message ?? String(error);
+  // In a company it may be a proxy that opens all letters.
+  if (UNKNOWN_SIGNER.test(reason)) return `${reason}; name the certificate of whoever signed it in NODE_EXTRA_CA_CERTS`;
+  return reason;
 }
 
-// Where a redirect leads to another host, fetch drops `authorization` but takes `x-api-key` along. So we follow none.
-function redirected(to: Address, { status, headers }: Response): ModelError {
-  const location = headers.get('location') ?? '';
+// The target of a redirect would get the key. So we follow none.
+function redirected(to: Address, { status, headers, body }: Reply): ModelError {
+  body.destroy();
+  const { location = '' } = headers;
   const target = URL.canParse(location, to.url.href) ? placeOf(new URL(location, to.url.href)) : 'nowhere';
   const message = `${to.name} at ${placeOf(to.url)} redirects (${status}) to ${target}; the key is not sent on`;
   return new ModelError('config', `${message}. Correct the base URL`, { status });
@@ -139,48 +159,53 @@ type Problem = { message: string; type?: string | undefined; more?: string; requ
 
 // By vendor: Anthropic, Anthropic, OpenAI, OpenAI and vLLM, llama.cpp.
 const TOO_LONG = /prompt is too long|exceed context limit|context_length_exceeded|maximum context|exceed_context/i;
+const LENGTH = /max_(completion_|output_)?tokens/i;
 const SPENT = /spend_?limit|usage_limit|credit_balance_exhausted|insufficient_quota/i;
 
-export function failure(to: Address, problem: Problem, status: number, headers: Headers = new Headers()): ModelError {
+export function failure(
+  to: Address, problem: Problem, status: number, headers: IncomingHttpHeaders = {},
+): ModelError {
   const words = `${problem.type} ${problem.message} ${problem.more}`;
   const isTooLong = status === 413 || (status !== 429 && TOO_LONG.test(words));
-  const isSpent = status === 429 && !headers.has('retry-after') && SPENT.test(words); // waiting earns no money
+  const isSpent = status === 429 && !headers['retry-after'] && SPENT.test(words); // waiting earns no money
   const isTransient = [408, 409, 429].includes(status) || status >= 500;
-  const advice = headers.get('x-should-retry');
-  const retry = !isTooLong && !isSpent && (advice === null ? isTransient : advice === 'true');
+  const advice = headers['x-should-retry'];
+  const retry = !isTooLong && !isSpent && (advice === undefined ? isTransient : advice === 'true');
   const kind = isTooLong ? 'too-long' : isTransient && !isSpent ? 'unreachable' : 'refused';
   const said = `${problem.type ? ` ${problem.type}` : ''}: ${problem.message}`;
   const safe = to.key && to.key.length >= 8 ? said.replaceAll(to.key, '[key]') : said; // some quote what they got
-  const id = problem.requestId ?? headers.get('request-id') ?? headers.get('x-request-id');
-  const message = `${to.name} answered ${status}${safe}${hint(to, status)}${id ? ` (request ${id})` : ''}`;
+  const id = problem.requestId ?? headers['request-id'] ?? headers['x-request-id'];
+  const advised = safe + hint(to, status, words);
+  const message = `${to.name} answered ${status}${advised}${id ? ` (request ${id})` : ''}`;
   return new ModelError(kind, message, { status, retry, ...waitIn(headers) });
 }
 
-function hint(to: Address, status: number): string {
+function hint(to: Address, status: number, words: string): string {
+  if (status === 400 && LENGTH.test(words)) return '; --max-tokens N sets how long an answer may be';
   if (status === 401 || status === 403) return '; check the key in the environment';
   if (status === 404) return `; check the name of the model and the base URL (we asked ${placeOf(to.url)})`;
   return '';
 }
 
 /** How long the server wants us to wait. Nobody sits before a silent terminal for an hour, so a minute at most. */
-function waitIn(headers: Headers): { waitMs?: number } {
-  const after = headers.get('retry-after') ?? '';
-  const inMs = Number(headers.get('retry-after-ms') ?? NaN);
-  const candidates = [inMs, after === '' ? NaN : Number(after) * 1000, Date.parse(after) - Date.now()];
-  const ms = candidates.find((candidate) => candidate >= 0);
-  return ms === undefined ? {} : { waitMs: Math.min(ms, 60_000) };
+function waitIn(headers: IncomingHttpHeaders): { waitMs?: number } {
+  const { 'retry-after': after = '', 'retry-after-ms': ms = NaN } = headers;
+  const candidates = [Number(ms), after === '' ? NaN : Number(after) * 1000, Date.parse(after) - Date.now()];
+  const found = candidates.find((candidate) => candidate >= 0);
+  return found === undefined ? {} : { waitMs: Math.min(found, 60_000) };
 }
 
 const MAX_PROBLEM_BYTES = 64 * 1024;
 const MAX_MESSAGE = 1_000;
+const END_MS = 250;
 const MAX_ANSWER_BYTES = 64 * 2 ** 20;
 
 /** The body of an error may be anything: JSON of several shapes, a proxy's web page, endless, or nothing at all. */
-async function problemOf(response: Response): Promise<Problem> {
+async function problemOf({ body, statusText }: Reply): Promise<Problem> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {
-    for await (const chunk of response.body ?? []) {
+    for await (const chunk of body as AsyncIterable<Uint8Array>) {
       chunks.push(chunk);
       size += chunk.length;
       if (size > MAX_PROBLEM_BYTES) break;
@@ -193,7 +218,7 @@ async function problemOf(response: Response): Promise<Problem> {
     const title = /<title[^<>]*>([^<]*)/i.exec(text)?.[1]?.trim();
     return { message: `a web page instead of an answer${title ? `, "${title.slice(0, 200)}"` : ''}` };
   }
-  return problemIn(text || response.statusText || 'no explanation');
+  return problemIn(text || statusText || 'no explanation');
 }
 
 /** The error in a message: {error: {message, …}}, {error: "…"}, {message: "…"}, {detail: "…"} or plain words. */
@@ -214,19 +239,31 @@ export function problemIn(text: string): Problem {
 // ─── Reading the answer ───────────────────────────────────────────────────────────────────────────────────────
 
 /** The messages of a streamed answer. A server that does not stream sends the one it has. */
-export async function* messagesOf(to: Address, response: Response): AsyncGenerator<string> {
-  const type = response.headers.get('content-type') ?? '';
+export async function* messagesOf(to: Address, reply: Reply): AsyncGenerator<string> {
+  const { headers, body } = reply;
+  const type = headers['content-type'] ?? '';
   if (type.includes('text/html'))
     throw new ModelError('protocol', `${to.name} at ${placeOf(to.url)} answered with a web page; check the base URL`);
   try {
-    if (!response.body) return;
-    const body = bounded(response.body);
-    if (type.includes('application/json')) yield Buffer.concat(await all(body)).toString();
-    else for await (const { data } of readEvents(body)) yield data;
+    const chunks = bounded(body.iterator({ destroyOnReturn: false }));
+    if (type.includes('application/json')) yield Buffer.concat(await all(chunks)).toString();
+    else for await (const { data } of readEvents(chunks)) yield data;
   } catch (error) {
     if (error instanceof RangeError) throw new ModelError('protocol', `${to.name}: ${error.message}`);
     throw cutOff(to, reasonOf(error));
+  } finally {
+    if (reply.isOver) letEnd(body);
+    else body.destroy(); // a service need not go on for a reader that has left
   }
+}
+
+/** With the end of its body a connection can be used again, so that gets a moment to come. */
+function letEnd(body: Readable): void {
+  if (body.readableEnded || body.destroyed) return;
+  const timer = setTimeout(() => body.destroy(), END_MS);
+  body.on('error', () => {});
+  body.on('close', () => clearTimeout(timer));
+  body.resume();
 }
 
 /** An answer without an end would fill our memory, and no model writes that much. */

@@ -7,6 +7,7 @@
 
 import type { Model, ModelEvent, ModelRequest, Result, ToolDefinition, Turn } from '../../agent.ts';
 import { asObject, isObject, type Json } from '../../mcp.ts';
+import { SUMMARISE, SUMMARY_MARK } from './compact.ts';
 
 export const REHEARSAL_BANNER =
   'rehearsal: a built-in stand-in that matches words and does not understand. ' +
@@ -21,9 +22,10 @@ const MAX_SHOWN = 8; // tools in one answer, optional arguments of a tool
 export class Rehearsal implements Model {
   readonly name = 'rehearsal';
 
-  async *query({ turns, tools, signal }: ModelRequest): AsyncGenerator<ModelEvent> {
+  async *query({ system, turns, tools, signal }: ModelRequest): AsyncGenerator<ModelEvent> {
     signal.throwIfAborted();
-    const { text, call } = respond(turns, tools);
+    const isSummary = system.startsWith(SUMMARISE);
+    const { text, call }: Answer = isSummary ? summary(turns) : respond(turns, tools);
     if (text) yield { type: 'text', text };
     const calls = call ? [{ id: `call_${turns.length}`, ...call }] : [];
     const stop = call ? 'tools' : 'done';
@@ -52,14 +54,23 @@ function respond(turns: Turn[], tools: ToolDefinition[]): Answer {
   return { text: results.map(quote).join('\n\n') };
 }
 
+/** All that it can do is to quote the prompts. */
+function summary([first]: Turn[]): Answer {
+  const transcript = first?.role === 'user' ? first.text : '';
+  const prompts = transcript.match(/^User: .*/gm) ?? [];
+  const lines = prompts.map((line) => line.replace(/^User: /, '- '));
+  return { text: ['(rehearsal cannot summarise: these were the prompts)', ...lines].join('\n') };
+}
+
 /** A prompt that names no tool may answer our question about the prompt before it. */
 function stepsAt(last: number, turns: Turn[], tools: ToolDefinition[]): Token[][] {
   const prompts = turns.map((turn) => (turn.role === 'user' ? turn.text : ''));
   const prompt = prompts[last] ?? '';
   const before = prompts[last - 2] ?? ''; // empty if that led to a call
   const steps = lex(prompt);
+  const isSummary = before.startsWith(SUMMARY_MARK); // what it quotes was answered long ago
   const isNamed = steps.some((step) => match(step, tools).nearest.length > 0);
-  return isNamed ? steps : lex(`${before} ${prompt}`);
+  return isNamed || isSummary ? steps : lex(`${before} ${prompt}`);
 }
 
 function answer(step: Token[], tools: ToolDefinition[]): Answer {

@@ -1,0 +1,187 @@
+// send.ts: one HTTP request by node:http, directly or through a proxy. Not by the global fetch, which
+// gives up after five minutes of silence and, in Node 20, knows no proxy.
+
+import http, {
+  type ClientRequest, type IncomingHttpHeaders, type IncomingMessage,
+} from 'node:http';
+import https from 'node:https';
+import type { LookupFunction } from 'node:net';
+import { pipeline, type Readable } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { ProxyError, proxyFor, type Proxy } from './proxy.ts';
+import { placeOf, refusal, TunnelAgent, unreachable, type TunnelArgs } from './tunnel.ts';
+
+export type SendOptions = {
+  method: string;
+  headers: Record<string, string>;
+  body?: string;
+  signal?: AbortSignal;
+  lookup?: LookupFunction; // how to find the address of a host, if not in the usual way
+  connectMs?: number; // until there is a connection
+  silenceMs?: number; // between two bytes of the answer
+};
+
+/** `body` is unpacked, and still to come. */
+export type Reply = {
+  status: number;
+  statusText: string;
+  headers: IncomingHttpHeaders;
+  body: Readable;
+  isOver?: boolean; // all that matters was read, and only the end of the body is to come
+};
+
+/** There was no answer. `isConnected`: the request may have arrived. */
+export class NoAnswer extends Error {
+  override name = 'NoAnswer';
+  readonly isConnected: boolean;
+  readonly code: string | undefined;
+  constructor(error: NodeJS.ErrnoException, isConnected: boolean) {
+    super(error.message || error.code, { cause: error });
+    this.isConnected = isConnected;
+    this.code = error.code;
+  }
+}
+
+/** When a server answers with a change of protocol, this is all that Node tells us. */
+export const CLOSED = 'closed the connection without an answer';
+
+/** Resolves when the headers of the reply are there. Rejects with the signal's reason, with a
+ *  ProxyError, or with a NoAnswer. */
+export async function send(url: URL, options: SendOptions): Promise<Reply> {
+  const { body, signal } = options;
+  const proxy = proxyFor(url);
+  return new Promise((resolve, reject) => {
+    const request = begin(url, options, proxy);
+    const limits = new Limits(request, options);
+    let isConnected = false;
+
+    // Not by the option `signal`: Node would then destroy the request with an error. If the last
+    // byte has come but is not read yet, that error is raised on the socket when all listeners have
+    // left, and ends our program.
+    const stop = () => request.destroy();
+    signal?.addEventListener('abort', stop);
+
+    const connected = () => {
+      isConnected = true;
+      limits.connected();
+    };
+    request.on('socket', (socket) => {
+      // It may have served others before; or it may have failed before it began (EMFILE).
+      const event = url.protocol === 'https:' ? 'secureConnect' : 'connect';
+      if (socket.readyState === 'open') connected();
+      else socket.once(event, connected);
+    });
+    request.on('response', (response) => {
+      limits.response = response;
+      const isOfProxy = proxy && url.protocol === 'http:' && response.statusCode === 407;
+      if (!isOfProxy) return resolve(replyOf(response));
+      reject(refusal(proxy, response, url.host));
+      request.destroy();
+    });
+    request.on('error', (error) => {
+      reject(signal?.aborted ? signal.reason : failure(url, error, isConnected, proxy));
+    });
+    request.on('close', () => {
+      limits.connected();
+      signal?.removeEventListener('abort', stop);
+      reject(new NoAnswer(new Error(CLOSED), true)); // unless it is settled
+    });
+
+    if (signal?.aborted) stop();
+    else request.end(body);
+  });
+}
+
+/** How long a request may be without a connection, and an answer without a byte. */
+class Limits {
+  response?: IncomingMessage;
+  private request: ClientRequest;
+  private timer?: NodeJS.Timeout;
+
+  constructor(request: ClientRequest, { connectMs, silenceMs }: SendOptions) {
+    this.request = request;
+    const seconds = (ms: number) => `${ms / 1000} s`;
+    if (connectMs) {
+      const tooLate = () => this.giveUp(`no connection within ${seconds(connectMs)}`);
+      this.timer = setTimeout(tooLate, connectMs);
+    }
+    if (silenceMs)
+      request.setTimeout(silenceMs, () => this.giveUp(`silence for ${seconds(silenceMs)}`));
+  }
+
+  connected(): void { clearTimeout(this.timer); }
+
+  /** A reader of the body hears why it ends only if the response itself is destroyed. */
+  private giveUp(why: string): void {
+    (this.response ?? this.request).destroy(new Error(why));
+  }
+}
+
+function failure(url: URL, error: Error, isConnected: boolean, proxy?: Proxy): Error {
+  if (error instanceof ProxyError) return error;
+  const isAtProxy = proxy && url.protocol === 'http:' && !isConnected;
+  return isAtProxy ? unreachable(proxy, error) : new NoAnswer(error, isConnected);
+}
+
+// ─── The way there ───────────────────────────────────────────────────────────────────────────────
+
+// They keep connections open for the next request.
+const agents = {
+  'http:': new http.Agent({ keepAlive: true }),
+  'https:': new https.Agent({ keepAlive: true }),
+};
+const agentFor = ({ protocol }: URL) => agents[protocol as keyof typeof agents];
+const requestBy = ({ protocol }: URL) => (protocol === 'https:' ? https : http).request;
+
+function begin(url: URL, options: SendOptions, proxy?: Proxy): ClientRequest {
+  const { method, lookup, signal } = options;
+  const headers = { 'accept-encoding': 'identity', ...options.headers };
+  if (!proxy) {
+    // With a lookup of its own a request must not use a connection that was made by the usual one.
+    const agent = lookup ? false : agentFor(url);
+    return requestBy(url)(url, { method, headers, agent, lookup });
+  }
+  if (url.protocol === 'https:') {
+    const through: TunnelArgs = { method, headers, agent: tunnelsOf(proxy), stopped: signal };
+    return https.request(url, through);
+  }
+  // What is not encrypted needs no tunnel: the proxy gets the request itself, with the whole
+  // address in its first line. (Many proxies make tunnels to port 443 only.)
+  return requestBy(proxy.url)({
+    ...placeOf(proxy.url),
+    method,
+    path: `${url.origin}${url.pathname}${url.search}`,
+    headers: { host: url.host, ...headers, ...proxy.headers },
+    agent: agentFor(proxy.url),
+  });
+}
+
+const tunnels = new Map<string, TunnelAgent>(); // by the address of the proxy, with its password
+
+function tunnelsOf(proxy: Proxy): TunnelAgent {
+  const { href } = proxy.url;
+  const agent = tunnels.get(href) ?? new TunnelAgent(proxy, true);
+  tunnels.set(href, agent);
+  return agent;
+}
+
+// ─── The reply ───────────────────────────────────────────────────────────────────────────────────
+
+const unpackers = new Map([
+  ['gzip', createGunzip],
+  ['x-gzip', createGunzip],
+  ['deflate', createInflate],
+  ['br', createBrotliDecompress],
+]);
+
+function replyOf(response: IncomingMessage): Reply {
+  const { statusCode: status = 0, statusMessage: statusText = '', headers } = response;
+  return { status, statusText, headers, body: unpacked(response) };
+}
+
+/** We say that we take plain bytes, but some servers pack them all the same. */
+function unpacked(response: IncomingMessage): Readable {
+  const encoding = response.headers['content-encoding'] ?? '';
+  const unpack = unpackers.get(encoding.toLowerCase());
+  return unpack ? pipeline(response, unpack(), () => {}) : response;
+}
