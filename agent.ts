@@ -15,6 +15,7 @@ import { unlessAborted } from './chapters/15-the-loop/unless-aborted.ts';
 import { fit, fromMcp } from './chapters/16-hands/results.ts';
 import { nearest } from './chapters/16-hands/nearest.ts';
 import { cited, plainJson, quoted } from './chapters/17-the-gate/safe-text.ts';
+import { compactTurns, type Compacted } from './chapters/18-minds/compact.ts';
 import { asObject, blocksToText, now, textOf } from './mcp.ts';
 import type { Json, McpManager, ServerStatus } from './mcp.ts';
 
@@ -66,6 +67,7 @@ export type Block =
 
 export interface Model {
   readonly name: string; // such as "rehearsal" or "anthropic/claude-sonnet-5"
+  contextWindow?: number; // tokens that it can read, if that is known
   query(request: ModelRequest): AsyncIterable<ModelEvent>; // throws when there is no answer
 }
 
@@ -75,6 +77,7 @@ export type ModelRequest = {
   turns: Turn[];
   tools: ToolDefinition[];
   signal: AbortSignal;
+  maxTokens?: number; // of the answer, where that is to be shorter than usual
 };
 
 export type ToolDefinition = {
@@ -119,9 +122,12 @@ export interface AgentOptions {
   switchedOff?: () => SwitchedOff[]; // called once for each answer of the model
   resultsFolder: string; // for results that are too big for the model
   cwd?: string;
+  notes?: () => string; // of the project, which the user has approved; part of every request
   turns?: Turn[]; // a conversation to continue
   emit?: (event: AgentEvent) => void;
   record?: (turn: Turn) => void; // called for each turn as it happens
+  recordCompacted?: (turns: Turn[]) => void; // from now on, these are the conversation
+  contextWindow?: number; // tokens, if the model's own number is wrong or missing
   maxTurns?: number; // answers of the model to one prompt
   maxCalls?: number; // calls in one answer
   maxMs?: number; // for one prompt, including the time in which a person is asked
@@ -133,11 +139,13 @@ export class Agent {
   turns: Turn[] = [];
   table = new Map<string, Tool>();
   readonly usage: Usage = { input: 0, output: 0, cached: 0 };
+  context = 0; // tokens of the conversation, by the last answer; 0 if that is not known
+  private mayCompact = true; // unasked, and not again before it has helped
   readonly options: AgentOptions;
   private said = ''; // the text of the answer that is being given, or was last
   private connecting?: Promise<void>;
   private toldFailed = new Set<string>();
-  private late = ''; // the servers that were told of as late
+  private late = new Set<string>(); // the servers that an answer did not wait for
   private isRecording = true;
   private madeOf?: { offered?: readonly McpDefinition[]; off: string[] }; // what the table shows
   private leftOut = '';
@@ -197,6 +205,7 @@ export class Agent {
 
   /** What it says before it fails or is stopped stays in the conversation: the user has seen it. */
   private async query(signal: AbortSignal): Promise<AnswerEnd> {
+    if (this.share >= NEARLY_FULL) await this.makeRoom(signal);
     this.refreshTable();
     this.noticeChanges();
     this.said = '';
@@ -208,6 +217,7 @@ export class Agent {
       const isTooLong = kindOf(error) === 'too-long' && !this.said;
       // The second time there is nothing left to forget, so this ends.
       if (isTooLong && this.forgetOldResults()) return this.query(signal);
+      if (isTooLong && (await this.makeRoom(signal))) return this.query(signal);
       const text = this.said.slice(0, MAX_KEPT);
       if (text) this.push({ role: 'assistant', text, calls: [] });
       throw error;
@@ -236,7 +246,9 @@ export class Agent {
     if (length > MAX_CALLS) throw outOfBounds(`with ${length} calls`);
     this.said = turn.text;
     if (usage) this.count(usage);
+    if (usage) this.context = usage.input + usage.output;
     if (stop === 'too-long') throw Object.assign(new Error(TOO_LONG), { kind: 'too-long' });
+    if (this.share < NEARLY_FULL) this.mayCompact = true;
     if (explanation) this.note(explanation);
     const isEmpty = !turn.text && turn.calls.length === 0 && !turn.native;
     if (!isEmpty) this.push(turn); // some services refuse a conversation with an empty turn
@@ -258,6 +270,44 @@ export class Agent {
     for (const result of big) result.blocks = inWords(REMOVED);
     this.note(`the conversation is too long: ${big.length} old results removed`);
     return true;
+  }
+
+  /** How full the context is, from 0 to 1; 0 if that is not known. */
+  get share(): number {
+    const { contextWindow = this.model.contextWindow } = this.options;
+    return contextWindow ? this.context / contextWindow : 0;
+  }
+
+  /** Puts a summary in the place of all turns but the last. Throws if the model gives none, or if it
+   *  is stopped: then the conversation is as it was. */
+  async compact(
+    words = '',
+    signal: AbortSignal = new AbortController().signal,
+  ): Promise<Compacted> {
+    const { contextWindow: window = this.model.contextWindow } = this.options;
+    const note = (text: string) => this.note(text);
+    const options = { words, window, signal, note };
+    const compacted = await compactTurns(this.model, repair(this.turns), options);
+    this.turns = compacted.turns;
+    this.context = 0;
+    for (const usage of compacted.usage) this.count(usage);
+    this.tryToRecord(() => this.options.recordCompacted?.(compacted.turns));
+    return compacted;
+  }
+
+  /** Unasked, once: what does not become shorter by it must not be summarised again and again. */
+  private async makeRoom(signal: AbortSignal): Promise<boolean> {
+    if (!this.mayCompact || this.turns.length < 2) return false;
+    this.mayCompact = false;
+    try {
+      const { replaced } = await this.compact('', signal);
+      this.note(`to make room in the model's context, ${replaced} turns have become a summary`);
+      return true;
+    } catch (error) {
+      signal.throwIfAborted();
+      this.note(`the conversation is too long, and could not be summarised: ${textOf(error)}`);
+      return false;
+    }
   }
 
   // ── Every call gets exactly one result, in the order of the calls ──
@@ -305,11 +355,11 @@ export class Agent {
     const ms = () => (startedAt === undefined ? 0 : now() - startedAt);
     try {
       const verdict = await unlessAborted(gate(tool, args, signal), signal);
-      if (!verdict.allowed) return { outcome: 'denied', blocks: inWords(verdict.reason), ms: 0 };
+      if (!verdict.allowed) return refusal(verdict);
       startedAt = now(); // not before: a person's time to answer is not the tool's
-      const { blocks, isError } = await tool.run(args, context);
+      const { blocks, isError, change } = await tool.run(args, context);
       const outcome = isError ? 'failed' : 'worked';
-      return { outcome: signal.aborted ? 'aborted' : outcome, blocks, ms: ms() };
+      return { outcome: signal.aborted ? 'aborted' : outcome, blocks, change, ms: ms() };
     } catch (error) {
       const outcome = signal.aborted ? 'aborted' : 'failed';
       const words = signal.aborted ? STOPPED : textOf(error);
@@ -330,7 +380,8 @@ export class Agent {
     let { blocks } = tried;
     blocks = fit({ blocks, isError }, this.options.resultsFolder, name).blocks; // also of an error
     const ms = Math.round(tried.ms);
-    this.emit({ type: 'tool_end', id, name, outcome, ms, text: blocksToText(blocks) });
+    const text = blocksToText(blocks);
+    this.emit({ type: 'tool_end', id, name, outcome, ms, text, change: tried.change });
     return { id, name, blocks, isError };
   }
 
@@ -376,11 +427,17 @@ export class Agent {
 
   private tellLate(mcp: McpManager): void {
     this.tellFailed();
-    const late = lateIn(mcp);
-    const isNew = late !== this.late;
-    this.late = late;
+    const news = lateIn(mcp).filter((name) => !this.late.has(name));
+    for (const name of news) this.late.add(name);
     const how = 'the answer does not wait for it, and its tools join when it is ready';
-    if (late && isNew) this.note(`still starting: ${late}; ${how}`);
+    if (news.length > 0) this.note(`still starting: ${firstOf(news)}; ${how}`);
+  }
+
+  /** To be called when a server is ready: one that was told of as late is told of once more. */
+  tellReady(server: string): void {
+    if (!this.late.delete(server)) return;
+    const { tools = 0 } = this.options.mcp?.status().find(({ name }) => name === server) ?? {};
+    this.note(`${server} is ready: ${tools} ${tools === 1 ? 'tool' : 'tools'}`);
   }
 
   /** Each failure once. */
@@ -478,11 +535,13 @@ export class Agent {
     const { mcp } = this.options;
     const { cwd = process.cwd() } = this.options;
     const parts = [SYSTEM];
+    const notes = this.options.notes?.();
+    if (notes) parts.push(notes);
     for (const { name, state, instructions } of mcp?.status() ?? []) {
       if (state !== 'connected' || !instructions) continue;
       parts.push(`The MCP server ${quoted(name)} says of itself:\n${cited(instructions)}`);
     }
-    const late = mcp && lateIn(mcp);
+    const late = mcp && firstOf(lateIn(mcp));
     const starting = `MCP servers ${JSON.stringify(late)}`;
     if (late) parts.push(`Still starting, their tools come later: ${starting}.`);
     if (this.news.length > 0) parts.push(`${CHANGED} ${this.news.join(', then ')}.`);
@@ -491,18 +550,24 @@ export class Agent {
     return parts.join('\n\n');
   }
 
-  /** Begins a new conversation, which knows nothing of the old one. */
-  startOver(): void {
-    this.turns = [];
+  /** Begins another conversation, a new one or these turns, which knows nothing of the old one. */
+  startOver(turns: Turn[] = []): void {
+    this.turns = repair(turns);
     this.isRecording = true;
+    this.context = 0;
+    this.mayCompact = true;
     this.offered = undefined;
     this.news = [];
   }
 
   private push(turn: Turn): void {
     this.turns.push(turn);
+    this.tryToRecord(() => this.options.record?.(turn));
+  }
+
+  private tryToRecord(record: () => void): void {
     try {
-      if (this.isRecording) this.options.record?.(turn);
+      if (this.isRecording) record();
     } catch (error) {
       this.isRecording = false; // a full disk must not end the conversation
       this.note(`from here on, this conversation is not kept: ${textOf(error)}`);
@@ -527,6 +592,7 @@ export type Tool = {
   definition: ToolDefinition;
   readOnly: boolean; // such calls run side by side; it does not make them allowed
   touches?: (args: Json) => Touch; // without it, no call is allowed unasked
+  preview?: (args: Json) => Promise<Change>; // rejects if the call would fail, and says why
   origin?: { server: string; tool: Json }; // its MCP server, and how that describes it
   run: (args: Json, context: ToolContext) => Promise<ToolOutput>; // may throw
 };
@@ -536,6 +602,12 @@ export type Touch =
   | { kind: 'read' | 'write'; path: string }
   | { kind: 'shell'; command: string };
 
+/** What becomes of a file, as `diff -u` writes it: "" if it stays as it is. Notes are for a person. */
+export type Change = {
+  diff: string;
+  notes: string[];
+};
+
 export type ToolContext = {
   signal: AbortSignal;
   onProgress: (progress: Json) => void;
@@ -544,6 +616,7 @@ export type ToolContext = {
 export type ToolOutput = {
   blocks: Block[];
   isError: boolean;
+  change?: Change; // what it did to a file, for listeners; the model has it in the blocks
 };
 
 /** A server's tool that the model shall not see. Without `tool` it is a whole server, which the
@@ -567,7 +640,7 @@ function isOfferable({ tool, inputSchema }: McpDefinition): boolean {
 export type GateKeeper = (tool: Tool, args: Json, signal: AbortSignal) => Promise<Verdict>;
 export type Verdict =
   | { allowed: true }
-  | { allowed: false; reason: string };
+  | { allowed: false; reason: string; outcome?: 'denied' | 'failed' }; // it would, so nobody is asked
 
 /** For an agent without a gate. A tool's word that it only reads is not enough: it must also say
  *  what it reads. */
@@ -596,6 +669,7 @@ export type ToolEnd = {
   outcome: Outcome;
   ms: number;
   text: string;
+  change?: Change;
 };
 
 /** How a call ended. */
@@ -604,6 +678,7 @@ type Tried = {
   outcome: Outcome;
   blocks: Block[];
   ms: number;
+  change?: Change;
 };
 
 /** How a chat ended. */
@@ -626,6 +701,7 @@ const MAX_TOOLS = 500;
 const FEW = 5; // of a kind that are told one by one
 const MAX_SCHEMA = 50_000; // characters
 const MAX_PAUSES = 5;
+const NEARLY_FULL = 0.8; // of the model's context: the answer needs room, too
 const MAX_NEWS = 20; // changes of the tools that the model is told
 const MAX_SAID = 2_000_000; // characters of one answer
 const MAX_KEPT = 100_000; // characters of an answer that failed: more would not fit a later request
@@ -655,9 +731,13 @@ function firstOf(names: string[]): string {
 }
 
 /** The servers that are not there yet. */
-function lateIn(mcp: McpManager): string {
+function lateIn(mcp: McpManager): string[] {
   const late = mcp.status().filter(({ state }) => state === 'connecting');
-  return firstOf(late.map(({ name }) => name));
+  return late.map(({ name }) => name);
+}
+
+function refusal({ reason, outcome = 'denied' }: Verdict & { allowed: false }): Tried {
+  return { outcome, blocks: inWords(reason), ms: 0 };
 }
 
 const inWords = (text: string): Block[] => [{ type: 'text', text }];
@@ -737,7 +817,6 @@ if (program && existsSync(program)) {
 }
 
 async function startProgram(args: string[]): Promise<void> {
-  const { main } = await import('./chapters/19-the-terminal/cli.ts');
-  const { compose } = await import('./chapters/composition.ts');
-  await main(args, compose);
+  const { main } = await import('./chapters/19-the-terminal/main.ts');
+  await main(args, async () => (await import('./chapters/composition.ts')).compose);
 }

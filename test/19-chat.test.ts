@@ -5,14 +5,14 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { allGone, cleanUp, folder, goodServer, habit, pidsIn, until } from './helpers.ts';
-import { call, calls, say, startModelServer, type ModelServer } from './model-server.ts';
+import { call, calls, fail, say, startModelServer, type ModelServer } from './model-server.ts';
 import { KEYS, place, readLines, repository, run, start, Terminal, userServers } from './terminal.ts';
 
 afterEach(cleanUp);
 
 const demo = { command: process.execPath, args: [goodServer] };
 const anthropic = ({ url }: ModelServer) => ({ ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: url });
-const ASKS = /^Allow it\? .*: *$/; // a question whose answer is still missing
+const ASKS = /^(Allow it\?|┆) .*: *$/; // a question, maybe of two lines, whose answer is still missing
 
 test('the first run: this repository\'s own server is approved, and "add 2 and 40" goes over the wire', async () => {
   const where = place({ '.mcp.json': readFileSync(join(repository, '.mcp.json'), 'utf8') });
@@ -44,6 +44,8 @@ test('the first run: this repository\'s own server is approved, and "add 2 and 4
   await terminal.see(/^demo: disabled$/);
   terminal.enter('/mcp enable demo');
   await terminal.see(/^demo: connected/, 2);
+  terminal.enter('/mcp disable demo/ad');
+  await terminal.see('demo has no tool "ad"; did you mean "add"?');
   terminal.enter('/mcp reconnect dmeo');
   await terminal.see('no server is called dmeo; did you mean demo?');
   terminal.enter('/mcp reload');
@@ -72,7 +74,7 @@ test('the gate\'s question: yes, no, a reason, always', async () => {
   const model = await startModelServer([gift(1), gift(2), gift(3), gift(4), gift(5), say('done')]);
   const terminal = new Terminal(place({}, userServers({ s: habit() })), ['go on'], anthropic(model));
   const answer = async (n: number, line: string) => {
-    await terminal.see(new RegExp(`^  n: ${n}\\n  note: "gift ${n}"\\nAllow it\\?.*: *$`));
+    await terminal.see(new RegExp(`^  n: ${n}\\n  note: "gift ${n}"\\nAllow it\\?[^]*: *$`));
     terminal.enter(line);
   };
   await answer(1, 'y');
@@ -92,13 +94,14 @@ test('the gate\'s question: yes, no, a reason, always', async () => {
   assert.deepEqual([await terminal.ended(), model.problems], [0, []]);
 });
 
-test('Ctrl-C: stops the model, a server\'s call, a command, a question; the chat goes on; twice it quits', async () => {
+test('Ctrl-C: stops the model, a server\'s call, a command, a question, the wait for a busy model; the chat goes on; twice it quits', async () => {
   const pids = join(folder(), 'pids');
   const model = await startModelServer([
     say('and on '.repeat(1000), { delayMs: 20 }),
     call('mcp__s__sleep', { ms: 1e8 }),
     call('bash', { command: `echo $$ >> '${pids}'; sleep 1000 & echo $! >> '${pids}'; wait` }),
     calls([{ name: 'mcp__s__echo', args: { n: 1 } }, { name: 'mcp__s__echo', args: { n: 2 } }]),
+    fail(529, { headers: { 'retry-after': '3600' } }),
     say('still here'),
   ]);
   const where = place({}, userServers({ s: habit() }));
@@ -138,6 +141,12 @@ test('Ctrl-C: stops the model, a server\'s call, a command, a question; the chat
   await terminal.ready(); // the half answer is not the beginning of a prompt
   assert.doesNotMatch(terminal.text, /Allow it[^]*n: 2\nAllow it/); // nor is the second call asked about
 
+  terminal.enter('busy');
+  await terminal.see('! the model is busy (529); trying again in 60 s');
+  terminal.press(KEYS.ctrlC);
+  await terminal.see(/^stopped$/, 5);
+  await terminal.ready();
+
   terminal.enter('hello?');
   await terminal.see('still here');
   await terminal.ready();
@@ -173,10 +182,10 @@ test('/mcp tells why a server failed, with its last words; of a paste each line 
   const servers = { dead: habit('dies-at-once', 'way'), gone: { command: 'no-such-command' } };
   const terminal = new Terminal(place({}, userServers(servers)));
   await terminal.ready();
-  terminal.type('/mcp\n/cost\nread nothing.txt\n/exit\n');
+  terminal.type('/mcp\r/cost\rread nothing.txt\r/exit\r');
   assert.equal(await terminal.ended(), 0);
   const { text } = terminal;
-  assert.match(text, /^dead: failed\n  from .*settings\.json\n  .*"dead".* exited with code 3\. Its last words:$/m);
+  assert.match(text, /^dead: failed\n  from .*settings\.json\n  .*"dead"[^]* exited\s+with\s+code\s+3\.\s+Its\s+last\s+words:$/m);
   assert.match(text, /^    cannot find my way$/m);
   assert.match(text, /^gone: failed\n.*\n  .*\(no-such-command\) could not be started: command not found/m);
   assert.match(text, /^› \/cost\nrehearsal: no tokens/m);
@@ -239,7 +248,7 @@ test('a window made narrower, then wider: what is typed is drawn again, and once
     await terminal.see(`› ${text}`);
     return terminal.window.slice(terminal.window.findIndex((line) => line.startsWith('›')));
   };
-  assert.deepEqual(await insert('1', 40), ['› 1a prompt that is longer than a narrow', ' window is wide']);
+  assert.deepEqual(await insert('1', 40), ['› 1a prompt that is longer than a narrow', 'window is wide']);
   assert.deepEqual(await insert('2', 120), ['› 21a prompt that is longer than a narrow window is wide']);
 });
 

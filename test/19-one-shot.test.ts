@@ -70,11 +70,26 @@ test('--json over the OpenAI wire: one event per line; prompt from stdin; --stri
   const events = jsonLines(out);
   assert.ok(events.every((event) => event.model === 'openai/some'));
   const types = events.map(({ type }) => type).filter((type, n, all) => type !== all[n - 1]);
-  assert.deepEqual(types, ['usage', 'tool_start', 'tool_end', 'tool_start', 'tool_end', 'text', 'usage', 'done']);
+  const expected = ['session', 'usage', 'tool_start', 'tool_end', 'tool_start', 'tool_end', 'text', 'usage', 'done'];
+  assert.deepEqual(types, expected);
+  const { id, version } = events[0];
+  assert.equal(version, VERSION);
+  assert.ok(transcripts(where)[0]!.endsWith(`${id}.jsonl`), 'by its id the conversation is found again');
   assert.deepEqual(events.filter(({ type }) => type === 'tool_end').map(({ text }) => text), ['42', 'Hello, Ada!']);
-  const { ending, text, turns } = events.at(-1);
+  const { ending, text, turns, usage, ms } = events.at(-1);
   assert.deepEqual([ending, text, turns], ['done', 'Two\nlines.', 2]);
+  assert.deepEqual([usage, Number.isInteger(ms)], [{ input: 12_355, output: 11, cached: 0 }, true]);
   assert.ok(!existsSync(marker));
+});
+
+test('an answer in any script goes into a pipe or a file as it is, but for what acts on a terminal', async () => {
+  const text = 'می\u200cخواهم ශ්\u200dරී 👩\u200d👩\u200d👧 ❤\ufe0f Donau\xaddampf a\u200cb 葛\u{e0100} **bold** `code`';
+  const model = await startModelServer([say(text), say(`${text}\x1b[2J\u202e\u{e0041}`)]);
+  const where = place();
+  const plain = await run(where, ['-p', 'go'], { env: anthropic(model) });
+  assert.deepEqual([plain.code, plain.out], [0, `${text}\n`]);
+  const chat = await run(where, [], { env: anthropic(model), input: 'go\n' });
+  assert.equal(chat.out, `${text}\\x1b[2J\\u{202e}\\u{e0041}\n`);
 });
 
 test('exit 2: what was typed makes no sense, and the nearest right thing is named', async () => {
@@ -84,6 +99,9 @@ test('exit 2: what was typed makes no sense, and the nearest right thing is name
     [['-p', '--frobnicate', 'hello'], /no option --frobnicate; if it is a text.* put -- before it/],
     [['--mode', 'careful'], /--mode is one of ask, read-only, accept-edits, yolo, not careful/],
     [['-p', '--max-turns', '0', 'hello'], /--max-turns is a number above 0, not 0/],
+    [['-p', '--max-tokens', '1e9x', 'hello'], /--max-tokens is a number above 0, not 1e9x/],
+    [['-p', '--env', 'TOKEN=hunter2', 'hello'], /--env takes the name .* write TOKEN=… mcp-by-hand --env TOKEN$/m],
+    [['-p', '--env', 'NOT_SET_ANYWHERE', 'hello'], /--env NOT_SET_ANYWHERE: there is no such variable\. Set it first: /],
     [['-p', '--allow-server', 'demo', 'hello'], /--allow-server is NAME=sha256:/],
     [['-p'], /there is no prompt/],
     [['mcp', 'lst'], /there is no "mcp lst"; write mcp list/],
@@ -137,6 +155,23 @@ test('exit 4: nobody answers; exit 5: the model refuses; exit 6: the turn limit'
   assert.equal(looping.requests.length, 2);
 });
 
+test('exit 7: the answer was cut off; --max-tokens goes out on both wires, and a service may refuse it', async () => {
+  const cut = () => say('Half of what I', { stop: 'length' });
+  const message = 'max_tokens: 999999 > 64000, which is the maximum allowed number of output tokens';
+  const model = await startModelServer([cut(), cut(), fail(400, { type: 'invalid_request_error', message })]);
+  const where = place();
+  const local = ['--model', 'openai/some', '--base-url', `${model.url}/v1`];
+  const print = await run(where, ['-p', '--max-tokens', '5', 'hello'], { env: anthropic(model) });
+  const json = await run(where, ['--json', ...local, '--max-tokens', '7', 'hello']);
+  const refused = await run(where, ['-p', '--max-tokens', '999999', 'hello'], { env: anthropic(model) });
+  assert.deepEqual([print.code, print.out, json.code, refused.code], [7, 'Half of what I\n', 7, 5]);
+  assert.match(print.err, /^! the answer was cut off: .*--max-tokens raises it$/m);
+  assert.equal(jsonLines(json.out).at(-1).ending, 'length');
+  assert.match(refused.err, /64000, which is .*; --max-tokens N sets how long an answer may be/);
+  assert.deepEqual(model.requests.map(({ body }) => body.max_tokens), [5, 7, 999999]);
+  assert.deepEqual(model.problems, []);
+});
+
 test('exit 130: an interrupt stops the stream and ends the program', async () => {
   const model = await startModelServer([say('word '.repeat(2000), { delayMs: 20 })]);
   const { child, ended } = start(place(), ['-p', 'hello'], { env: anthropic(model) });
@@ -145,6 +180,25 @@ test('exit 130: an interrupt stops the stream and ends the program', async () =>
   const { code, err } = await ended;
   assert.deepEqual([code, err], [130, '! stopped\n']);
   await until(() => model.requests[0]!.abandoned);
+});
+
+test('a busy model: the pauses are told, and an interrupt ends them at once', async () => {
+  const soon = { 'retry-after-ms': '50' };
+  const late = { 'retry-after': '3600' };
+  const model = await startModelServer([fail(529, { headers: soon }), say('At last.'), fail(529), fail(503, { headers: late })]);
+  const where = place();
+  const patient = await run(where, ['-p', 'hello'], { env: anthropic(model) });
+  assert.deepEqual(
+    [patient.code, patient.out, patient.err],
+    [0, 'At last.\n', '! the model is busy (529); trying again in 0.1 s\n'],
+  );
+  const { child, seen, ended } = start(where, ['-p', 'hello'], { env: anthropic(model) });
+  await until(() => seen.err.includes('(503); trying again in 60 s'));
+  child.kill('SIGINT');
+  const { code, err } = await ended;
+  assert.equal(code, 130);
+  assert.match(err, /^! the model is busy \(529\); trying again in 0\.[45] s\n.*\n! stopped\n$/);
+  assert.equal(model.requests.length, 4);
 });
 
 test('--allow and --deny: to the letter, and deny wins; --add-dir opens another folder', async () => {
@@ -177,6 +231,30 @@ test('--allow-server: a refusal prints the fingerprint that lets a server of the
   ]);
   assert.match(exact.out, /^42$/m);
   assert.match(another.err, /is not started: you have not approved it/);
+});
+
+test('E11: commands get the variables that the user names, in --env or the settings, and never a key of a model', async () => {
+  const home = { '.claude/settings.json': { shellEnv: ['JAVA_HOME', 'VIRTUAL_ENV'] } };
+  const project = { '.claude/settings.json': { shellEnv: ['OTHER'] } };
+  const where = place(project, home);
+  const env = { JAVA_HOME: '/opt/jdk', DEMO_TOKEN: 'hunter2-hunter2', TERM: 'xterm', OTHER: 'o', OPENAI_API_KEY: 'sk-test' };
+  const shell = ['--json', '--model', 'rehearsal', '--allow', 'bash(env)', 'run `env`'];
+  const [named, plain, key] = await Promise.all([
+    run(where, ['--env', 'DEMO_TOKEN', '--env', 'TERM', ...shell], { env }),
+    run(place(), shell, { env }),
+    run(where, ['--env', 'OPENAI_API_KEY', ...shell], { env }),
+  ]);
+  const printed = ({ out }: { out: string }): string[] =>
+    jsonLines(out).find(({ type }) => type === 'tool_end').text.split('\n');
+  const given = (lines: string[]) => lines.filter((line) => /JAVA|TOKEN|VIRTUAL|OTHER|OPENAI|^TERM/.test(line)).sort();
+  assert.deepEqual(given(printed(named)), ['DEMO_TOKEN=***', 'JAVA_HOME=/opt/jdk', 'TERM=xterm']);
+  assert.deepEqual(given(printed(plain)), ['TERM=dumb']);
+  assert.match(named.err, /a project cannot loosen anything, so these are ignored: shellEnv/);
+  assert.equal(key.code, 3);
+  assert.match(key.err, /OPENAI_API_KEY is the key of a model, which no command gets/);
+  const broken = place({}, { '.claude/settings.json': { shellEnv: { A: 'b' } } });
+  const { code, err } = await run(broken, ['-p', 'hello']);
+  assert.deepEqual([code, /settings\.json: "shellEnv" is not a list of names/.test(err)], [3, true]);
 });
 
 test('colour: only where somebody sees it, and the usual variables count', async () => {

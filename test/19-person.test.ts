@@ -6,10 +6,11 @@ import { afterEach, test } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
 import { Masker } from '../chapters/17-the-gate/safe-text.ts';
 import type { Page } from '../chapters/17-the-gate/dialogue.ts';
-import { fold, rowsOf, Sheets, widthOf } from '../chapters/19-the-terminal/fold.ts';
+import { fold, rowsOf, Sheets } from '../chapters/19-the-terminal/fold.ts';
 import { help } from '../chapters/19-the-terminal/options.ts';
 import { PersonAtTerminal } from '../chapters/19-the-terminal/person-at-terminal.ts';
 import { Screen } from '../chapters/19-the-terminal/screen.ts';
+import { widthOf } from '../chapters/19-the-terminal/wrap.ts';
 import { models } from '../chapters/18-minds/models.ts';
 import { cleanUp, later, until } from './helpers.ts';
 
@@ -93,7 +94,7 @@ test('the chat\'s prompt stands in the same line: it comes back when the questio
   const { screen, shows, type, ask } = terminal();
   const over = new AbortController();
   const question = ask('question', over.signal);
-  const prompt = screen.prompt('› ');
+  const prompt = screen.input.prompt();
   await shows('question: ');
   over.abort();
   assert.equal(await question, undefined);
@@ -124,7 +125,7 @@ test('a form, at the terminal', async () => {
   const { person, shows, type, text } = terminal();
   const properties = { name: { type: 'string' }, color: { type: 'string', enum: ['red', 'green'] } };
   const filled = person.form({ lines: ['"Who?"'], from: 's', schema: { properties, required: ['name'] } });
-  for (const [words, line] of [['Fill it in? [y]es / [n]o: ', 'y'], ['"name" (text): ', 'Ada'], ['"color" (1 to 2), empty to leave it out: ', '2'], ['Send it?', 'y']] as const) {
+  for (const [words, line] of [['Fill it in? [y]es / [n]o / cancel (x): ', 'y'], ['"name" (text): ', 'Ada'], ['"color" (1 to 2), empty to leave it out: ', '2'], ['Send it?', 'y']] as const) {
     await shows(words);
     type(line);
   }

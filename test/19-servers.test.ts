@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync, lstatSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
+import { Trust } from '../agent.ts';
 import { cleanUp, folder, goodServer, habit } from './helpers.ts';
 import { jsonLines, place, run, userServers, type Place } from './terminal.ts';
 
@@ -193,6 +194,36 @@ test('probe: every way to fail has its exit code', async () => {
   const { kind, message } = JSON.parse(out).error;
   assert.deepEqual([code, kind], [4, 'timeout']);
   assert.match(message, /did not answer initialize within/);
+});
+
+test('twins that are the same in both files: what was agreed to belongs to the one that remains', async () => {
+  const where = place();
+  await all(where, ...['user', 'project'].map((scope) => ['mcp', 'add', '-s', scope, 'twin', 'x']), ['mcp', 'remove', '-s', 'user', 'twin']);
+  assert.equal(new Trust(where).list().servers.length, 1);
+});
+
+test('a tool that a server does not have is not disabled, and one that is not disabled is not enabled', async () => {
+  const where = place({ '.mcp.json': { mcpServers: { strange: demo } } }, userServers({ good: demo, dead: { command: 'no-such-program' }, 'a/b': demo }));
+  const [typo, enabled, unknown, unasked, dead, slashed] = await Promise.all([
+    run(where, ['mcp', 'disable', 'good/ad']),
+    run(where, ['mcp', 'enable', 'good/add']),
+    run(where, ['mcp', 'enable', 'goood']),
+    run(where, ['mcp', 'disable', 'strange/ad']),
+    run(where, ['mcp', 'disable', 'dead/ad']),
+    run(where, ['mcp', 'disable', 'a/b/add']),
+  ]);
+  assert.deepEqual([typo.code, enabled.code, unknown.code], [3, 3, 3]);
+  assert.match(typo.err, /^good has no tool "ad"; did you mean "add"\?$/m);
+  assert.match(enabled.err, /^no tool "add" of good is disabled in this folder$/m);
+  assert.match(unknown.err, /no MCP server is called "goood"; did you mean "good"/);
+  assert.deepEqual([unasked.code, dead.code, slashed.code], [0, 0, 0], 'where it cannot be known, that is said');
+  assert.match(unasked.err, /whether strange has a tool "ad" is not known: it may not start here/);
+  assert.match(dead.err, /whether dead has a tool "ad" is not known: .*no-such-program/);
+  const off = new Trust(where).list().disabled.map(({ server, tool }) => `${server} ${tool}`).sort();
+  assert.deepEqual(off, ['a/b add', 'dead ad', 'strange ad']);
+  const close = await run(where, ['mcp', 'enable', 'dead/add']);
+  assert.match(close.err, /^no tool "add" of dead is disabled in this folder; did you mean "ad"\?$/m);
+  await all(where, ['mcp', 'enable', 'dead/ad']);
 });
 
 test('a server that is removed leaves nothing behind: added again, it is neither disabled nor refused', async () => {

@@ -1,29 +1,39 @@
 // npm run picture: draws .github/chat.svg, the picture of a chat in the README: the real program in a real terminal.
 
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cleanUp, root } from './helpers.ts';
+import { call, say, startModelServer } from './model-server.ts';
 import { place, Terminal } from './terminal.ts';
 
-const COLUMNS = 132;
+const COLUMNS = 96;
 const ROWS = 40;
 const CHAR = 8.4; // pixels
 const LINE = 19;
 const MARGIN = 16;
 const MUTED = '#8b949e';
 
-const server = readFileSync(join(root, 'fixtures', 'server.mjs'), 'utf8');
-const mcpServers = { demo: { command: 'node', args: ['server.mjs'] } };
-const where = place({ 'server.mjs': server, '.mcp.json': { mcpServers } });
-const terminal = new Terminal(where, [], {}, COLUMNS, ROWS);
+const sum = `const a = 2;
+const b = 4;
+console.log(a + b);
+`;
+const where = place({ 'sum.js': sum });
+const model = await startModelServer([
+  call('read', { path: 'sum.js' }),
+  call('edit', { path: 'sum.js', old: 'b = 4;', new: 'b = 40;' }),
+  call('bash', { command: 'node sum.js' }),
+  say('`b` was 4 where 40 was meant. sum.js prints **42** now.'),
+]);
+const env = { ANTHROPIC_API_KEY: 'none', ANTHROPIC_BASE_URL: model.url };
+const terminal = new Terminal(where, ['--model', 'anthropic/scripted'], env, COLUMNS, ROWS);
 
 await terminal.ready();
-terminal.enter('add 2 and 40');
-await terminal.see('Start it?');
+terminal.enter('2 and 40 are 42, but sum.js says 6. Please fix it, and run it.');
+await terminal.see(/^  "sum\.js": .*\nAllow it\?.*: *$/);
 terminal.enter('y');
-await terminal.see('Allow it?');
+await terminal.see(/^  command: .*\nAllow it\?.*: *$/);
 terminal.enter('y');
-await terminal.see('no tokens');
+await terminal.see(/tokens in/);
 await terminal.ready();
 
 const lines = terminal.window.map((line) => line.replaceAll(where.cwd, '~/project')).slice(0, -1);
@@ -41,7 +51,7 @@ function drawn(all: string[]): string {
   });
   const font = 'ui-monospace, SFMono-Regular, Menlo, Consolas, monospace';
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" font-family="${font}" font-size="14">
-<title>A chat in a terminal</title>
+<title>A chat in a terminal, with a model that reads its lines from a script</title>
 <rect width="100%" height="100%" rx="8" fill="#0d1117"/>
 <g>
 ${rows.join('\n')}
@@ -50,12 +60,14 @@ ${rows.join('\n')}
 `;
 }
 
-/** What a person types, what is asked, and the rest. */
+/** What a person types, what is asked, a diff by its gutters, and the rest. */
 function colourOf(line: string): string {
   if (line.startsWith('›')) return '#79c0ff';
-  if (/^(Start|Allow) it\?/.test(line)) return '#e3b341';
-  if (line.startsWith('✓')) return '#7ee787';
-  const isQuiet = /^(mcp-by-hand|rehearsal|no tokens)/.test(line) || /^ /.test(line);
+  if (/^Allow it\?/.test(line)) return '#e3b341';
+  if (/^✓|^  \+│/.test(line)) return '#7ee787';
+  if (line.startsWith('  -│')) return '#ff7b72';
+  if (line.startsWith('  @@')) return '#56d4dd';
+  const isQuiet = /^(mcp-by-hand|\d+ tokens)/.test(line) || /^ /.test(line);
   return isQuiet ? MUTED : '#e6edf3';
 }
 

@@ -30,8 +30,12 @@ const isCut = !existsSync(join(root, 'node_modules')); // by book.ts, into .cach
 export const repository = isCut ? join(root, '..', '..', '..') : root;
 const cache = join(repository, '.cache');
 
-/** Starts it compiled, as its package has it: in a third of the time, and we start it often. */
-export const command: [string, ...string[]] = [process.execPath, join(compiled(), 'agent.js')];
+// A program that was cut has no package, so agent.ts is all there is to start.
+const entry = existsSync(join(root, 'chapters', 'start.ts')) ? 'chapters/start' : 'agent';
+
+/** It is started compiled, as its package has it: in a third of the time, and we start it often. */
+export const programFolder = compiled();
+export const command: [string, ...string[]] = [process.execPath, join(programFolder, `${entry}.js`)];
 
 function compiled(): string {
   const target = join(cache, `program-${fingerprint()}`);
@@ -64,7 +68,8 @@ function compile(target: string): void {
     '--ignoreConfig', '--noCheck', '--target', 'es2022', '--module', 'nodenext',
     '--rewriteRelativeImportExtensions',
   ];
-  const args = [tsc, 'agent.ts', '--outDir', target, ...flags];
+  const sources = [...new Set(['agent.ts', `${entry}.ts`])];
+  const args = [tsc, ...sources, '--outDir', target, ...flags];
   execFileSync(process.execPath, args, { cwd: root });
   writeFileSync(join(target, 'package.json'), '{ "type": "module" }');
 }
@@ -158,8 +163,21 @@ export const KEYS = {
   ctrlA: '\x01',
   ctrlC: '\x03',
   ctrlD: '\x04',
+  ctrlE: '\x05',
+  ctrlJ: '\n',
   ctrlU: '\x15',
+  ctrlZ: '\x1a',
+  altEnter: '\x1b\r',
+  escape: '\x1b',
   up: '\x1b[A',
+  down: '\x1b[B',
+  left: '\x1b[D',
+  right: '\x1b[C',
+  home: '\x1b[H',
+  end: '\x1b[F',
+  tab: '\t',
+  shiftTab: '\x1b[Z',
+  backspace: '\x7f',
 } as const;
 const PASTE_BEGINS = '\x1b[200~';
 const PASTE_ENDS = '\x1b[201~';
@@ -178,9 +196,10 @@ export class Terminal {
 
   constructor(
     where: Place, args: string[] = [], env: NodeJS.ProcessEnv = {}, width = 120, rows = 50,
+    program = command,
   ) {
     const size = { cols: width, rows };
-    const [node, ...more] = command;
+    const [node, ...more] = program;
     // Proposed: xterm.js may still change how its buffer is read.
     this.screen = new xterm.Terminal({ ...size, scrollback: 10_000, allowProposedApi: true });
     this.pty = spawnInPty(node, [...more, ...args], {
@@ -222,7 +241,8 @@ export class Terminal {
       if (n > 0 && !line.isWrapped) text += '\n';
       text += line.translateToString(true);
     }
-    return text.replace(/[ \n]+$/gm, '');
+    const prompts = text.replace(/ *\n┆ /g, ' '); // one that we broke ourselves is one line, too
+    return prompts.replace(/[ \n]+$/gm, '');
   }
 
   /** The lines as they are in the window. */
@@ -233,6 +253,8 @@ export class Terminal {
       lines.push(active.getLine(n)!.translateToString(true).trimEnd());
     return lines.join('\n').trimEnd().split('\n');
   }
+
+  get pid(): number { return this.pty.pid; }
 
   // ── What its user does ──
 
@@ -270,7 +292,7 @@ export class Terminal {
 
   /** Waits until the terminal shows this, so many times. */
   async see(what: string | RegExp, times = 1): Promise<void> {
-    const pattern = typeof what === 'string' ? escaped(what) : what.source;
+    const pattern = typeof what === 'string' ? words(what) : what.source;
     const all = new RegExp(pattern, 'gm');
     const isSeen = () => (this.text.match(all)?.length ?? 0) >= times;
     await this.until(isSeen, `${what} (${times}×)`);
@@ -278,7 +300,7 @@ export class Terminal {
 
   /** Waits until the program is ready for the next prompt. */
   async ready(): Promise<void> {
-    await this.see(/^›$(?![^]*^\S)/);
+    await this.see(/^(?:[a-z-]+ )?›$(?![^]*^\S)/);
   }
 
   /** Its exit code, as soon as there is one. */
@@ -310,6 +332,17 @@ export class Terminal {
     }
   }
 }
+
+/** A shell with job control on a terminal, which starts the program as a user does. */
+export function shell(where: Place, args: string[], env: NodeJS.ProcessEnv = {}): Terminal {
+  const bash = ['bash', '--norc', '--noprofile', '-i'] as [string, ...string[]];
+  const terminal = new Terminal(where, [], { PS1: 'shell> ', ...env }, 120, 50, bash);
+  terminal.enter([...command, ...args].map((word) => `'${word}'`).join(' '));
+  return terminal;
+}
+
+/** The same, where a row may end between two words. */
+const words = (text: string) => escaped(text).replaceAll(' ', '(?: |\\n *)');
 
 /** Text as a regular expression that matches it alone. */
 function escaped(text: string): string {

@@ -1,71 +1,23 @@
-// The program that people run: a chat, one answer, or a command about servers.
+// The chat, and one answer without a chat. `main.ts` loads this file when neither a command nor the
+// version is wanted.
 
 import type { AgentEvent, Ending } from '../../agent.ts';
-import { VERSION } from '../../mcp.ts';
+import { VERSION, type Json } from '../../mcp.ts';
 import { REHEARSAL_BANNER } from '../18-minds/rehearsal.ts';
-import { plainHost, type Compose, type Composition } from './host.ts';
-import { mcpCommand } from './mcp-command.ts';
-import { EXIT, help, readOptions, Stop, usage } from './options.ts';
-import { probe } from './probe.ts';
-import { PersonAtTerminal } from './person-at-terminal.ts';
+import { EXIT, usage } from './exit.ts';
+import { plainHost, type Compose } from './host.ts';
+import { help, readOptions } from './options.ts';
 import { Program } from './program.ts';
-import { cut, Screen } from './screen.ts';
+import { listOf, resume, whereWeAre } from './resume.ts';
+import type { Screen } from './screen.ts';
 import { ENDINGS, Show } from './show.ts';
+import { complete } from './complete.ts';
+import { PROMPT } from './input.ts';
+import { isShellLine } from './shortcuts.ts';
 import { isCommand, slash } from './slash.ts';
-import { trustCommand } from './trust-command.ts';
 
-type Run = (args: string[], screen: Screen, composition: Composition) => Promise<number>;
-const COMMANDS: Record<string, Run> = {
-  mcp: mcpCommand,
-  trust: trustCommand,
-  probe,
-};
-// Like the shells: 128 and the number of the signal.
-const SIGNALS = { SIGTERM: 128 + 15, SIGHUP: 128 + 1, SIGQUIT: 128 + 3 };
-
-/** A program with these rows. */
-export async function main(argv: string[], compose: Compose): Promise<void> {
-  // Looked at before they are parsed: a mistake in them is reported as they say. What comes after
-  // -- is data.
-  const flags = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv;
-  const screen = new Screen({ color: !flags.includes('--no-color') });
-  const fail = (error: Error) => {
-    screen.stop();
-    report(error, flags.includes('--json'), screen);
-    return error instanceof Stop ? error.code : EXIT.unexpected;
-  };
-  // With a listener of ours these end by process.exit, which ends servers and commands, too.
-  for (const [signal, code] of Object.entries(SIGNALS))
-    process.on(signal, () => process.exit(code));
-  process.on('SIGINT', () => screen.onInterrupt());
-  process.on('uncaughtException', (error) => {
-    try {
-      process.exitCode = fail(error);
-    } finally {
-      process.exit(); // whatever else goes wrong: only so are servers and commands ended
-    }
-  });
-  const command = Object.hasOwn(COMMANDS, argv[0] ?? '') ? COMMANDS[argv[0]!] : undefined;
-  const isHelp = flags.some((flag) => flag === '--help' || flag === '-h');
-  const host = plainHost({
-    person: new PersonAtTerminal(screen),
-    warn: (text) => screen.warn(text),
-  });
-  const running = command && !isHelp
-    ? command(argv.slice(1), screen, compose(host))
-    : chat(argv, screen, compose);
-  const code = await running.catch(fail);
-  await screen.close();
-  process.exit(code); // also if something is still open: a socket that is kept alive, say
-}
-
-function report(error: Error, isJson: boolean, screen: Screen): void {
-  const { kind = 'unexpected', message } = error as Stop;
-  if (isJson) screen.printJson(JSON.stringify({ type: 'error', kind, message }), process.stderr);
-  else screen.say(kind === 'unexpected' ? (error.stack ?? message) : message, 'red');
-}
-
-async function chat(argv: string[], screen: Screen, compose: Compose): Promise<number> {
+/** A chat, or one answer. */
+export async function chat(argv: string[], screen: Screen, compose: Compose): Promise<number> {
   const options = readOptions(argv);
   if (options.help || options.version) {
     screen.print(options.help ? help(compose(plainHost()).models) : VERSION);
@@ -73,8 +25,8 @@ async function chat(argv: string[], screen: Screen, compose: Compose): Promise<n
   }
   // What is piped to a prompt belongs to it. Without a prompt each line is one: a piped chat.
   const isPiped = !process.stdin.isTTY;
-  const isOneShot = options.print || options.json || (options.prompt !== '' && isPiped);
-  if (isOneShot) {
+  options.print ||= options.json || (options.prompt !== '' && isPiped);
+  if (options.print) {
     screen.isInteractive = false;
     const piped = isPiped ? await readAll(screen) : '';
     options.prompt = [options.prompt, piped].filter(Boolean).join('\n\n');
@@ -83,7 +35,7 @@ async function chat(argv: string[], screen: Screen, compose: Compose): Promise<n
   }
   const program = new Program(options, screen, compose);
   try {
-    const code = await (isOneShot ? answerOnce(program) : converse(program));
+    const code = await (options.print ? answerOnce(program) : converse(program));
     return code === EXIT.done && program.isTraceLost ? EXIT.refused : code; // it was to be kept
   } finally {
     await program.close();
@@ -101,23 +53,51 @@ async function readAll(screen: Screen): Promise<string> {
 
 /** One prompt, one answer, and no question: what would need one is refused, and said so. */
 async function answerOnce(program: Program): Promise<number> {
-  const { agent, screen, options, masker } = program;
+  const { agent, screen, options } = program;
+  if (options.resume === '') throw usage(listOf(program.session.list()));
   const abort = new AbortController();
   const seen = new Seen();
+  const show = new Show(program);
+  const report = options.json ? new JsonReport(program) : undefined;
   screen.onInterrupt = () => {
     if (abort.signal.aborted) process.exit(EXIT.interrupted);
     abort.abort();
   };
   program.onEvent = (event) => {
     seen.event(event);
-    if (options.json) screen.printJson(masker.json({ ...event, model: agent.model.name }));
-    if (options.json && event.type === 'error')
-      screen.printJson(masker.json(event), process.stderr);
-    if (!options.json) sayProblems(event, program);
+    if (report) report.event(event);
+    else sayProblems(event, program);
+    if (options.verbose && !report) show.callEvent(event);
   };
+  await program.readNotes(abort.signal);
   const { text } = await agent.chat(options.prompt, abort.signal);
-  if (!options.json && text) screen.print(text);
+  if (!options.json && text) screen.printAnswer(text);
   return seen.exitCode();
+}
+
+/** The events as lines of JSON. The first says which conversation this is, the last what it took. */
+class JsonReport {
+  private program: Program;
+  private startedAt: number;
+
+  constructor(program: Program) {
+    this.program = program;
+    this.startedAt = program.screen.clock();
+    this.print({ type: 'session', id: program.session.id, version: VERSION });
+  }
+
+  event(event: AgentEvent): void {
+    const { agent, screen, masker } = this.program;
+    const ms = Math.round(screen.clock() - this.startedAt);
+    const totals = { usage: agent.usage, ms };
+    this.print(event.type === 'done' ? { ...event, ...totals } : event);
+    if (event.type === 'error') screen.printJson(masker.json(event), process.stderr);
+  }
+
+  private print(record: Json): void {
+    const { agent, screen, masker } = this.program;
+    screen.printJson(masker.json({ ...record, model: agent.model.name }));
+  }
 }
 
 function sayProblems(event: AgentEvent, { screen, masker }: Program): void {
@@ -149,63 +129,114 @@ class Seen {
   exitCode(): number {
     if (this.ending === 'aborted') return EXIT.interrupted;
     if (this.ending === 'turns') return EXIT.turns;
+    if (this.ending === 'length') return EXIT.length;
     if (this.ending === 'time') return EXIT.unreachable;
     if (this.ending === 'error') return ERROR_CODES[this.error] ?? EXIT.failed;
     return this.refusals > 0 ? EXIT.refused : EXIT.done;
   }
 }
 
-/** The chat. Ctrl-C stops what is going on; at the prompt it empties the line; twice it quits. */
+/** The chat. Esc and Ctrl-C stop what is going on; at the prompt Ctrl-C empties the line, and twice
+ *  it quits. */
 async function converse(program: Program): Promise<number> {
-  const { agent, screen, person, options } = program;
+  const { agent, screen, person, options, shortcuts } = program;
   const show = new Show(program);
   const seen = new Seen();
   let running: AbortController | undefined;
   let wantsOut = false;
+  const stop = () => {
+    running?.abort();
+    person.dismiss(); // the open question, and those behind it
+    screen.input.takeBack(); // what was to be sent next
+  };
   screen.onInterrupt = () => {
-    if (running && !running.signal.aborted) {
-      running.abort();
-      return person.dismiss(); // the open question, and those behind it
-    }
-    if (screen.clearInput()) return void (wantsOut = false);
-    if (wantsOut || running || !screen.isInteractive) {
+    if (running && !running.signal.aborted) return stop();
+    if (!running && screen.input.clear()) return void (wantsOut = false);
+    if (wantsOut || !screen.isInteractive) {
       screen.stop(); // leaves the shell a line of its own
       process.exit(EXIT.interrupted);
     }
     wantsOut = true;
-    screen.say('(Ctrl-C again, or /exit, to quit)', 'dim');
+    if (running) screen.say('(stopping… Ctrl-C once more quits at once)', 'dim');
+    else screen.say('(Ctrl-C again, or /exit, to quit)', 'dim');
+  };
+  screen.input.onEscape = () => {
+    if (running && !running.signal.aborted) stop();
   };
   program.onEvent = (event) => {
     seen.event(event);
     show.event(event);
   };
-  const takeTurn = async (line: string, signal: AbortSignal) => {
+  const takeTurn = async (line: string, signal: AbortSignal, isTyped: boolean) => {
     if (isCommand(line)) return slash(line, program, signal);
+    if (isTyped && isShellLine(line)) return shortcuts.run(line, signal);
+    await program.readNotes(signal);
+    const prompt = isTyped ? await shortcuts.expand(line, signal) : line;
+    if (prompt === undefined) return screen.input.giveBack(line);
     show.begin();
-    await agent.chat(line, signal);
+    await agent.chat(prompt, signal);
   };
-  if (screen.isInteractive) greet(program);
-  screen.open();
+  if (options.resume === '') {
+    running = new AbortController();
+    const isChosen = await resume('', program, running.signal)
+      .catch((error) => { throw usage(error.message); });
+    if (!isChosen) screen.say('none was chosen: this is a new conversation', 'dim');
+    running = undefined;
+  }
+  if (screen.isInteractive) {
+    greet(program);
+    connectKeys(program);
+  }
+  screen.input.open();
   let line: string | undefined = options.prompt; // of the command line, if it has one
+  let isTyped = false; // by a person, at this terminal
   while (line !== undefined) {
     wantsOut = false;
     if (/^\s*\/(exit|quit)(\s|$)/.test(line)) break;
     if (line.trim() !== '') {
       running = new AbortController();
       person.attend();
-      await takeTurn(line, running.signal);
+      await takeTurn(line, running.signal, isTyped);
       running = undefined;
+      wantsOut = false;
     }
-    line = await screen.prompt('› ');
+    showMode(program);
+    line = await screen.input.prompt();
+    isTyped = screen.isInteractive;
   }
   return screen.isInteractive ? EXIT.done : seen.exitCode();
 }
 
-function greet({ agent, gate, screen }: Program): void {
+function greet(program: Program): void {
+  const { agent, gate, screen } = program;
   const { name } = agent.model;
   screen.say(`mcp-by-hand ${VERSION} · model ${name} · mode ${gate.mode} · /help`, 'dim');
   if (name === 'rehearsal') screen.say(REHEARSAL_BANNER, 'dim');
-  const last = agent.turns.findLast((turn) => turn.role === 'user');
-  const words = `going on, ${agent.turns.length} turns; the last prompt was: ${last?.text}`;
-  if (last) screen.say(cut(words, screen.width - 1), 'dim');
+  whereWeAre(program);
+}
+
+/** The keys that need to know more than the terminal: Up, Tab and Shift-Tab. */
+function connectKeys(program: Program): void {
+  const { screen, gate, history } = program;
+  const { input } = screen;
+  let isTold = false;
+  input.recall(history.read());
+  input.onPrompt = (text) => {
+    try {
+      history.add(text);
+    } catch (error) {
+      if (!isTold) screen.warn(`what you type is not kept: ${(error as Error).message}`);
+      isTold = true;
+    }
+  };
+  input.complete = (before) => complete(before, program);
+  input.onShiftTab = () => {
+    gate.nextMode();
+    showMode(program);
+  };
+}
+
+/** Beside the prompt, unless it is the usual one. */
+function showMode({ screen, gate }: Program): void {
+  screen.input.setLabel(gate.mode === 'ask' ? PROMPT : `${gate.mode} ${PROMPT}`);
 }

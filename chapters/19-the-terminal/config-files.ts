@@ -1,16 +1,15 @@
 // The files that servers are configured in. People write them by hand, so what we do not change
 // stays as it is.
 
-import {
-  existsSync, lstatSync, mkdirSync, readFileSync, realpathSync,
-} from 'node:fs';
+import { existsSync, lstatSync, readFileSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { isObject, readJsonFile, serversIn as mappingIn, type Json } from '../../mcp.ts';
 import { refuseLinks } from '../16-hands/results.ts';
-import { replaceFile } from '../17-the-gate/private-file.ts';
+import type { Lock } from '../17-the-gate/lock.ts';
+import { lockFor, replaceFile } from '../17-the-gate/private-file.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
-import { refused, Stop } from './options.ts';
+import { refused, Stop } from './exit.ts';
 
 /** Those that `mcp add` can write to. */
 export type Scope = 'user' | 'project';
@@ -51,46 +50,53 @@ function editable(file: string, root: Json): unknown {
   return root.mcpServers;
 }
 
-/** Changes the servers in a file and leaves the rest of it as it is. */
+/** Changes the servers in a file and leaves the rest of it as it is. Two programs at once take turns,
+ *  and each reads what the other has written. */
 export function edit(file: string, change: (servers: Json) => void): void {
-  const finite = (key: string, value: unknown) => {
-    if (typeof value !== 'number' || Number.isFinite(value)) return value;
-    throw refused(`${file}: ${quoted(key)} is a number that is too large; correct that first`);
-  };
+  const isUsers = file === fileOf('user');
   try {
     // A project's link may lead to a file of yours, whose content would be copied into the project.
-    if (file !== fileOf('user')) refuseLinks(file);
-    const root = isThere(file) ? readStrictly(file) : {};
-    const servers = editable(file, root);
-    if (!isObject(servers))
-      throw refused(`${file}: its "mcpServers" is not an object; correct that first`);
-    change(servers);
-    // 1e999 is JSON, but Infinity to us, and would be written as null.
-    replace(file, `${JSON.stringify(root, finite, 2)}\n`);
+    if (!isUsers) refuseLinks(file);
+    // People link their own settings to a folder that they share.
+    const target = isUsers && existsSync(file) ? realpathSync(file) : file;
+    const lock = lockFor(target);
+    try {
+      editUnder(lock, target, change);
+    } finally {
+      lock.release();
+    }
   } catch (error) {
     if (error instanceof Stop) throw error;
     throw refused(`nothing was changed: ${(error as Error).message}`);
   }
 }
 
-/** Also if it is a link that leads nowhere. */
-const isThere = (file: string) => lstatSync(file, { throwIfNoEntry: false }) !== undefined;
-
-function replace(file: string, text: string): void {
-  const isUsers = file === fileOf('user');
-  const old = lstatSync(file, { throwIfNoEntry: false });
-  const usual = isUsers ? 0o600 : 0o644;
-  const mode = old?.isFile() ? old.mode & 0o777 : usual;
-  // People link their own settings to a folder that they share.
-  const target = isUsers && existsSync(file) ? realpathSync(file) : file;
-  mkdirSync(dirname(file), { recursive: true });
-  replaceFile(target, text, mode);
+function editUnder(lock: Lock, file: string, change: (servers: Json) => void): void {
+  const stat = lstatSync(file, { throwIfNoEntry: false }); // also of a link that leads nowhere
+  const before = stat && readFileSync(file, 'utf8');
+  const root = before === undefined ? {} : parseStrictly(file, before);
+  const servers = editable(file, root);
+  if (!isObject(servers))
+    throw refused(`${file}: its "mcpServers" is not an object; correct that first`);
+  change(servers);
+  const after = `${JSON.stringify(root, finiteIn(file), 2)}\n`;
+  // Claude Code and editors know nothing of our lock.
+  const isChanged = stat && readFileSync(file, 'utf8') !== before;
+  if (isChanged) return editUnder(lock, file, change);
+  const usual = file === fileOf('user') ? 0o600 : 0o644;
+  replaceFile(file, after, stat ? stat.mode & 0o777 : usual, lock);
 }
 
+/** 1e999 is JSON, but Infinity to us, and would be written as null. */
+const finiteIn = (file: string) => (key: string, value: unknown) => {
+  if (typeof value !== 'number' || Number.isFinite(value)) return value;
+  throw refused(`${file}: ${quoted(key)} is a number that is too large; correct that first`);
+};
+
 /** Comments are read elsewhere, but not here: JSON.stringify would lose them. */
-function readStrictly(file: string): Json {
+function parseStrictly(file: string, text: string): Json {
   try {
-    const root: unknown = JSON.parse(readFileSync(file, 'utf8').replace(/^\ufeff/, ''));
+    const root: unknown = JSON.parse(text.replace(/^\ufeff/, ''));
     if (isObject(root)) return root;
   } catch {}
   const why = 'has comments or is no JSON object: to keep what is there, edit it by hand';

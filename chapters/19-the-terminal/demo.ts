@@ -19,7 +19,7 @@ writeFileSync(join(home, '.claude', 'settings.json'), JSON.stringify({ mcpServer
 
 /** Runs the program to its end. When it writes `stopAt`, it gets the signal that Ctrl-C sends. */
 async function run(args: string[], { input = '', stopAt = 'never' } = {}): Promise<void> {
-  const { main } = await import('./cli.ts');
+  const { main } = await import('./main.ts');
   const { compose } = await import('../composition.ts');
   let lines = '';
   const sink = (mark: string) => new Writable({ decodeStrings: false, write(text: string, _, done) {
@@ -30,12 +30,13 @@ async function run(args: string[], { input = '', stopAt = 'never' } = {}): Promi
   const stdin = new PassThrough().end(input);
   const [own, { exit }] = [Object.getOwnPropertyDescriptors(process), process];
   for (const [name, value] of Object.entries({ stdin, stdout: sink('1│'), stderr: sink('2│') })) Object.defineProperty(process, name, { value, configurable: true });
-  const code = await new Promise((ended) => (process.exit = ended as typeof exit, main(args, compose)));
+  const code = await new Promise((ended) => (process.exit = ended as typeof exit, main(args, async () => compose)));
   for (const name of ['stdin', 'stdout', 'stderr'] as const) Object.defineProperty(process, name, own[name]!);
   process.exit = exit;
   const typed = args.map((arg) => (/^[\w-]+$/.test(arg) ? arg : arg.startsWith('{') ? `'{…}'` : `'${arg}'`)).join(' ');
   const isNews = (line: string) => !/"(initialize|tools\/list)"|initialized"|"protocolVersion"|"tools":/.test(line); // we know those
-  const shown = lines.replaceAll(place, '~').replaceAll(/\d[\d.]* m?s\b/g, '… ms').replaceAll(/"ms":\d+(?=,"text")/g, '"ms":…');
+  const shown = lines.replaceAll(place, '~').replaceAll(/\d[\d.]* m?s\b/g, '… ms').replaceAll(/"ms":\d+(?=,"(text|model)")/g, '"ms":…')
+    .replaceAll(/"id":"[\da-f-]{36}","version":"[^"]*"/g, '"id":"…","version":"…"');
   console.log(`> ${input && `printf '${input.replaceAll('\n', '\\n')}' | `}mcp-by-hand ${typed}`);
   console.log([...shown.split('\n').filter(isNews), `exit code ${code}\n`].filter(Boolean).join('\n'));
 }

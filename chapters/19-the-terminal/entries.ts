@@ -8,16 +8,28 @@ import { nearest } from '../16-hands/nearest.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
 import { forConnections, type Composition } from './host.ts';
-import { refused } from './options.ts';
+import { refused } from './exit.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
 
 /** For a command whose work is to keep something: if that fails, so does the command. */
 export function keeping(screen: Screen): Trust {
   const unkept = (why: string) => {
-    throw refused(`this was not written down: ${why}`);
+    throw refused(`this was not written down: ${why}, and then give the command again`);
   };
   return new Trust({ warn: (text) => screen.warn(text), unkept });
+}
+
+/** Does both, also if the first fails, and then says what has failed. */
+export async function both<A, B>(first: () => A, second: () => Promise<B>): Promise<[A, B]> {
+  const ended = await Promise.allSettled([(async () => first())(), second()]);
+  const [one, two] = ended;
+  if (one.status === 'fulfilled' && two.status === 'fulfilled') return [one.value, two.value];
+  const why = (each: PromiseSettledResult<unknown>) =>
+    each.status === 'rejected' ? [each.reason as Error] : [];
+  const failures = ended.flatMap(why);
+  if (failures.length === 1) throw failures[0];
+  throw refused(failures.map(({ message }) => message).join('\n'));
 }
 
 /** The entry of that name, if it is one that could start. */

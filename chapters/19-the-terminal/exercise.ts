@@ -50,7 +50,7 @@ export const judge: Judge = async ({ see, expect }) => {
     const shows = async (err: RegExp, out = /^/, ms = 2500) => {
       const isThere = () => err.test(news.err) && out.test(news.out);
       for (const begin = Date.now(); Date.now() - begin < ms && code === undefined && !isThere(); ) await wait(20);
-      const lines = isThere() ? ['shown'] : [...`${news.out}\n${news.err}`.split(/[\r\n]+/).filter((line) => /^(?![→←]|    at )./.test(line)).slice(-5)];
+      const lines = isThere() ? ['shown'] : [...`${news.out}\n${news.err}`.split(/[\r\n]+/).filter((line) => /^(?![→←]| {4})./.test(line)).slice(-5)];
       if (code !== undefined) lines.push(`(the program ended with exit code ${code})`);
       news.out = news.err = '';
       return lines.join('\n') || 'nothing';
@@ -118,8 +118,10 @@ export const judge: Judge = async ({ see, expect }) => {
   await stuck.press('y', ENTER);
   await wait(300); // the command takes a second to be ended by force
   await stuck.press(CTRL_C, CTRL_C);
+  await expect('twice during a turn it does not quit: somebody is impatient, and is told', 'words such as (stopping… Ctrl-C once more quits at once), on stderr', stuck.shows(/stopping|still|once more|again/i), isShown);
+  await stuck.press(CTRL_C);
   const begin = Date.now();
-  await expect('twice during a turn it quits, although the tool does not let go', 'exit code 130, at once', stuck.ends().then((came) => `${came}${Date.now() - begin > 800 ? ', but late' : ''}`), /^exit code 130(?!.*late)/);
+  await expect('the third quits, although the tool does not let go', 'exit code 130, at once', stuck.ends().then((came) => `${came}${Date.now() - begin > 800 ? ', but late' : ''}`), /^exit code 130(?!.*late)/);
 
   piped.child.stdin.write('sleep 60000\n');
   await piped.shows(/"method":"tools\/call"/, /^/, 20_000);

@@ -2,7 +2,9 @@
 // hides: an asker can choose the text, such as forty empty lines, but not what is in sight.
 
 import type { Page } from '../17-the-gate/dialogue.ts';
-import { printable } from '../17-the-gate/safe-text.ts';
+import { kindOf } from '../17-the-gate/change.ts';
+import { visible } from '../17-the-gate/safe-text.ts';
+import { graphemes, widthOf } from './wrap.ts';
 
 export type Size = { columns: number; rows: number };
 /** A row to show, and how many of the whole text it stands for. */
@@ -11,53 +13,82 @@ type Piece = { row: string; count: number };
 const MIN_COLUMNS = 20;
 const MAX_INDENT = 8;
 const CONTINUED = '┆ ';
-const ANSWER = ': '.padEnd(10); // the room that an answer takes, behind the prompt
+const END_OF_PROMPT = ': ';
+const ANSWER = END_OF_PROMPT.padEnd(10); // the room that an answer takes, behind the prompt
 const TAB_COLUMNS = 8;
 
-// ─── How much room a text takes ────────────────────────────────────────────────────────────────
-
-// Rather too many than too few: a row that is too short does no harm.
-const WIDE = new RegExp(
-  '[\\u1100-\\u115f\\u2329\\u232a\\u2e80-\\ua4cf\\ua960-\\ua97f\\uac00-\\ud7a3\\uf900-\\ufaff' +
-    '\\ufe10-\\ufe19\\ufe30-\\ufe6f\\uff00-\\uff60\\uffe0-\\uffe6\\u2630-\\u2637\\u268a-\\u268f' +
-    '\\u{16fe0}-\\u{18fff}\\u{1aff0}-\\u{1b2ff}\\u{1d300}-\\u{1d376}' +
-    '\\u{1f000}-\\u{3ffff}]|\\p{Emoji_Presentation}',
-  'u',
-);
-
-/** Wide characters, such as Chinese ones and most emoji, take two columns. */
-export function widthOf(char: string): number {
-  return char >= '\u1100' && WIDE.test(char) ? 2 : 1;
-}
+// ─── Rows ──────────────────────────────────────────────────────────────────────────────────────
 
 /** The rows of a line. We break it before the terminal does: a row that the terminal begins could
- *  begin with anything, such as a question that looks like ours. */
+ *  begin with anything, such as a question that looks like ours. Behind a blank, unless the word
+ *  behind it is longer than a row. */
 export function rowsOf(line: string, columns: number): string[] {
-  const indent = /^ */.exec(line)![0].slice(0, MAX_INDENT);
-  const start = indent + CONTINUED;
+  const start = startOfNext(line);
+  const chars = charsOf(visible(line), columns);
   const rows: string[] = [];
   let row = '';
   let used = 0;
-  for (const char of printable(line)) {
+  let blank = 0; // where the row may end: behind its last blank
+  for (const [n, char] of chars.entries()) {
     const text = char === '\t' ? ' '.repeat(TAB_COLUMNS - (used % TAB_COLUMNS)) : char;
-    const width = char === '\t' ? text.length : widthOf(char);
+    const width = roomOf(text);
     if (char === '\n' || used + width > columns) {
-      rows.push(row);
-      row = start;
-      used = start.length;
+      const rest = isBlank(char) ? width : restOfWord(chars, n, columns);
+      const fits = roomOf(start + row.slice(blank)) + rest <= columns;
+      const isWhole = char !== '\n' && blank > 0 && fits;
+      const end = isWhole ? blank : row.length; // the word goes along
+      rows.push(row.slice(0, end));
+      row = start + row.slice(end);
+      used = roomOf(row);
+      blank = 0;
     }
     if (char === '\n') continue;
     row += text;
     used += width;
+    if (isBlank(char)) blank = row.length;
   }
   return [...rows, row];
 }
 
+const isBlank = (char: string) => /^\s/.test(char);
+
+/** Its columns from here on; a blank counts, so that none begins a row. No more than it takes. */
+function restOfWord(chars: string[], from: number, columns: number): number {
+  let sum = 0;
+  for (let n = from; n < chars.length && sum <= columns; n++) {
+    if (isBlank(chars[n]!)) return sum + 1;
+    sum += roomOf(chars[n]!);
+  }
+  return sum;
+}
+
+/** Where a line goes on: behind the same indent, or the same gutter of a diff. */
+function startOfNext(line: string): string {
+  const indent = /^ */.exec(line)![0].slice(0, MAX_INDENT);
+  const isOfDiff = kindOf(line) !== undefined && !line.startsWith('  @@');
+  return (isOfDiff ? line.slice(0, 3) : indent) + CONTINUED;
+}
+
+/** A letter with its marks stays together, unless somebody has put too many on it. */
+function charsOf(text: string, columns: number): string[] {
+  return text.split(/(\n)/).flatMap(graphemes)
+    .flatMap((char) => (char.length > columns / 4 ? [...char] : [char]));
+}
+
+/** Every mark counts: a terminal that does not know it draws it beside its letter. */
+function roomOf(text: string): number {
+  let sum = 0;
+  for (const char of text) sum += widthOf(char);
+  return sum;
+}
+
 // ─── Folding ───────────────────────────────────────────────────────────────────────────────────
 
-/** At most so many rows: the beginning and the end of everything, and what is between in figures. */
+/** At most so many rows: the beginning and the end of everything, and what is between in figures.
+ *  Of a diff, what only surrounds the changes goes first. */
 export function fold(lines: string[], { columns, rows }: Size): string[] {
-  const pieces = runsOf(lines).flatMap((run) => foldRun(run, columns));
+  const all = piecesOf(lines, columns);
+  const pieces = all.length > rows ? withoutNear(lines, columns) : all;
   if (pieces.length <= rows) return pieces.map(({ row }) => row);
   const head = Math.ceil((rows - 1) / 2);
   const tail = rows - 1 - head;
@@ -67,28 +98,46 @@ export function fold(lines: string[], { columns, rows }: Size): string[] {
   return shown.map(({ row }) => row);
 }
 
+function piecesOf(lines: string[], columns: number): Piece[] {
+  return runsOf(lines).flatMap((run) => foldRun(run, columns));
+}
+
+function withoutNear(lines: string[], columns: number): Piece[] {
+  const last = lines.findLastIndex((line) => kindOf(line) !== undefined) + 1;
+  const near = lines.filter((line) => kindOf(line) === 'near');
+  const far = (some: string[]) => piecesOf(some.filter((line) => kindOf(line) !== 'near'), columns);
+  if (near.length === 0) return piecesOf(lines, columns);
+  const around = mark(near.length, 'lines around the changes', 0);
+  return [...far(lines.slice(0, last)), around, ...far(lines.slice(last))];
+}
+
 // Foreign text is quoted, or stands behind an indent: it cannot begin a row as this does.
 function mark(count: number, what: string, rows = count): Piece {
   return { row: `⋮ ${count.toLocaleString('en')} ${what}`, count: rows };
 }
 
-const isEmpty = (line: string) => ['', '│', '+', '-'].includes(line.trim());
+const isEmpty = (line: string) => ['', '│', '+', '-', '+│', '-│'].includes(line.trim());
 
 /** Empty lines that follow each other are one run; every other line is one of its own. */
 function runsOf(lines: string[]): string[][] {
   const runs: string[][] = [];
   for (const line of lines) {
     const last = runs.at(-1);
-    if (last && isEmpty(line) && isEmpty(last[0]!)) last.push(line);
+    if (last && isEmpty(line) && line.trim() === last[0]!.trim()) last.push(line);
     else runs.push([line]);
   }
   return runs;
 }
 
+function emptyLines(line: string): string {
+  const kind = kindOf(`${line} `);
+  return kind === 'added' || kind === 'removed' ? `empty lines ${kind}` : 'empty lines';
+}
+
 function foldRun(run: string[], columns: number): Piece[] {
   const rows = run.flatMap((line) => rowsOf(line, columns));
   const isRun = run.length > 1;
-  if (isRun) return [mark(run.length, 'empty lines', rows.length)];
+  if (isRun) return [mark(run.length, emptyLines(run[0]!), rows.length)];
   if (rows.length <= 4) return rows.map((row) => ({ row, count: 1 }));
   const hidden = rows.slice(1, -2);
   const start = hidden[0]!.indexOf(CONTINUED) + CONTINUED.length;
@@ -129,19 +178,24 @@ export class Sheets {
 
   private broken(text: string): string[] { return rowsOf(text, this.size.columns); }
 
-  /** The rows that are left beside an empty one, the prompt, and a note. */
+  private get promptRows(): string[] {
+    return rowsOf(this.page.prompt, this.size.columns - END_OF_PROMPT.length);
+  }
+
+  /** The rows that are left beside an empty one, the prompt with an answer, and a note. */
   private room(note?: string): number {
-    const prompt = this.broken(this.page.prompt + ANSWER).length;
+    const rows = this.promptRows;
+    const prompt = rows.length - 1 + this.broken(rows.at(-1)! + ANSWER).length;
     const noted = note === undefined ? 0 : this.broken(note).length;
     return this.size.rows - 1 - prompt - noted;
   }
 
   private sheet(rows: string[], note?: string): Page {
     const noted = note === undefined ? [] : this.broken(note);
-    return { ...this.page, lines: [...rows, ...noted] };
+    return { ...this.page, lines: [...rows, ...noted], prompt: this.promptRows.join('\n') };
   }
 
-  private whole(note?: string): Page {
+  whole(note?: string): Page {
     const { lines } = this.page;
     const rows = lines.flatMap((line) => (isAddress(line) ? [line] : this.broken(line)));
     return this.sheet(rows, note);

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Tool } from '../../agent.ts';
+import type { Model, Tool } from '../../agent.ts';
 import type { Extension, ManagerOptions, TransportFactory } from '../../mcp.ts';
 import { Roots } from '../16-hands/paths.ts';
 import { nobody, type Person } from '../17-the-gate/person.ts';
@@ -16,8 +16,10 @@ export type Host = {
   person: Person;
   warn: (text: string) => void;
   roots: Roots; // the folders that tools may touch
+  model: () => Model | undefined; // the one that answers at this moment
   resultsFolder: string; // for results that are too big for the model
   isHidden: (path: string) => boolean; // from a search: rules forbid to read it
+  shellEnv: string[]; // names of variables that commands get besides the safe ones
 };
 
 /** The rows of a program. Where their order counts, the first is the outermost. */
@@ -28,15 +30,19 @@ export type Composition = {
   commands: Record<string, Command>; // by the word behind the slash
   models: Record<string, ModelRow>; // by the word before the slash: anthropic/…
   logins?: ServerLogins;
+  notes?: (server: string) => string[]; // more to say of one in /mcp
   demo?: (load: Load) => Load; // adds servers that are part of the program
 };
 export type Compose = (host: Host) => Composition;
+/** For a command, which may do without: they are loaded when it wants them. */
+export type Rows = () => Promise<Composition>;
 export type Load = NonNullable<ManagerOptions['load']>;
 
 /** What can be said in a chat to the program itself. */
 export type Command = {
   help: string; // "/tools    what the model can call": one line for each form
   run: (words: string[], program: Program, signal: AbortSignal) => unknown;
+  complete?: (words: string[], program: Program) => string[]; // for the last of them, by Tab
 };
 
 /** Who we are to servers that want to know it. */
@@ -44,7 +50,7 @@ export interface ServerLogins {
   isWanted(server: string): boolean; // does it wait for one?
   where(server: string): string | undefined; // "logged in at …"
   logIn(server: string, person: Person, signal: AbortSignal): Promise<void>;
-  logOut(server: string): Promise<boolean>; // was there one?
+  logOut(server: string, url?: string): Promise<boolean>; // was there one? At that address, or any
   readonly isKept: boolean; // if not, logins and logouts count for this run only
   believesVerdicts: boolean; // may what a server said a moment ago be taken for its answer?
 }
@@ -55,8 +61,10 @@ export function plainHost(given: Partial<Host> = {}): Host {
     person: nobody,
     warn: (text) => console.error(text),
     roots: new Roots(process.cwd()),
+    model: () => undefined,
     resultsFolder: join(tmpdir(), `mcp-by-hand-${randomUUID()}`),
     isHidden: () => false,
+    shellEnv: [],
     ...given,
   };
 }

@@ -1,11 +1,12 @@
 // `mcp login` and `mcp logout`.
 
-import { McpConnection, McpError, type Json } from '../../mcp.ts';
+import { McpError, type Json } from '../../mcp.ts';
 import { Masker, quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
 import { approved } from './entries.ts';
-import { forConnections, type Composition, type ServerLogins } from './host.ts';
-import { EXIT, EXIT_FOR, refused, Stop } from './options.ts';
+import { EXIT, EXIT_FOR, refused, Stop } from './exit.ts';
+import type { Composition, ServerLogins } from './host.ts';
+import { toolsOf } from './one-tool.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
 
@@ -23,7 +24,7 @@ export async function loginCommand(
       reject(new McpError('aborted', 'the login was stopped'));
     };
   });
-  screen.open(); // from now on Ctrl-C is a key, and no "^C" on the screen
+  screen.input.open(); // from now on Ctrl-C is a key, and no "^C" on the screen
   try {
     const login = logInAt(name, config, screen, composition, stopping.signal);
     screen.print(await Promise.race([login, stopped]));
@@ -56,28 +57,13 @@ async function logInAt(
 
 const toolsIn = (count: number) => (count === 1 ? '1 tool' : `${count} tools`);
 
-/** What the server offers to us as we are. */
-async function countTools(
-  name: string,
-  config: Json,
-  composition: Composition,
-): Promise<number> {
-  const connection = new McpConnection(name, config, {
-    ...forConnections(composition),
-    onWarning: () => {}, // it is about the login
-  });
-  try {
-    await connection.connect();
-    await connection.initialize();
-    return (await connection.listTools()).length;
-  } finally {
-    await connection.close();
-  }
-}
+/** How many tools the server offers to us as we are. */
+const countTools = async (name: string, config: Json, composition: Composition) =>
+  (await toolsOf(name, config, composition)).length;
 
-/** Was there a login? Throws if it is still there. */
-export async function logOut(name: string, logins?: ServerLogins): Promise<boolean> {
-  const wasLoggedIn = await logins?.logOut(name);
+/** Was there a login, at that address or at any? Throws if it is still there. */
+export async function logOut(name: string, logins?: ServerLogins, url?: string): Promise<boolean> {
+  const wasLoggedIn = await logins?.logOut(name, url);
   if (wasLoggedIn) mustBeKept(logins!, `${name}: you are logged out`);
   return wasLoggedIn ?? false;
 }

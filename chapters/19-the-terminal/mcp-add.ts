@@ -1,12 +1,18 @@
 // `mcp add`, `mcp add-json` and `mcp remove`.
 
 import {
-  fillIn, isObject, lostWords, problemWithConfig, transportType, type Json, type TransportFactory,
+  asObject, fillIn, isObject, lostWords, problemWithConfig, transportType, type Json,
+  type TransportFactory,
 } from '../../mcp.ts';
-import { quoted } from '../17-the-gate/safe-text.ts';
-import { PROGRAM, type Trust } from '../17-the-gate/trust.ts';
+import { keysIn } from '../17-the-gate/addresses.ts';
+import { isWrittenSecret, printable, quoted } from '../17-the-gate/safe-text.ts';
+import { fingerprint, PROGRAM, type Trust } from '../17-the-gate/trust.ts';
 import { edit, fileOf, filesOf, serversIn, type Scope } from './config-files.ts';
-import { EXIT, refused, usage } from './options.ts';
+import { both } from './entries.ts';
+import { EXIT, refused, usage } from './exit.ts';
+import type { ServerLogins } from './host.ts';
+import { logOut } from './login-command.ts';
+import { isAddress, pairs } from './parse.ts';
 import type { Screen } from './screen.ts';
 
 // ─── From words to an entry ───────────────────────────────────────────────────────────────────
@@ -52,18 +58,6 @@ function oauthConfig(flags: AddFlags): Json {
   return Object.keys(oauth).length > 0 ? { oauth } : {};
 }
 
-/** "Name: value" or NAME=VALUE, each as a key and a value. */
-function pairs(texts: string[], mark: string, form: string): Json {
-  const split = (text: string) => {
-    const at = text.indexOf(mark);
-    if (at < 1) throw usage(`${form}, not ${text}`);
-    return [text.slice(0, at).trim(), text.slice(at + 1).trim()];
-  };
-  return Object.fromEntries(texts.map(split));
-}
-
-export const isAddress = (word = '') => /^(https?|wss?):\/\//.test(word);
-
 export function jsonConfig(text: string): Json {
   try {
     const config: unknown = JSON.parse(text);
@@ -102,9 +96,40 @@ export function add(
     throw refused(`${name} is in ${file} now, but ${(error as Error).message}`);
   }
   screen.print(`added ${name} to ${file}${isProject ? ', and approved it here' : ''}`);
+  if (isProject) warnOfSecrets(screen, name, config, file);
   const lost = lostWords(entry);
   if (lost) screen.warn(`${name} ${lost}`);
   return EXIT.done;
+}
+
+/** The project's file is for everybody who has the project, and is soon in its history. */
+function warnOfSecrets(screen: Screen, name: string, config: Json, file: string): void {
+  const secrets = [
+    ...Object.entries(asObject(config.env)).map(([key, value]) => ({ key, value, where: key })),
+    ...Object.entries(asObject(config.headers)).map(([key, value]) => ({ key, value, where: key })),
+    ...valuesIn([config.args ?? []].flat().map(String)),
+  ].filter(({ key, value }) => isWrittenSecret(key, `${value}`)).map(({ where }) => where);
+  const addresses = [config.url, config.args].flat().filter((each) => typeof each === 'string');
+  if (addresses.some((each) => keysIn(each).length > 0)) secrets.push('the address');
+  if (secrets.length === 0) return;
+  const variable = `\${${name.replaceAll('-', '_').toUpperCase()}_TOKEN}`;
+  const list = [...new Set(secrets)].map((each) => printable(each)).join(', ');
+  screen.warn(
+    `${file} is for everybody who has the project, and it holds what looks like a secret now: ${list}. ` +
+      `Better: write a variable of your environment in its place, such as '${variable}', ` +
+      `or add the server with -s user. First: ${PROGRAM} mcp remove -s project ${name}`,
+  );
+}
+
+/** --token VALUE and --token=VALUE. */
+function valuesIn(args: string[]): { key: string; value: string; where: string }[] {
+  return args.map((arg, n) => {
+    const [, flag, given] = /^--?([\w-]{1,100})=(.*)$/s.exec(arg) ?? [];
+    const [, before] = /^--?([\w-]{1,100})$/.exec(args[n - 1] ?? '') ?? [];
+    const value = given ?? arg;
+    const isValue = value.length >= 8 && !value.startsWith('-') && !value.includes('/');
+    return { key: isValue ? (flag ?? before ?? '') : '', value, where: 'an argument' };
+  });
 }
 
 function checkConfig(
@@ -119,19 +144,69 @@ function checkConfig(
   if (type === 'stdio') return;
   try {
     // A transport looks at its configuration when it is made, and does nothing else then.
-    transports[type]!(name, fillIn({ name, config, file: '', scope: 'user', authority: 'user' }), 1);
+    const entry = { name, config, file: '', scope: 'user', authority: 'user' } as const;
+    transports[type]!(name, fillIn(entry, withAll(config)), 1);
   } catch (error) {
     throw usage((error as Error).message);
   }
 }
 
-/** From the files. What was agreed to for it, and its logins, are the caller's. */
-export function remove({ screen }: Desk, name: string, scope?: Scope): void {
-  const scopes: Scope[] = scope ? [scope] : ['user', 'project'];
-  const files = scopes.flatMap((each) => filesOf(each).map((file) => ({ scope: each, file })));
+/** A variable need not be set when a server is added, only when it starts. */
+function withAll(config: Json): NodeJS.ProcessEnv {
+  const names = [...JSON.stringify(config).matchAll(/\$\{(\w+)/g)].map(([, name]) => name!);
+  return { ...Object.fromEntries(names.map((name) => [name, 'x'])), ...process.env };
+}
+
+/** From the files, and with it what was agreed to for it, and its logins. Those of another server of
+ *  that name, which remains, are not touched. */
+export async function remove(
+  desk: Desk, logins: ServerLogins | undefined, name: string, scope?: Scope,
+): Promise<void> {
+  const all = placesOf(name, desk.screen);
+  const places = all.filter((place) => place.scope === (scope ?? place.scope));
+  takeOut(desk, name, places, all.length > places.length);
+  const isLeft = (has: (place: PlaceOf) => boolean) =>
+    all.some((place) => !places.includes(place) && has(place));
+  const { trust } = desk;
+  if (!isLeft(() => true)) {
+    await both(() => trust.revoke(name), () => logOut(name, logins));
+    return;
+  }
+  const isLeftAs = (of: (place: PlaceOf) => unknown, what: unknown) =>
+    isLeft((place) => of(place) === what);
+  const prints = places.map(fingerprint).filter((print) => !isLeftAs(fingerprint, print));
+  const urls = places.map(addressOf).filter((url) => url && !isLeftAs(addressOf, url));
+  const logOutOfAll = () => Promise.all(urls.map((url) => logOut(name, logins, url)));
+  await both(() => trust.revokeEntries(name, prints), logOutOfAll);
+}
+
+type PlaceOf = { scope: Scope; file: string; config: Json };
+
+/** Where there is a server of that name. */
+function placesOf(name: string, screen: Screen): PlaceOf[] {
   const warn = (text: string) => screen.warn(text);
-  const places = files.filter(({ file }) => Object.hasOwn(serversIn(file, warn), name));
-  if (places.length === 0) throw refused(`no file has a server ${quoted(name)}`);
+  const scopes: Scope[] = ['user', 'project'];
+  const files = scopes.flatMap((scope) => filesOf(scope).map((file) => ({ scope, file })));
+  return files.flatMap((place) => {
+    const servers = serversIn(place.file, warn);
+    return Object.hasOwn(servers, name) ? [{ ...place, config: asObject(servers[name]) }] : [];
+  });
+}
+
+/** As a login has it. */
+function addressOf({ config, scope, file }: PlaceOf): string | undefined {
+  try {
+    return new URL(`${fillIn({ name: '', config, file, scope, authority: scope }).url}`).href;
+  } catch {
+    return undefined; // it has none, or one that we cannot know now
+  }
+}
+
+function takeOut({ screen }: Desk, name: string, places: PlaceOf[], isElsewhere: boolean): void {
+  if (places.length === 0) {
+    const where = isElsewhere ? ' there; "mcp get" shows where it is' : '';
+    throw refused(`no file has a server ${quoted(name)}${where}`);
+  }
   const commands = places.map((place) => `${PROGRAM} mcp remove -s ${place.scope} ${name}`);
   const different = [...new Set(commands)];
   if (different.length > 1)

@@ -1,14 +1,18 @@
 // The command `mcp`: which servers there are, where they come from, and whether they work.
 
-import { isObject, McpManager, needsApproval, type Json } from '../../mcp.ts';
+import { homedir } from 'node:os';
+import { isObject, loadEntries, McpManager, needsApproval, type Json } from '../../mcp.ts';
 import { nearest } from '../16-hands/nearest.ts';
-import { Masker } from '../17-the-gate/safe-text.ts';
+import { withoutKeys } from '../17-the-gate/addresses.ts';
+import { Masker, quoted } from '../17-the-gate/safe-text.ts';
 import { fingerprint, launchLines, type Trust } from '../17-the-gate/trust.ts';
 import { findEntry, keeping } from './entries.ts';
-import { forConnections, type Composition } from './host.ts';
-import { logOut, loginCommand, logoutCommand } from './login-command.ts';
+import { EXIT, refused, usage } from './exit.ts';
+import { forConnections, type Composition, type Rows } from './host.ts';
+import { loginCommand, logoutCommand } from './login-command.ts';
 import { add, configFrom, jsonConfig, remove } from './mcp-add.ts';
-import { EXIT, parse, usage } from './options.ts';
+import { askFor, serverAndTool } from './one-tool.ts';
+import { parse } from './parse.ts';
 import type { Screen } from './screen.ts';
 import { from, shown, statusLines } from './status.ts';
 
@@ -27,11 +31,8 @@ const ACTIONS = [
   'list', 'get', 'add', 'add-json', 'remove', 'enable', 'disable', 'login', 'logout',
 ];
 
-export async function mcpCommand(
-  args: string[],
-  screen: Screen,
-  composition: Composition,
-): Promise<number> {
+export async function mcpCommand(args: string[], screen: Screen, rows: Rows): Promise<number> {
+  const composition = await rows();
   const { transports, logins } = composition;
   const { values, positionals } = parse(args, FLAGS);
   const [action = 'list', name, ...more] = positionals;
@@ -49,13 +50,9 @@ export async function mcpCommand(
   if (action === 'add-json') return add(desk, transports, name, jsonConfig(more.join(' ')), scope);
   if (action === 'login') return loginCommand(name, screen, composition);
   if (action === 'logout') return logoutCommand(name, screen, logins);
-  if (action !== 'remove') return enable(desk, name, action === 'enable');
-  remove(desk, name, scope);
-  try {
-    desk.trust.revoke(name);
-  } finally {
-    await logOut(name, logins); // also if the other store is damaged
-  }
+  if (action === 'enable') return enable(desk, name);
+  if (action === 'disable') return disable(desk, name, composition);
+  await remove(desk, logins, name, scope);
   return EXIT.done;
 }
 
@@ -70,20 +67,23 @@ async function list(
   composition: Composition,
   isJson: boolean,
 ): Promise<number> {
+  const masker = new Masker();
   const manager = new McpManager({
     ...forConnections(composition),
-    approve: (entry) => trust.approve(entry),
+    approve: (entry) => {
+      masker.learnAddress(entry.config.url, entry.authority);
+      return trust.approve(entry);
+    },
     onWarning: () => {}, // they are shown with the servers
   });
-  const masker = new Masker();
-  const whereLoggedIn = (server: string) => composition.logins?.where(server);
+  const { logins } = composition; // what else there is to know comes by and by: /mcp has it
   try {
     await manager.loadAndConnect();
     if (isJson) {
       for (const warning of manager.warnings) screen.warn(warning);
       screen.printJson(masker.json(manager.status()));
     } else {
-      for (const line of statusLines(manager, { masker, whereLoggedIn })) screen.print(line);
+      screen.printLines(statusLines(manager, { masker, rows: { logins } }));
     }
   } finally {
     await manager.disconnectAll();
@@ -118,16 +118,47 @@ function get({ screen, trust }: Desk, name: string, isJson: boolean): number {
 function withoutValues(config: Json): Json {
   const hide = (key: string, value: unknown) => {
     if (key === 'assertion') return '***';
+    if (typeof value === 'string') return withoutKeys(value);
     if (!['env', 'headers'].includes(key) || !isObject(value)) return value;
     return Object.fromEntries(Object.keys(value).map((name) => [name, '***']));
   };
   return JSON.parse(new Masker().json(config), hide) as Json;
 }
 
-function enable({ screen, trust }: Desk, what: string, isEnabled: boolean): number {
-  const [server = '', tool] = what.split('/');
-  findEntry(server, screen);
-  trust.setDisabled(!isEnabled, server, tool);
-  screen.print(`${what} is ${isEnabled ? 'enabled' : 'disabled'} in this folder`);
+function enable({ screen, trust }: Desk, what: string): number {
+  const { entry, server, tool } = named(what, screen);
+  if (tool !== undefined && !trust.isDisabled(server, tool)) {
+    const off = trust.list().disabled.filter((each) => each.server === server);
+    const [close] = nearest(tool, off.flatMap((each) => each.tool ?? []), 1);
+    const hint = close === undefined ? '' : `; did you mean ${quoted(close)}?`;
+    throw refused(`no tool ${quoted(tool)} of ${server} is disabled in this folder${hint}`);
+  }
+  trust.setDisabled(false, server, tool);
+  const isOff = tool === undefined && entry.config.disabled === true;
+  const still = `"disabled" in ${entry.file} keeps it off`;
+  screen.print(isOff ? `${what}: ${still}` : `${what} is enabled in this folder`);
   return EXIT.done;
+}
+
+/** A misspelt tool would be switched off without being there, and the one that was meant would stay
+ *  on. So the server is asked, if it may start: `mcp list` starts it as well. */
+async function disable(desk: Desk, what: string, composition: Composition): Promise<number> {
+  const { screen, trust } = desk;
+  const { entry, server, tool } = named(what, screen);
+  try {
+    const why = tool === undefined ? undefined : await askFor(tool, entry, composition);
+    const unknown = `whether ${server} has a tool ${quoted(`${tool}`)} is not known`;
+    if (why) screen.warn(new Masker().text(`${unknown}: ${why}`));
+  } catch (error) {
+    throw refused((error as Error).message);
+  }
+  trust.setDisabled(true, server, tool);
+  screen.print(`${what} is disabled in this folder`);
+  return EXIT.done;
+}
+
+function named(what: string, screen: Screen) {
+  const entries = loadEntries(homedir(), process.cwd(), () => {}); // findEntry warns
+  const { server, tool } = serverAndTool(what, entries.keys());
+  return { entry: findEntry(server, screen), server, tool };
 }

@@ -1,54 +1,15 @@
 // What can be said on the command line.
 
-import { parseArgs, type ParseArgsConfig } from 'node:util';
-import { nearest } from '../16-hands/nearest.ts';
-import { MODES, type Mode } from '../17-the-gate/gate.ts';
+import { MODES, modeNamed, type Mode } from '../17-the-gate/modes.ts';
 import { listed, type ModelRow } from '../18-minds/models.ts';
+import { usage } from './exit.ts';
+import { parse, type Flags } from './parse.ts';
 
-/** Exit codes, so that a script can tell what went wrong. */
-export const EXIT = {
-  done: 0,
-  unexpected: 1,
-  usage: 2,
-  refused: 3,
-  unreachable: 4,
-  failed: 5,
-  turns: 6,
-  interrupted: 130,
-};
-
-/** And what the kinds of an McpError mean. */
-export const EXIT_FOR: Record<string, number> = {
-  config: EXIT.refused,
-  auth: EXIT.refused,
-  start: EXIT.unreachable,
-  closed: EXIT.unreachable,
-  timeout: EXIT.unreachable,
-  unreachable: EXIT.unreachable,
-  lost: EXIT.unreachable,
-  expired: EXIT.unreachable,
-  aborted: EXIT.interrupted,
-  unexpected: EXIT.unexpected,
-};
-
-/** Ends the program with one line on stderr and this exit code. */
-export class Stop extends Error {
-  override name = 'Stop';
-  code: number;
-  kind: string;
-  constructor(code: number, message: string, kind = 'usage') {
-    super(message);
-    this.code = code;
-    this.kind = kind;
-  }
-}
-export const usage = (message: string) => new Stop(EXIT.usage, message);
-export const refused = (message: string, kind = 'config') => new Stop(EXIT.refused, message, kind);
-
-type Flags = NonNullable<ParseArgsConfig['options']>;
 const text = { type: 'string' } as const;
 const flag = { type: 'boolean' } as const;
 const texts = { type: 'string', multiple: true } as const;
+
+const MAX_WAIT_S = 3600;
 
 const FLAGS = {
   print: { ...flag, short: 'p' },
@@ -56,15 +17,21 @@ const FLAGS = {
   model: { ...text, short: 'm' },
   'base-url': text,
   continue: { ...flag, short: 'c' },
+  resume: { ...text, short: 'r' },
   'max-turns': text,
+  'max-tokens': text,
+  'context-window': text,
   mode: text,
   allow: texts,
   deny: texts,
   'add-dir': texts,
+  env: texts,
   'mcp-config': texts,
   'strict-mcp-config': flag,
+  wait: text,
   demo: flag,
   'allow-server': texts,
+  verbose: flag,
   wire: flag,
   trace: text,
   'no-color': flag,
@@ -94,36 +61,46 @@ From a clone, write "npm start --" for mcp-by-hand.
                                   login NAME | logout NAME
   mcp-by-hand trust …             list | allow NAME | revoke NAME | reset
   mcp-by-hand probe …             [--call TOOL key=value …] [--json] [--wire] NAME, or URL, or -- COMMAND ARGS
+  mcp-by-hand call …              [--json] [--trace FILE] [--timeout SECONDS] SERVER TOOL key=value …
+                                  [--header "Name: value"] URL TOOL key=value …
+                                  [-e KEY=VALUE] TOOL key=value … -- COMMAND ARGS
 
 Model
   -m, --model NAME                {models}
       --base-url URL              another server that speaks the same wire
       --max-turns N               answers of the model to one prompt (50)
+      --context-window N          tokens that the model can read, where that is not known or wrong
+      --max-tokens N              tokens of one answer, at most; the model has a limit of its own (16384)
   Keys come from {keys}, and from nowhere else.
 Permission
-      --mode MODE                 ask (default), read-only, accept-edits, yolo
-      --allow RULE, --deny RULE   bash(npm test), write(src/**), mcp__server__tool, mcp__server__*; deny wins
+      --mode MODE                 ask (default), read-only, accept-edits, yolo; beats defaultMode of your settings
+      --allow RULE, --deny RULE   bash(npm test), bash(npm run test:*), write(src/**), mcp__server__tool; deny wins
       --add-dir FOLDER            work in this folder too
+      --env NAME                  commands get this variable, too: SSH_AUTH_SOCK, JAVA_HOME, …
       --allow-server NAME=sha256:…  start this server of the project, if it is exactly this one
 MCP servers
       --mcp-config FILE|JSON      more servers
       --strict-mcp-config         only those of --mcp-config
+      --wait SECONDS              how long servers may take to start before an answer begins (2; with -p 5)
       --demo                      and the calculator that is built in
 Output
       --json                      one event per line
-  -c, --continue                  go on with the last conversation in this folder
+  -c, --continue                  go on with the last chat in this folder
+  -r, --resume [ID|NAME]          go on with this conversation; without a word, a list to choose from
+      --verbose                   show arguments and results of all calls whole, on stderr
       --wire                      show every JSON-RPC message
       --trace FILE                write every message and event to FILE, as JSON lines
       --no-color
   -h, --help   -v, --version
 
 Exit codes: 0 done, 1 unexpected, 2 usage, 3 configuration or permission refused, 4 unreachable or timed out,
-5 a tool or server answered with an error, 6 turn limit, 130 interrupted
+5 a tool or server answered with an error, 6 turn limit, 7 answer cut off, 130 interrupted
 
 Examples
   mcp-by-hand "what does this project do?"
   git diff | mcp-by-hand -p "write a commit message"
-  mcp-by-hand probe -- npx -y @modelcontextprotocol/server-everything`;
+  mcp-by-hand probe -- npx -y @modelcontextprotocol/server-everything
+  mcp-by-hand call add a=2 b=40 -- node server.mjs`;
 
 export type Options = {
   prompt: string;
@@ -132,47 +109,46 @@ export type Options = {
   model?: string;
   baseUrl?: string;
   continue: boolean;
+  resume?: string; // empty: the person is to choose
   maxTurns?: number;
-  mode: Mode;
+  maxTokens?: number;
+  contextWindow?: number;
+  mode?: Mode; // else that of the user's settings
   allow: string[];
   deny: string[];
   addDir: string[];
+  env: string[];
   mcpConfig: string[];
   strictMcpConfig: boolean;
+  wait?: number; // seconds
   demo: boolean;
   allowServer: string[];
+  verbose: boolean;
   wire: boolean;
   trace?: string;
   help: boolean;
   version: boolean;
 };
 
-type Strict<T extends Flags> = { options: T; allowPositionals: true; strict: true };
-type Parsed<T extends Flags> = ReturnType<typeof parseArgs<Strict<T>>>;
-
-/** Parses flags; a wrong one is answered with the nearest right one. */
-export function parse<T extends Flags>(args: string[], options: T): Parsed<T> {
-  try {
-    return parseArgs({ args, options, allowPositionals: true, strict: true });
-  } catch (error) {
-    const { message } = error as Error;
-    const unknown = /^Unknown option '([^']+)'/.exec(message)?.[1];
-    if (unknown === undefined) throw usage(`${message.split('. ')[0]} (see --help)`);
-    const [close] = nearest(unknown, Object.keys(options).map((name) => `--${name}`), 1);
-    const hint = close
-      ? `did you mean ${close}?`
-      : 'if it is a text, or belongs to another command, put -- before it';
-    throw usage(`there is no option ${unknown}; ${hint} (see --help)`);
-  }
+/** The value of --resume may be missing, which parseArgs does not know. */
+function withEmptyValue(arg: string, n: number, args: string[]): string {
+  const end = args.indexOf('--');
+  const isBefore = end === -1 || n < end;
+  const next = args[n + 1];
+  const isBare = isBefore && /^(-r|--resume)$/.test(arg) && (next ?? '-').startsWith('-');
+  return isBare ? '--resume=' : arg;
 }
 
 export function readOptions(args: string[]): Options {
-  const { values, positionals } = parse(args, FLAGS);
-  const mode = MODES.find((each) => each === (values.mode ?? 'ask'));
-  if (!mode) throw usage(`--mode is one of ${MODES.join(', ')}, not ${values.mode}`);
-  const maxTurns = values['max-turns'] === undefined ? undefined : Number(values['max-turns']);
-  if (maxTurns !== undefined && !(Number.isInteger(maxTurns) && maxTurns > 0))
-    throw usage(`--max-turns is a number above 0, not ${values['max-turns']}`);
+  const { values, positionals } = parse(args.map(withEmptyValue), FLAGS);
+  if (values.continue && values.resume !== undefined)
+    throw usage('--continue is the last chat, --resume another one: give one of them');
+  const mode = values.mode === undefined ? undefined : modeNamed(values.mode);
+  if (values.mode !== undefined && !mode)
+    throw usage(`--mode is one of ${MODES.join(', ')}, not ${values.mode}`);
+  const maxTurns = count('--max-turns', values['max-turns']);
+  const maxTokens = count('--max-tokens', values['max-tokens']);
+  const contextWindow = count('--context-window', values['context-window']);
   const odd = values['allow-server']?.find((each) => !/^[^=]+=sha256:[0-9a-f]{64}$/.test(each));
   const form = 'NAME=sha256: and 64 digits, as a refusal prints it';
   if (odd) throw usage(`--allow-server is ${form}, not ${odd}`);
@@ -183,18 +159,37 @@ export function readOptions(args: string[]): Options {
     model: values.model,
     baseUrl: values['base-url'],
     continue: values.continue ?? false,
+    resume: values.resume,
     maxTurns,
+    maxTokens,
+    contextWindow,
     mode,
     allow: values.allow ?? [],
     deny: values.deny ?? [],
     addDir: values['add-dir'] ?? [],
+    env: values.env ?? [],
     mcpConfig: values['mcp-config'] ?? [],
     strictMcpConfig: values['strict-mcp-config'] ?? false,
+    wait: values.wait === undefined ? undefined : secondsIn(values.wait),
     demo: values.demo ?? false,
     allowServer: values['allow-server'] ?? [],
+    verbose: values.verbose ?? false,
     wire: values.wire ?? false,
     trace: values.trace,
     help: values.help ?? false,
     version: values.version ?? false,
   };
+}
+
+function count(option: string, value?: string): number | undefined {
+  if (value === undefined) return undefined;
+  const number = Number(value);
+  if (Number.isSafeInteger(number) && number > 0) return number;
+  throw usage(`${option} is a number above 0, not ${value}`);
+}
+
+function secondsIn(text: string): number {
+  const isNumber = /^\d+(\.\d+)?$/.test(text);
+  if (isNumber && Number(text) <= MAX_WAIT_S) return Number(text);
+  throw usage(`--wait is a number of seconds, 0 to ${MAX_WAIT_S}, not ${text}`);
 }

@@ -12,7 +12,7 @@ export class PersonAtTerminal extends LineByLine {
   private screen: Screen;
 
   constructor(screen: Screen) {
-    super(screen.turns);
+    super(screen.input.turns);
     this.screen = screen;
   }
 
@@ -27,31 +27,38 @@ export class PersonAtTerminal extends LineByLine {
     // Before it is measured: what is added to a row later pushes another one out of sight.
     const page = { ...given, lines: given.lines.map(withHosts) };
     const isConsent = page.onlyIfSeen !== undefined;
-    const line = await (isConsent ? this.answer(page, signal) : this.screen.ask(page, signal));
+    const line = await (isConsent ? this.answer(page, signal) : this.words(page, signal));
     if (page.isSecret) keepTyped(line); // it must not come up in a trace
     return line;
   }
 
-  /** What fits is shown, and the rest on demand. What was not seen is not agreed to in a hurry. */
+  /** Any words are an answer. */
+  private words(page: Page, signal: AbortSignal): Promise<string | undefined> {
+    const laidOut = () => new Sheets(page, this.screen.size).whole();
+    return this.screen.input.ask(laidOut(), signal, laidOut);
+  }
+
+  /** What fits is shown, and the rest on demand. What was not seen is not agreed to in a hurry. In
+   *  a window of another size it is laid out again, and seen is what is in sight there. */
   private async answer(page: Page, signal: AbortSignal): Promise<string | undefined> {
     let { size } = this.screen;
     let sheets = new Sheets(page, size);
     let shown = sheets.first();
+    const laidOut = (note?: 'resized') => {
+      size = this.screen.size;
+      sheets = new Sheets(page, size);
+      return sheets.first(note);
+    };
     for (;;) {
-      const typed = await this.screen.ask(shown, signal);
+      const typed = await this.screen.input.ask(shown, signal, laidOut);
       if (typed === undefined) return undefined;
       const word = typed.trim().toLowerCase();
       const isMore = !sheets.isSeen && /^m(ore)?$/.test(word);
-      const isResized = !isDeepStrictEqual(size, this.screen.size);
+      const isResized = !isDeepStrictEqual(size, this.screen.size); // a moment ago
       const isEarly = page.onlyIfSeen?.includes(word) && (isResized || !sheets.isSeen);
       if (!isMore && !isEarly) return typed;
-      if (!isResized) {
-        shown = isMore ? sheets.turn() : sheets.first('not seen');
-        continue;
-      }
-      size = this.screen.size;
-      sheets = new Sheets(page, size);
-      shown = sheets.first('resized');
+      if (isResized) shown = laidOut('resized');
+      else shown = isMore ? sheets.turn() : sheets.first('not seen');
     }
   }
 

@@ -1,16 +1,14 @@
 // `probe`: does this server work? Handshake, lists, one call if wanted; the exit code tells which of
 // them failed.
 
-import {
-  isObject, McpConnection, McpError, now, parseMessage, RpcError, show, textOf, transportType,
-} from '../../mcp.ts';
+import { isObject, McpConnection, now, show, textOf, transportType } from '../../mcp.ts';
 import type { Json, Tool, ToolResult } from '../../mcp.ts';
-import { nearest } from '../16-hands/nearest.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
+import { argumentsFrom, exitCodeFor, findTool, kindOf } from './calling.ts';
 import { approved } from './entries.ts';
-import { forConnections, type Composition } from './host.ts';
-import { isAddress } from './mcp-add.ts';
-import { EXIT, EXIT_FOR, parse, Stop, usage } from './options.ts';
+import { EXIT, Stop, usage } from './exit.ts';
+import { forConnections, type Rows } from './host.ts';
+import { isAddress, parse } from './parse.ts';
 import { cut, type Screen } from './screen.ts';
 import { how, nameAndVersion } from './status.ts';
 
@@ -39,19 +37,17 @@ const FLAGS = {
 } as const;
 const FORMS = 'probe NAME, probe URL, or probe -- COMMAND ARGS';
 
-export async function probe(
-  args: string[],
-  screen: Screen,
-  composition: Composition,
-): Promise<number> {
+export async function probe(args: string[], screen: Screen, rows: Rows): Promise<number> {
   const at = args.includes('--') ? args.indexOf('--') : args.length;
   const [command, ...commandArgs] = args.slice(at + 1);
   const { values, positionals } = parse(args.slice(0, at), FLAGS);
-  const isPair = (word: string) => values.call !== undefined && word.includes('=');
+  const isArgument = (word: string) => /^[^=]+=|^\{/.test(word) && !isAddress(word);
+  const isPair = (word: string) => values.call !== undefined && isArgument(word);
   const [name, ...extra] = positionals.filter((word) => !isPair(word));
   if (extra.length > 0) throw usage(`what is ${extra[0]}? Write: ${FORMS}`);
   const server = name ?? command;
   if (server === undefined) throw usage(`which server? Write: ${FORMS}`);
+  const composition = await rows();
   const typed = command ? { command, args: commandArgs } : addressConfig(server);
   const config = typed ?? (await approved(server, screen, composition, values['allow-server']));
   const masker = new Masker();
@@ -91,22 +87,18 @@ async function examine(
     report.startMs = Math.round(now() - startedAt);
     await listTheRest(connection, report);
     if (tool === undefined) return EXIT.done;
-    report.result = await connection.callTool(tool, argumentsFrom(pairs, find(tool, report)));
+    const found = findTool(tool, report.tools, report.server);
+    report.result = await connection.callTool(tool, argumentsFrom(pairs, found));
     report.ok = !report.result.isError;
     return report.ok ? EXIT.done : EXIT.failed;
   } catch (error) {
     if (error instanceof Stop) throw error;
     const kind = kindOf(error);
     Object.assign(report, { ok: false, error: { kind, message: textOf(error) } });
-    return EXIT_FOR[kind] ?? EXIT.failed;
+    return exitCodeFor(kind);
   } finally {
     await connection.close();
   }
-}
-
-function kindOf(error: unknown): string {
-  if (error instanceof McpError) return error.kind;
-  return error instanceof RpcError ? 'refused' : 'unexpected';
 }
 
 async function listTheRest(connection: McpConnection, report: Report): Promise<void> {
@@ -115,31 +107,6 @@ async function listTheRest(connection: McpConnection, report: Report): Promise<v
     const found = await connection.listAll(`${what}/list`, what);
     report[what] = found.filter(isObject);
   }
-}
-
-function find(name: string, { server, tools = [] }: Report): Tool {
-  const found = tools.find((tool) => tool.name === name);
-  if (found) return found;
-  const [close] = nearest(name, tools.map((tool) => tool.name), 1);
-  const hint = close === undefined ? '' : `; did you mean ${close}?`;
-  throw usage(`${server} has no tool ${name}${hint}`);
-}
-
-/** `key=value` by the tool's schema: text where it wants text, elsewhere JSON if it is JSON. */
-function argumentsFrom(pairs: string[], { inputSchema }: Tool): Json {
-  const { properties } = inputSchema;
-  const typesOf = (key: string) => {
-    const isKnown = isObject(properties) && Object.hasOwn(properties, key);
-    const schema = isKnown ? properties[key] : undefined;
-    return isObject(schema) ? [schema.type].flat() : [];
-  };
-  const entries = pairs.map((pair): [string, unknown] => {
-    const at = pair.indexOf('=');
-    const key = pair.slice(0, at);
-    const text = pair.slice(at + 1);
-    return [key, typesOf(key).includes('string') ? text : parseMessage(text)];
-  });
-  return Object.fromEntries(entries);
 }
 
 // ─── For people ─────────────────────────────────────────────────────────────────────────────────

@@ -2,21 +2,34 @@
 
 import { statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { resolve } from 'node:path';
 import {
   Agent, chooseModel, Gate, Roots, Trust, type AgentEvent, type Model, type ModelError,
+  type Turn,
 } from '../../agent.ts';
 import {
   isObject, loadEntries, McpManager, readJsonFile, serversIn as mappingIn, type Json,
   type ServerEntry,
 } from '../../mcp.ts';
-import { parseRules, readSettings, type Rule, type RuleReader } from '../17-the-gate/rules.ts';
+import { ProjectNotes } from '../17-the-gate/notes.ts';
+import type { Mode } from '../17-the-gate/modes.ts';
+import {
+  parseRules, readDefaultMode, readSettings, type Rule, type RuleReader,
+} from '../17-the-gate/rules.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
+import { keysOf } from '../18-minds/models.ts';
+import type { Conversation } from './conversations.ts';
+import { refused, usage } from './exit.ts';
+import type { EndedCall } from './calls.ts';
 import { forConnections, type Compose, type Composition, type Load } from './host.ts';
-import { refused, type Options } from './options.ts';
+import type { Options } from './options.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
+import { COPY, findConversation, NONE } from './resume.ts';
+import { History } from './history.ts';
 import type { Screen } from './screen.ts';
-import { appendPrivately, Session } from './session.ts';
+import { Shortcuts } from './shortcuts.ts';
+import { Session } from './session.ts';
+import { Trace } from './trace.ts';
+import { refuseKeys, shellEnvIn } from './shell-env.ts';
 
 export class Program {
   readonly options: Options;
@@ -24,14 +37,21 @@ export class Program {
   readonly person: PersonAtTerminal;
   readonly masker = new Masker();
   readonly trust: Trust;
+  readonly notes: ProjectNotes;
   readonly gate: Gate;
+  readonly started: { mode: Mode; from: string }; // the mode it began with, and who said so
   readonly session: Session;
+  readonly roots: Roots;
+  readonly history: History;
+  readonly shortcuts = new Shortcuts(this);
   readonly manager: McpManager;
   readonly composition: Composition;
   readonly agent: Agent;
-  trace?: string;
+  private tracing?: Trace;
+  private hasReadNotes = false;
   isTraceLost = false; // it was asked for, and ends before its time
   onEvent: (event: AgentEvent) => void = () => {};
+  lastCall?: EndedCall; // that was shown
 
   constructor(options: Options, screen: Screen, compose: Compose) {
     const warn = (text: string) => screen.warn(this.masker.text(text));
@@ -42,18 +62,31 @@ export class Program {
     this.setTrace(options.trace);
     options.mcpConfig.forEach(serversIn); // a mistake there is told at once, before any prompt
     this.trust = new Trust({ warn, person, allowServers: options.allowServer });
-    this.session = new Session(this.trust, this.masker);
+    this.session = new Session(this.trust, this.masker, options.print ? 'print' : 'chat');
+    this.session.onCopy = () => screen.warn(COPY);
+    process.once('exit', () => this.session.close());
     const { resultsFolder } = this.session;
     const roots = new Roots(process.cwd(), options.addDir.map(folder), [resultsFolder]);
+    this.roots = roots;
+    this.history = new History(this.trust, this.masker);
+    this.notes = new ProjectNotes({ trust: this.trust, person, roots, warn });
     const isHidden = (real: string) => this.gate.isHidden(real);
-    this.composition = compose({ person, warn, roots, resultsFolder, isHidden });
-    const { tools } = this.composition;
+    const shellEnv = shellEnvIn(options.env);
+    const model = () => this.agent.model; // not yet, but as soon as a server asks for it
+    this.composition = compose({
+      person, warn, roots, model, resultsFolder, isHidden, shellEnv,
+    });
+    const { tools, models } = this.composition;
+    refuseKeys(shellEnv, keysOf(models));
+    const rules = rulesIn(options, { tools, warn });
+    this.started = startMode(options);
     this.gate = new Gate({
-      mode: options.mode,
-      rules: rulesIn(options, { tools, warn }),
+      mode: this.started.mode,
+      rules,
       roots,
       trust: this.trust,
       person,
+      offered: () => this.manager.getToolDefinitions(),
     });
     this.manager = this.makeManager(warn);
     this.agent = new Agent({
@@ -63,17 +96,45 @@ export class Program {
       mcp: this.manager,
       switchedOff: () => this.trust.list().disabled,
       resultsFolder,
-      turns: options.continue ? this.session.resume() : [],
+      notes: () => this.notes.text,
+      turns: this.turnsBefore(options),
       maxTurns: options.maxTurns,
-      graceMs: graceFor(screen),
+      graceMs: graceFor(screen, options),
       emit: (event) => this.tell(event),
       record: (turn) => this.session.record(turn),
+      recordCompacted: (turns) => this.session.compact(turns),
+      contextWindow: options.contextWindow,
     });
+  }
+
+  /** What was said before, if this goes on with a conversation. */
+  private turnsBefore({ continue: isLast, resume }: Options): Turn[] {
+    if (resume) return this.session.resume(this.found(resume));
+    const last = isLast ? this.session.last() : undefined;
+    if (isLast && !last) this.screen.warn(`${NONE}; this is a new one`);
+    return last ? this.session.resume(last) : [];
+  }
+
+  private found(wanted: string): Conversation {
+    try {
+      return findConversation(this.session.list(), wanted);
+    } catch (error) {
+      throw usage((error as Error).message);
+    }
+  }
+
+  /** Before a prompt: what the project wants the model to know. Once in each conversation, because
+   *  the beginning of a request should stay the same. */
+  async readNotes(signal: AbortSignal): Promise<void> {
+    const isNew = !this.hasReadNotes || this.agent.turns.length === 0;
+    this.hasReadNotes = true;
+    if (isNew) await this.notes.read(signal);
   }
 
   makeModel(name?: string, baseUrl?: string): Model {
     try {
-      return chooseModel(name, { baseUrl, models: this.composition.models });
+      const { maxTokens } = this.options;
+      return chooseModel(name, { baseUrl, maxTokens, models: this.composition.models });
     } catch (error) {
       throw refused((error as ModelError).message);
     }
@@ -92,6 +153,7 @@ export class Program {
       onState: (server, state, reason) => {
         this.traceState(server, state, reason);
         if (state === 'needs-auth' && reason) warn(reason); // the chat goes on without it
+        if (state === 'connected') this.agent.tellReady(server);
       },
     });
   }
@@ -107,6 +169,7 @@ export class Program {
     // so hide them from what is shown.
     for (const secrets of [entry.config.env, entry.config.headers, entry.config.oauth])
       if (approval === true && isObject(secrets)) this.masker.learn(secrets, entry.authority);
+    if (approval === true) this.masker.learnAddress(entry.config.url, entry.authority);
     return approval;
   }
 
@@ -121,40 +184,42 @@ export class Program {
   }
 
   private writeTrace(record: Json): void {
-    if (this.trace === undefined) return;
-    try {
-      appendPrivately(this.trace, this.masker.json({ t: new Date().toISOString(), ...record }));
-    } catch (error) {
-      this.trace = undefined; // a full disk must not end the conversation
-      this.isTraceLost = true;
-      this.screen.warn(`the trace ends here: ${(error as Error).message}`);
-    }
+    this.tracing?.write(record);
+    this.isTraceLost ||= this.tracing?.isLost === true;
+  }
+
+  /** Where the trace goes, if there is one. */
+  get trace(): string | undefined {
+    return this.tracing?.isLost ? undefined : this.tracing?.file;
   }
 
   setTrace(file?: string): void {
-    const path = file && resolve(file);
-    try {
-      const first = { t: new Date().toISOString(), type: 'trace' };
-      if (path) appendPrivately(path, JSON.stringify(first));
-    } catch (error) {
-      throw refused(`cannot write the trace: ${(error as Error).message}`);
-    }
-    this.trace = path;
+    this.tracing = file ? new Trace(file, this.screen, this.masker) : undefined;
   }
 
-  async close(): Promise<void> { await this.manager.disconnectAll(); }
+  async close(): Promise<void> {
+    this.session.close();
+    await this.manager.disconnectAll();
+  }
 }
 
 /** A script cannot ask again when a server is there at last, so it waits longer. */
-function graceFor({ isInteractive }: Screen): number {
+function graceFor({ isInteractive }: Screen, { wait }: Options): number {
+  if (wait !== undefined) return wait * 1000;
   const wanted = Number(process.env.MCP_GRACE);
-  const usual = isInteractive ? 3000 : 5000;
+  const usual = isInteractive ? 2000 : 5000;
   return wanted > 0 ? wanted : usual;
 }
 
 function folder(path: string): string {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return path;
   throw refused(`--add-dir ${path}: there is no such folder`);
+}
+
+function startMode({ mode }: Options): Program['started'] {
+  if (mode) return { mode, from: '--mode' };
+  const usual = readDefaultMode(homedir());
+  return usual ? { mode: usual, from: 'your settings' } : { mode: 'ask', from: 'by default' };
 }
 
 /** A settings file that cannot be read might have held a rule that forbids: so nothing runs. */

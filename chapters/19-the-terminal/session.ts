@@ -2,16 +2,21 @@
 
 import { randomUUID } from 'node:crypto';
 import {
-  appendFileSync, closeSync, constants, existsSync, fchmodSync, fstatSync, lstatSync, mkdirSync, openSync, readdirSync,
-  readFileSync, realpathSync, type Stats,
+  appendFileSync, closeSync, constants, fchmodSync, fstatSync, lstatSync, mkdirSync, openSync,
+  realpathSync, type Stats,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Turn } from '../../agent.ts';
-import { isObject, VERSION, type Json } from '../../mcp.ts';
+import { VERSION } from '../../mcp.ts';
 import { refuseLinks } from '../16-hands/results.ts';
-import type { Masker } from '../17-the-gate/safe-text.ts';
-import { sha256, type Trust } from '../17-the-gate/trust.ts';
+import { takeLock, type Lock } from '../17-the-gate/lock.ts';
+import { quoted, type Masker } from '../17-the-gate/safe-text.ts';
+import { sha256 } from '../17-the-gate/digest.ts';
+import type { Trust } from '../17-the-gate/trust.ts';
+import {
+  keptIn, lastOf, lockOf, removeOld, type Conversation, type SessionKind,
+} from './conversations.ts';
 
 // Not defined on Windows, where they mean nothing. Without the last one, to open a FIFO waits for a reader.
 const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
@@ -39,45 +44,129 @@ function mustBeOurs(file: string, stats?: Stats): void {
 }
 
 export class Session {
+  id: string = randomUUID(); // of the conversation that is being recorded
+  name = ''; // that the user gave it
   readonly folder: string; // of this project's conversations; empty if there is no home to keep them in
   readonly resultsFolder: string;
+  onCopy = () => {}; // from now on, what is said goes to a copy
   private file = '';
+  private turns: Turn[] = []; // the whole conversation, as the next program would read it
+  private copyOf?: string; // the id of another conversation
+  private lock?: Lock; // while it is held, no other program writes to the file
   private masker: Masker;
+  private kind: SessionKind;
 
-  constructor({ folder, project }: Trust, masker: Masker) {
+  constructor({ folder, project }: Trust, masker: Masker, kind: SessionKind = 'chat') {
     const home = folder && realOr(dirname(folder)); // below it there must be no link, above it there may
     this.folder = folder && join(home, '.mcp-by-hand', 'sessions', sha256(project).slice(7, 23));
     this.resultsFolder = this.folder ? join(this.folder, 'results') : join(tmpdir(), `mcp-by-hand-${randomUUID()}`);
     this.masker = masker;
+    this.kind = kind;
   }
 
-  /** The turns of the last conversation in this folder; what is said from now on is appended to it. */
-  resume(): Turn[] {
-    const names = existsSync(this.folder) ? readdirSync(this.folder) : [];
-    const files = names.filter((name) => name.endsWith('.jsonl')).sort().map((name) => join(this.folder, name));
-    const stats = files.map((file) => ({ file, stat: lstatSync(file) })).filter(({ stat }) => stat.isFile());
-    const used = stats.sort((a, b) => a.stat.mtimeMs - b.stat.mtimeMs);
-    const last = used.at(-1); // the one that was used last, which need not be the one that was begun last
-    if (!last) return [];
-    this.file = last.file;
-    const text = readFileSync(this.file, 'utf8');
-    if (!text.endsWith('\n')) appendPrivately(this.file, ''); // its last line was cut off: the next must not join it
-    return text.split('\n').flatMap(readTurn);
+  /** The conversations of this folder, the one that was used last first. */
+  list(): Conversation[] { return [...keptIn(this.folder)]; }
+
+  /** The one that the user was talking in last. */
+  last(): Conversation | undefined { return lastOf(keptIn(this.folder)); }
+
+  /** Goes on with a conversation, of which these are the turns. What another program has open, it goes on writing: then
+   *  we write to a copy. */
+  resume(kept: Conversation): Turn[] {
+    if (kept.file === this.file && this.lock) return kept.turns;
+    const lock = tryToLock(kept.file);
+    this.begin();
+    this.turns = [...kept.turns];
+    if (lock === 'taken') {
+      this.copyOf = kept.id;
+      this.onCopy();
+      return kept.turns;
+    }
+    this.lock = lock;
+    this.file = kept.file;
+    this.id = kept.id;
+    this.name = kept.name;
+    if (kept.isCut && lock) appendPrivately(this.file, ''); // the next line must not join the one that was cut off
+    return kept.turns;
   }
 
   /** The next turn begins a new file. */
-  begin(): void { this.file = ''; }
+  begin(): void {
+    this.close();
+    this.id = randomUUID();
+    this.file = '';
+    this.name = '';
+    this.turns = [];
+    this.copyOf = undefined;
+  }
+
+  /** Others may write to it from now on. */
+  close(): void {
+    const { lock } = this;
+    this.lock = undefined;
+    try {
+      lock?.release();
+    } catch {} // the disk is gone; without us, it counts for nothing
+  }
 
   record(turn: Turn): void {
+    this.turns.push(turn);
+    this.write(turn);
+  }
+
+  /** Names are unique among the conversations of a folder, so that one is enough to find it. */
+  rename(name: string): void {
+    const { id } = this;
+    const isTaken = this.list().some((each) => each.name === name && each.id !== id);
+    if (isTaken) throw new Error(`another conversation here is called ${quoted(name)}`);
+    this.name = name;
+    if (this.file) this.write({ named: name });
+  }
+
+  /** From here on the conversation is these turns, also for a program that goes on with it. */
+  compact(turns: Turn[]): void {
+    this.turns = [...turns];
+    if (this.file) this.write({ compacted: turns });
+  }
+
+  private write(line: unknown): void {
     if (this.folder === '') return;
-    if (this.file === '') {
-      refuseLinks(this.folder);
-      mkdirSync(this.folder, { recursive: true, mode: 0o700 });
-      const now = new Date().toISOString().replaceAll(':', '-');
-      this.file = join(this.folder, `${now}-${randomUUID()}.jsonl`);
-      appendPrivately(this.file, JSON.stringify({ session: VERSION, startedAt: new Date().toISOString() }));
-    }
-    appendPrivately(this.file, this.masker.json(turn));
+    if (this.lock && !this.lock.isOurs()) this.leave();
+    if (this.file === '') this.create();
+    else appendPrivately(this.file, this.masker.json(line));
+  }
+
+  /** Another program has taken us for dead, as one in another container may, and writes to the file. */
+  private leave(): void {
+    const { turns, id } = this;
+    this.begin();
+    this.turns = turns;
+    this.copyOf = id;
+    this.onCopy();
+  }
+
+  /** With all that was said so far. */
+  private create(): void {
+    refuseLinks(this.folder);
+    mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+    const startedAt = new Date().toISOString();
+    const { id, kind, copyOf, turns, name } = this;
+    const file = join(this.folder, `${startedAt.replaceAll(':', '-')}-${id}.jsonl`);
+    this.lock = takeLock(lockOf(file));
+    const header = { session: VERSION, id, kind, startedAt, copyOf };
+    const lines = [header, ...turns, ...(name ? [{ named: name }] : [])];
+    appendPrivately(file, lines.map((line) => this.masker.json(line)).join('\n'));
+    this.file = file;
+    removeOld(dirname(this.folder), file);
+  }
+}
+
+/** Nothing, where nothing can be written: the conversation can still be read. */
+function tryToLock(file: string): Lock | 'taken' | undefined {
+  try {
+    return takeLock(lockOf(file)) ?? 'taken';
+  } catch {
+    return undefined;
   }
 }
 
@@ -86,26 +175,5 @@ function realOr(path: string): string {
     return realpathSync(path);
   } catch {
     return path; // there is none yet
-  }
-}
-
-const isList = (list: unknown, isOne: (each: Json) => boolean) =>
-  Array.isArray(list) && list.every((each) => isObject(each) && isOne(each));
-const isCall = ({ id, name }: Json) => typeof id === 'string' && typeof name === 'string';
-const isBlock = ({ type, text, data }: Json) => typeof (type === 'text' ? text : data) === 'string';
-const isResult = (result: Json) => isCall(result) && isList(result.blocks, isBlock);
-
-/** A line that is no turn, such as one that was never finished, is passed over. */
-function readTurn(line: string): Turn[] {
-  try {
-    const turn: unknown = JSON.parse(line);
-    if (!isObject(turn)) return [];
-    const isSound =
-      (turn.role === 'user' && typeof turn.text === 'string') ||
-      (turn.role === 'assistant' && typeof turn.text === 'string' && isList(turn.calls, isCall)) ||
-      (turn.role === 'tools' && isList(turn.results, isResult));
-    return isSound ? [turn as Turn] : [];
-  } catch {
-    return [];
   }
 }

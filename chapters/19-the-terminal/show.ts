@@ -1,19 +1,16 @@
 // What happens in the loop, as a person sees it.
 
-import type { AgentEvent, Ending, Outcome, Usage } from '../../agent.ts';
+import type { AgentEvent, Ending, Usage } from '../../agent.ts';
 import type { Json } from '../../mcp.ts';
+import { Calls, endedRows, liveRows, seconds, type EndedCall } from './calls.ts';
 import type { Program } from './program.ts';
-import { cut } from './screen.ts';
 
-const MARKS: Record<Outcome, string> = {
-  worked: '✓', failed: '✗', denied: '⊘', aborted: '■', unknown: '?', unreadable: '?',
-};
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
 /** What is said at the end of a turn. After an error there is nothing to add. */
 export const ENDINGS: Record<Ending, string> = {
   done: '',
-  length: 'the answer was cut off: it reached the length that the model may write',
+  length: 'the answer was cut off: it reached its greatest length; --max-tokens raises it',
   refusal: 'the model declined to answer',
   aborted: 'stopped',
   time: 'stopped: it took too long',
@@ -24,7 +21,7 @@ export const ENDINGS: Record<Ending, string> = {
 export class Show {
   private program: Program;
   private startedAt = 0;
-  private running = new Map<string, { name: string; args?: Json; startedAt: number; progress?: Json }>();
+  private calls = new Calls();
   private used: Usage = { input: 0, output: 0, cached: 0 };
 
   constructor(program: Program) { this.program = program; }
@@ -33,7 +30,8 @@ export class Show {
   begin(): void {
     this.startedAt = this.program.screen.clock();
     this.used = { input: 0, output: 0, cached: 0 };
-    this.running.clear();
+    this.calls.running.clear();
+    this.program.screen.startAnswer();
     this.program.screen.spin(() => this.now());
   }
 
@@ -42,33 +40,41 @@ export class Show {
     if (event.type === 'text') screen.stream(event.text);
     if (event.type === 'note') screen.warn(masker.text(event.text));
     if (event.type === 'error') screen.say(masker.text(event.message), 'red');
-    if (event.type === 'tool_start') this.running.set(event.id, { ...event, startedAt: screen.clock() });
-    if (event.type === 'tool_progress') Object.assign(this.running.get(event.id) ?? {}, { progress: event.progress });
-    if (event.type === 'tool_end') this.toolEnded(event);
+    this.callEvent(event);
     if (event.type === 'usage')
       for (const key of ['input', 'output', 'cached'] as const) this.used[key] += event.usage[key];
     if (event.type === 'done') this.done(event);
   }
 
-  /** What the spinner says: the tool that runs, with a bar if its server reports progress; or who else is at work. */
-  private now(): string {
-    const { agent, manager, screen } = this.program;
-    const [tool] = this.running.values();
+  /** What the spinner says: the tool that runs, with a bar if its server reports progress, and the end of what a
+   *  command has printed; or who else is at work. */
+  private now(): [string, ...string[]] {
+    const { agent, manager, screen, masker } = this.program;
+    const [call] = this.calls.running.values();
     const starting = manager.status().filter(({ state }) => state === 'connecting').map(({ name }) => name);
-    const who = tool?.name ?? (starting.length > 0 ? `starting ${starting.join(', ')}` : agent.model.name);
-    const time = seconds(screen.clock() - (tool?.startedAt ?? this.startedAt));
-    return `${who} ${time}${tool?.progress ? ` ${bar(tool.progress)}` : ''}`;
+    const who = call?.name ?? (starting.length > 0 ? `starting ${starting.join(', ')}` : agent.model.name);
+    const time = seconds(screen.clock() - (call?.startedAt ?? this.startedAt));
+    const first = `${who} ${time}${call?.progress ? ` ${bar(call.progress)}` : ''}`;
+    const more = call ? liveRows(call, screen.width - 1) : [];
+    return [masker.text(first), ...more.map((row) => masker.text(row))];
   }
 
-  private toolEnded({ id, name, outcome, ms, text }: Extract<AgentEvent, { type: 'tool_end' }>): void {
-    const { screen } = this.program;
-    const args = this.running.get(id)?.args;
-    this.running.delete(id);
-    const time = ms > 0 || outcome === 'worked' ? ` ${seconds(ms)}` : '';
-    const end = `${time}${outcome === 'worked' ? '' : ` ${outcome}`}`;
-    const call = cut(`${MARKS[outcome]} ${name}${inline(args)}`, screen.width - 1 - end.length);
-    screen.say(call + end, outcome === 'worked' ? 'green' : 'red');
-    if (outcome !== 'worked' && outcome !== 'aborted') screen.say(`  ${cut(text, screen.width - 3)}`, 'red');
+  /** A call that has ended is shown, and kept for /last. */
+  callEvent(event: AgentEvent): void {
+    const { agent, screen } = this.program;
+    const ended = this.calls.event(event, agent.table, screen.clock());
+    if (ended) this.callEnded(ended);
+  }
+
+  private callEnded(call: EndedCall): void {
+    const { screen, masker, options } = this.program;
+    const text = masker.text(call.text);
+    const ended = { ...call, text, change: call.change && { ...call.change, diff: masker.text(call.change.diff) } };
+    this.program.lastCall = ended;
+    const { head, rows } = endedRows(ended, screen.width - 1, options.verbose);
+    const hasFailed = call.outcome !== 'worked';
+    screen.say(head, hasFailed ? 'red' : 'green');
+    screen.sayLines(rows, hasFailed ? 'red' : 'dim');
   }
 
   private done({ ending, text }: Extract<AgentEvent, { type: 'done' }>): void {
@@ -76,7 +82,9 @@ export class Show {
     screen.stopSpinning();
     if (ending === 'done' && text.trim() === '') screen.say('(the model said nothing)', 'dim');
     if (ENDINGS[ending]) screen.say(ENDINGS[ending], 'yellow');
-    screen.say(`${tokens(this.used)} · ${seconds(screen.clock() - this.startedAt)}`, 'dim');
+    const time = seconds(screen.clock() - this.startedAt);
+    const used = [tokens(this.used), time, gauge(this.program)].filter(Boolean);
+    screen.say(used.join(' · '), 'dim');
   }
 }
 
@@ -86,12 +94,12 @@ export function tokens({ input, output, cached }: Usage): string {
   return `${compact.format(input)} tokens in${fromCache}, ${compact.format(output)} out`;
 }
 
-const seconds = (ms: number) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
-
-/** The arguments in a few words; the question before the call showed them in full. */
-function inline(args: Json = {}): string {
-  const parts = Object.entries(args).map(([key, value]) => `${key}: ${cut(JSON.stringify(value) ?? '', 40)}`);
-  return `(${parts.join(', ')})`;
+/** How much of the model's context the conversation takes, as far as that is known. */
+export function gauge({ agent }: Program): string {
+  const { context, share } = agent;
+  if (context === 0) return '';
+  if (share === 0) return `context ${compact.format(context)}`;
+  return `context ${compact.format(context)}, ${Math.round(share * 100)} %`;
 }
 
 function bar({ progress, total, message }: Json): string {

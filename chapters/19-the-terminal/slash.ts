@@ -1,16 +1,30 @@
 // What can be said to the program itself in a chat: lines that begin with a slash.
 
+import { setTimeout as pause } from 'node:timers/promises';
 import { nearest } from '../16-hands/nearest.ts';
+import { MODES } from '../17-the-gate/modes.ts';
+import { quoted } from '../17-the-gate/safe-text.ts';
 import type { Command } from './host.ts';
 import { NO_TERMINAL } from './login-command.ts';
+import { mustBeOneOf, serverAndTool } from './one-tool.ts';
+import { setMode, showPermissions } from './permissions.ts';
 import type { Program } from './program.ts';
+import { nameOf, resume, whereWeAre } from './resume.ts';
 import { cut } from './screen.ts';
-import { tokens } from './show.ts';
-import { statusLines } from './status.ts';
+import { seconds, wholeRows } from './calls.ts';
+import { gauge, tokens } from './show.ts';
+import { stateRows, statusLines } from './status.ts';
 
 const MAX_SHOWN = 100; // servers: a project may bring thousands
 const END = `/exit                     or Ctrl-D, or Ctrl-C twice
-Ctrl-C stops a turn.`;
+
+!COMMAND                  runs it; the model is told with the next prompt
+@FILE                     sends a file along; Tab finishes its name, and commands
+Esc, Ctrl-C               stop a turn; what is typed meanwhile is sent when it ends
+Shift-Tab                 another mode: ask, accept-edits, read-only
+\\ Enter, Alt-Enter        a new line of the prompt (Ctrl-J, too); Enter sends all
+Up, Down                  earlier prompts of this folder
+Ctrl-Z                    suspends the program; fg brings it back`;
 
 /** The commands of this program. A program of your own may add others, or leave some out. */
 export const commands: Record<string, Command> = {
@@ -28,21 +42,65 @@ export const commands: Record<string, Command> = {
 /mcp login NAME           log in at a server that wants to know who you are, /mcp logout out again
 /mcp reload               read the configuration again`,
     run: showServers,
+    complete: ([action = '', ...names], { manager }) =>
+      names.length === 0 || action === 'reload' ? ACTIONS : manager.status().map(({ name }) => name),
   },
   tools: { help: '/tools                    what the model can call', run: showTools },
-  model: { help: '/model [NAME]             which model answers; another one', run: showModel },
+  last: { help: '/last                     the last call, whole: arguments and result', run: showLast },
+  model: {
+    help: '/model [NAME]             which model answers; another one',
+    run: showModel,
+    complete: (_, program) => modelNames(program),
+  },
+  mode: {
+    help: '/mode [MODE]              how much is asked: ask, accept-edits, read-only, yolo',
+    run: setMode,
+    complete: () => [...MODES],
+  },
+  permissions: {
+    help: '/permissions              what is allowed, asked and denied, and who said so',
+    run: showPermissions,
+  },
   clear: {
     help: '/clear                    begin a new conversation',
-    run: (_, { agent, screen, session }) => {
+    run: (_, { agent, screen, session, shortcuts }) => {
       agent.startOver();
       session.begin();
+      shortcuts.forget();
       screen.print('a new conversation');
     },
   },
+  resume: {
+    help: '/resume [ID|NAME]         go on with another conversation of this folder',
+    run: async (words, program, signal) => {
+      const isAnother = await resume(words.join(' '), program, signal);
+      if (isAnother) whereWeAre(program);
+      else program.screen.say('none was chosen: this conversation goes on', 'dim');
+    },
+    complete: (_, { session }) => session.list().map(({ id, name }) => name || id),
+  },
+  name: {
+    help: '/name [WORDS]             call this conversation so, for --resume and /resume',
+    run: (words, { session, screen }) => {
+      const name = nameOf(words);
+      if (name) session.rename(name);
+      screen.print(session.name ? `this is ${quoted(session.name)}` : 'it has no name');
+    },
+  },
+  compact: {
+    help: '/compact [WORDS]          replace all but the last turns by a summary; WORDS say what matters',
+    run: async (words, { agent, screen }, signal) => {
+      const { summary, replaced, turns } = await agent.compact(words.join(' '), signal);
+      screen.print(summary);
+      screen.say(`${replaced} turns have become this summary; ${turns.length} turns now`, 'dim');
+    },
+  },
   cost: {
-    help: '/cost                     tokens so far',
-    run: (_, { agent, screen }) => {
-      screen.print(`${agent.model.name}: ${tokens(agent.usage)} in this session`);
+    help: '/cost                     tokens so far, and how full the model\'s context is',
+    run: (_, program) => {
+      const { agent, screen } = program;
+      const used = `${tokens(agent.usage)} in this session`;
+      screen.print([`${agent.model.name}: ${used}`, gauge(program)].filter(Boolean).join(' · '));
     },
   },
   trace: {
@@ -52,8 +110,23 @@ export const commands: Record<string, Command> = {
       if (file) program.setTrace(file === 'off' ? undefined : file);
       program.screen.print(program.trace ? `tracing to ${program.trace}` : 'no trace');
     },
+    complete: () => ['off'],
   },
 };
+
+const ACTIONS = ['reconnect', 'disable', 'enable', 'login', 'logout', 'reload'];
+
+function modelNames({ composition }: Program): string[] {
+  const rows = Object.entries(composition.models);
+  return rows.map(([kind, { defaultId }]) => (defaultId ? `${kind}/${defaultId}` : kind));
+}
+
+function showLast(_: string[], { lastCall, screen }: Program): void {
+  if (!lastCall) return screen.print('no tool was called yet');
+  const { name, outcome, ms } = lastCall;
+  screen.print(`${name}: ${outcome}, ${seconds(ms)}`);
+  screen.printLines(wholeRows(lastCall, screen.width - 1));
+}
 
 function showModel([name]: string[], program: Program): void {
   const { agent, screen, options, composition } = program;
@@ -76,7 +149,7 @@ export async function slash(line: string, program: Program, signal: AbortSignal)
   try {
     const names = [...Object.keys(known), 'exit'];
     if (!command) throw new Error(`there is no /${name}${hint(name, names, '/')}`);
-    screen.spin(() => `/${name}`);
+    screen.spin(() => [`/${name}`]);
     await Promise.race([command.run(words, program, signal), stopped]);
   } catch (error) {
     screen.say(masker.text((error as Error).message), 'red');
@@ -106,40 +179,62 @@ async function showTools(
 async function showServers(
   [action, name]: string[], program: Program, signal: AbortSignal,
 ): Promise<void> {
-  const { agent, manager, screen, masker } = program;
-  const { logins } = program.composition;
+  const { agent, manager } = program;
   if (action === 'reload') {
     await manager.disconnectAll();
     agent.forgetConnection();
   }
-  await agent.awaitServers(signal);
-  if (action !== undefined && action !== 'reload') await change(action, name, program, signal);
+  const isChange = action !== undefined && action !== 'reload';
+  await (isChange ? agent.awaitServers(signal) : watchServers(program, signal));
+  const changed = isChange ? await change(action, name, program, signal) : undefined;
   agent.refreshTable();
-  const whereLoggedIn = (server: string) => logins?.where(server);
-  const shown = { masker, whereLoggedIn, most: MAX_SHOWN };
-  for (const text of statusLines(manager, shown)) screen.print(text);
+  printServers(program, changed);
+}
+
+/** Until all of them have come or failed. At a terminal one sees how they do, and Ctrl-C ends it. */
+async function watchServers(program: Program, signal: AbortSignal): Promise<void> {
+  const { agent, manager, screen } = program;
+  if (!screen.isInteractive) return agent.awaitServers(signal);
+  void agent.connect();
+  const isStarting = () => manager.status().some(({ state }) => state === 'connecting');
+  screen.spin(() => ['/mcp', ...stateRows(manager, screen.width - 1)]);
+  while (isStarting() && !signal.aborted) await pause(100);
+}
+
+function printServers({ manager, screen, masker, composition }: Program, only?: string): void {
+  const shown = { masker, rows: composition, most: MAX_SHOWN, only };
+  screen.printLines(statusLines(manager, shown));
 }
 
 const CHANGES = ['reconnect', 'disable', 'enable', 'login', 'logout'];
 const HOW_TO_CHANGE =
   'write /mcp, /mcp reload, or /mcp and reconnect, disable, enable, login or logout, and a NAME';
 
+/** The server that was meant. */
 async function change(
   action: string, name: string | undefined, program: Program, signal: AbortSignal,
-): Promise<void> {
-  const { manager, trust } = program;
+): Promise<string> {
+  const { manager, trust, screen } = program;
   if (!name || !CHANGES.includes(action)) throw new Error(HOW_TO_CHANGE);
-  const [server = '', tool] = name.split('/');
   const names = manager.status().map((status) => status.name);
+  const { server, tool } = serverAndTool(name, names);
   if (!names.includes(server))
     throw new Error(`no server is called ${server}${hint(server, names)}`);
-  if (action === 'login') return logIn(server, program, signal);
+  if (tool !== undefined && action === 'disable') {
+    const offered = manager.getToolDefinitions().filter((each) => each.server === server);
+    const isKnown = manager.status().some((each) => each.name === server && each.state === 'connected');
+    if (isKnown) mustBeOneOf(offered.map((each) => each.tool.name), tool, server);
+  }
+  screen.spin(() => [`/mcp ${action}`, ...stateRows(manager, screen.width - 1, server)]);
+  if (action === 'login') await logIn(server, program, signal);
   if (action === 'logout') await logOut(server, program);
   if (action === 'enable' || action === 'disable')
     trust.setDisabled(action === 'disable', server, tool);
-  if (tool !== undefined && action !== 'reconnect') return; // the next table leaves it out
+  const isOfTool = tool !== undefined && action !== 'reconnect'; // the next table leaves it out
+  if (isOfTool || action === 'login') return server;
   if (action === 'disable') await manager.disable(server);
   else await manager.reconnect(server);
+  return server;
 }
 
 async function logOut(server: string, { composition, screen }: Program): Promise<void> {

@@ -1,34 +1,49 @@
 // The state of each server in lines for a person: what it is, where it comes from, what went wrong.
 
-import { REVISIONS, show, type Json, type McpManager, type ServerStatus } from '../../mcp.ts';
+import { REVISIONS, show } from '../../mcp.ts';
+import type { Json, McpManager, ServerState, ServerStatus } from '../../mcp.ts';
 import { Masker, quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
-import { cut } from './screen.ts';
+import type { Composition } from './host.ts';
+import { cut, type Line, type Style } from './screen.ts';
 
 export type StatusOptions = {
   masker?: Masker;
-  whereLoggedIn?: (serverName: string) => string | undefined;
+  rows?: Pick<Composition, 'logins' | 'notes'>; // what they know of a server is said, too
   most?: number; // servers that are shown
+  only?: string; // show this one
+};
+
+const COLOURS: Record<ServerState, Style> = {
+  connected: 'green',
+  failed: 'red',
+  connecting: 'yellow',
+  pending: 'yellow',
+  'needs-auth': 'yellow',
+  disabled: 'dim',
+  closed: 'dim',
 };
 
 /** The state of each server, with the reason and its last words if it failed. */
-export function statusLines(manager: McpManager, options: StatusOptions = {}): string[] {
-  const { masker = new Masker(), whereLoggedIn = () => undefined, most = Infinity } = options;
-  const all = manager.status();
-  const lines = all.slice(0, most).flatMap((status) =>
-    statusOf(status, masker, whereLoggedIn(status.name)),
-  );
+export function statusLines(manager: McpManager, options: StatusOptions = {}): Line[] {
+  const { masker = new Masker(), rows = {}, most = Infinity, only } = options;
+  const all = manager.status().filter(({ name }) => only === undefined || name === only);
+  const lines = all.slice(0, most).flatMap((status) => {
+    const { name } = status;
+    const notes = [rows.logins?.where(name) ?? [], rows.notes?.(name) ?? []].flat();
+    return statusOf(status, masker, notes);
+  });
+  if (only !== undefined) return lines;
   if (all.length > most) lines.push(`and ${all.length - most} more: ${PROGRAM} mcp list`);
   for (const warning of manager.warnings) lines.push(`! ${masker.text(warning)}`);
   const none = `no MCP servers are configured; add one: ${PROGRAM} mcp add NAME -- COMMAND ARGS`;
   return lines.length > 0 ? lines : [none];
 }
 
-function statusOf(status: ServerStatus, masker: Masker, login?: string): string[] {
+function statusOf(status: ServerStatus, masker: Masker, notes: string[]): Line[] {
   const { name, state, file, shadows, reason, warnings } = status;
-  const first = [state, ...factsOf(status).map((fact) => masker.text(fact))].join(' · ');
-  const more = [from(file, shadows), ...how(status)];
-  if (login !== undefined) more.push(login);
+  const facts = factsOf(status).map((fact) => ` · ${masker.text(fact)}`);
+  const more = [from(file, shadows), ...how(status), ...notes];
   if (reason !== undefined) more.push(reason);
   more.push(...warnings);
   const again = `/mcp reconnect ${shown(name)}, in a chat`;
@@ -38,7 +53,19 @@ function statusOf(status: ServerStatus, masker: Masker, login?: string): string[
     more.push('if you have a key for it: put it into the "headers" of its entry');
   // All lines of a text are indented, so that none looks like the first line of a server.
   const indented = more.map((text) => `  ${masker.text(text).replaceAll('\n', '\n  ')}`);
-  return [`${shown(name)}: ${first}`, ...indented];
+  return [stateLine(shown(name), state, facts.join('')), ...indented];
+}
+
+function stateLine(name: string, state: ServerState, facts = ''): Line {
+  return [{ text: `${name}: ` }, { text: state, style: COLOURS[state] }, { text: facts }];
+}
+
+/** The states in a row each, for a look while they change. */
+export function stateRows(manager: McpManager, columns: number, only?: string): Line[] {
+  const all = manager.status().filter(({ name }) => only === undefined || name === only);
+  return all.map(({ name, state }) => {
+    return stateLine(`  ${cut(shown(name), columns - state.length - 4)}`, state);
+  });
 }
 
 function factsOf({ state, protocolVersion, tools, startMs, serverInfo }: ServerStatus): string[] {

@@ -1,33 +1,32 @@
 // The command `trust`: what was agreed to in this folder, and taking it back.
 
+import { Roots } from '../16-hands/paths.ts';
+import { describeNote, NOTES_FILES, notesIn } from '../17-the-gate/notes.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
-import { fingerprint, type Grant, type Trust } from '../17-the-gate/trust.ts';
-import { findEntry, keeping } from './entries.ts';
-import type { Composition } from './host.ts';
+import { fingerprint, type Trust } from '../17-the-gate/trust.ts';
+import { both, findEntry, keeping } from './entries.ts';
+import { EXIT, refused, usage } from './exit.ts';
+import type { Rows } from './host.ts';
 import { logOut as logOutOf } from './login-command.ts';
 import { oneOf } from './mcp-command.ts';
-import { EXIT, parse, refused, usage } from './options.ts';
+import { parse } from './parse.ts';
+import { agreedLines } from './permissions.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
-import { shown } from './status.ts';
 
 const ACTIONS = ['list', 'allow', 'revoke', 'reset'];
 const YES_OR_NO = [
-  { key: 'y', word: 'yes', label: '[y]es, this exact entry' },
+  { key: 'y', word: 'yes', label: '[y]es, exactly this' },
   { key: 'n', word: 'no', label: '[n]o', isNo: true },
 ];
 
-export async function trustCommand(
-  args: string[],
-  screen: Screen,
-  composition: Composition,
-): Promise<number> {
+export async function trustCommand(args: string[], screen: Screen, rows: Rows): Promise<number> {
   const { positionals } = parse(args, { 'no-color': { type: 'boolean' } });
   const [action = 'list', name] = positionals;
   if (!ACTIONS.includes(action))
     throw usage(`there is no "trust ${action}"; write trust ${oneOf(action, ACTIONS)}`);
   const trust = keeping(screen);
-  const logOut = (server: string) => logOutOf(server, composition.logins);
+  const logOut = async (server: string) => logOutOf(server, (await rows()).logins);
   if (action === 'list') return list(screen, trust);
   if (action === 'reset') return reset(screen, trust, logOut);
   if (!name) throw usage(`"trust ${action}" needs a name, as "trust list" shows them`);
@@ -38,9 +37,34 @@ export async function trustCommand(
  *  fingerprint, `NAME=sha256:…`, it is one that was shown before, here or elsewhere. */
 async function allow(screen: Screen, trust: Trust, given: string): Promise<number> {
   const [, name = given, wanted] = /^(.*)=(sha256:[0-9a-f]{64})$/.exec(given) ?? [];
+  if (NOTES_FILES.includes(name)) return allowNote(screen, trust, name, wanted);
   const entry = findEntry(name, screen);
   const print = fingerprint(entry);
-  const lines = trust.describe(entry);
+  await agree(screen, { name, print, wanted, lines: trust.describe(entry) });
+  trust.allow(entry);
+  screen.print(`${name} may start in ${trust.project}, as long as it is exactly this: ${print}`);
+  return EXIT.done;
+}
+
+async function allowNote(
+  screen: Screen, trust: Trust, name: string, wanted?: string,
+): Promise<number> {
+  const roots = new Roots(trust.project);
+  const found = await notesIn(roots, (text) => screen.warn(text));
+  const note = found.find(({ file }) => file === name);
+  if (!note) throw refused(`there are no notes in ${name} here, or the same as in another file`);
+  const lines = describeNote(note, trust);
+  await agree(screen, { name, print: note.hash, wanted, lines });
+  trust.decideNote(note, 'allow');
+  const unless = `as long as it is exactly this: ${note.hash}`;
+  screen.print(`${name} is given to the model in ${trust.project}, ${unless}`);
+  return EXIT.done;
+}
+
+type Shown = { name: string; print: string; wanted?: string; lines: string[] };
+
+/** On a terminal the person is asked, unless they have named the fingerprint. */
+async function agree(screen: Screen, { name, print, wanted, lines }: Shown): Promise<void> {
   const person = new PersonAtTerminal(screen);
   const isAsked = person.isThere && !wanted;
   if (!isAsked) for (const line of lines) screen.print(line);
@@ -48,17 +72,13 @@ async function allow(screen: Screen, trust: Trust, given: string): Promise<numbe
   const question = { lines, prompt: 'Approve it?', choices: YES_OR_NO, ifEmpty: 'n' };
   if (isAsked && (await person.choose(question))?.key !== 'y')
     throw refused(`${name} is not approved`, 'untrusted');
-  trust.allow(entry);
-  screen.print(`${name} may start in ${trust.project}, as long as it is exactly this: ${print}`);
-  return EXIT.done;
 }
 
 /** Was there a login? */
 type LogOut = (server: string) => Promise<boolean>;
 
 async function revoke(screen: Screen, trust: Trust, name: string, logOut: LogOut): Promise<number> {
-  const count = trust.revoke(name);
-  const wasLoggedIn = await logOut(name);
+  const [count, wasLoggedIn] = await both(() => trust.revoke(name), () => logOut(name));
   if (count === 0 && !wasLoggedIn)
     throw refused(`nothing was agreed to for ${quoted(name)} in ${trust.project}`);
   screen.print(`revoked: ${decisions(count)} about ${name}`);
@@ -67,8 +87,8 @@ async function revoke(screen: Screen, trust: Trust, name: string, logOut: LogOut
 
 async function reset(screen: Screen, trust: Trust, logOut: LogOut): Promise<number> {
   const servers = trust.list().servers.map(({ name }) => name);
-  const count = trust.revoke();
-  await Promise.all(servers.map(logOut));
+  const logOutAll = () => Promise.all(servers.map(logOut));
+  const [count] = await both(() => trust.revoke(), logOutAll);
   screen.print(`revoked: ${decisions(count)} about ${trust.project}`);
   return EXIT.done;
 }
@@ -76,24 +96,8 @@ async function reset(screen: Screen, trust: Trust, logOut: LogOut): Promise<numb
 const decisions = (count: number) => (count === 1 ? '1 decision' : `${count} decisions`);
 
 function list(screen: Screen, trust: Trust): number {
-  const { servers, grants, disabled } = trust.list();
-  const lines = [
-    ...servers.map(({ name, verdict, fingerprint: print }) =>
-      `server ${shown(name)}: ${verdict} ${print}`,
-    ),
-    ...grants.map(grantLine),
-    ...disabled.map(({ server, tool }) =>
-      `${tool ? `tool ${tool} of ` : 'server '}${server}: disabled`,
-    ),
-  ];
+  const lines = agreedLines(trust);
   if (lines.length === 0) lines.push(`nothing is agreed to in ${trust.project}`);
   for (const line of lines) screen.print(line);
   return EXIT.done;
-}
-
-function grantLine(grant: Grant): string {
-  if (grant.kind === 'shell') return `command ${quoted(grant.command)}: always`;
-  if (grant.kind === 'write') return `file ${quoted(grant.path)}: always`;
-  const owner = grant.kind === 'mcp' ? ` of ${shown(grant.server)}` : '';
-  return `tool ${shown(grant.tool)}${owner}: always (${grant.definition})`;
 }

@@ -1,0 +1,67 @@
+// A server needs a moment to start, and so do we. With a head start both do it side by side.
+
+import { StdioTransport } from '../../mcp.ts';
+import type { Extension, Message, Transport, TransportEvents } from '../../mcp.ts';
+import { readCall } from './call-words.ts';
+
+/** For a call of a tool on this machine: its server, which is starting, and the extensions that one
+ *  such call needs. */
+export type Early = {
+  transport: Transport;
+  extensions: () => Promise<Extension[]>;
+};
+
+const MAX_LINE_BYTES = 64 * 2 ** 20;
+
+/** Starts the server of `call TOOL -- COMMAND`. The user has typed that command: it needs no further
+ *  consent. A mistake in the words is told by the command itself, later. */
+export function startEarly(args: string[]): Transport | undefined {
+  try {
+    const { server, typed } = readCall(args);
+    const isCommand = typed?.command !== undefined;
+    return isCommand ? new HeadStart(new StdioTransport(server, typed, MAX_LINE_BYTES)) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Starts at once, and keeps what happens until there is a connection to tell. */
+export class HeadStart implements Transport {
+  private transport: Transport;
+  private started: Promise<void>;
+  private events?: TransportEvents;
+  private untold: ((events: TransportEvents) => void)[] = [];
+
+  constructor(transport: Transport) {
+    this.transport = transport;
+    this.started = transport.start({
+      message: (message) => this.tell((events) => events.message(message)),
+      dropped: (why, id) => this.tell((events) => events.dropped?.(why, id)),
+      closed: (why) => this.tell((events) => events.closed(why)),
+    });
+    this.started.catch(() => {}); // start() tells it
+  }
+
+  private tell(what: (events: TransportEvents) => void): void {
+    if (this.events) what(this.events);
+    else this.untold.push(what);
+  }
+
+  start(events: TransportEvents): Promise<void> {
+    this.events = events;
+    for (const what of this.untold.splice(0)) what(events);
+    return this.started;
+  }
+
+  send(message: Message): Promise<void> {
+    return this.transport.send(message);
+  }
+
+  close(): Promise<void> {
+    return this.transport.close();
+  }
+
+  lastWords(): string {
+    return this.transport.lastWords?.() ?? '';
+  }
+}
