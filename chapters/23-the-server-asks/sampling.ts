@@ -1,0 +1,207 @@
+// sampling.ts: a server borrows our model. It sends a prompt, the person agrees, the model answers,
+// the person looks at the answer, and only then does the server get it.
+// Deprecated since 2026-07-28: new servers bring a model of their own.
+
+import type { AssistantTurn, Model, ModelRequest, StopReason } from '../../agent.ts';
+import { asObject, isObject, RpcError, show } from '../../mcp.ts';
+import type { Extension, Incoming, Json, McpConnection } from '../../mcp.ts';
+import type { Choice, Person } from '../17-the-gate/person.ts';
+import { quoted, told } from '../17-the-gate/safe-text.ts';
+import { Counts, during, whileAsking } from './asking.ts';
+
+const MAX_PROMPT = 200_000; // characters of all messages together
+const MAX_MESSAGES = 100;
+const MAX_TOKENS = 8192; // of an answer, whatever the server wants
+const MAX_AT_ONCE = 3; // of one server
+const INVALID = -32602;
+const REJECTED = -1; // the specification's own code for a person's no
+
+export type SamplingOptions = {
+  person: Person;
+  model: () => Model | undefined; // the one that is in use
+};
+
+/** A prompt, checked. */
+type Prompt = { system: string; turns: Said[]; maxTokens: number };
+type Answer = { text: string; stop: StopReason };
+
+/** Only with a person who can say no: the model costs money, and a prompt may be an attack on it. */
+export function sampling({ person, model }: SamplingOptions): Extension {
+  const counts = new Counts();
+  const trusted = new Set<string>(); // servers whose prompts need no more questions
+  return function sampling(connection) {
+    if (!person.isThere) return {};
+    const desk = new Desk(connection, person, model, counts, trusted);
+    return {
+      capabilities: { sampling: {} },
+      handlers: {
+        'sampling/createMessage': (params, incoming) => desk.answer(params, incoming),
+      },
+    };
+  };
+}
+
+const ONCE: Choice = { key: 'y', word: 'yes', label: '[y]es' };
+const ALWAYS: Choice = {
+  key: 'a', word: 'always', label: '[a]lways this server, as long as the program runs',
+};
+const EDIT: Choice = { key: 'e', word: 'edit', label: '[e]dit' };
+const NO: Choice = { key: 'n', word: 'no', label: '[n]o', isNo: true };
+const SEND: Choice = { key: 's', word: 'send', label: '[s]end' };
+const DISCARD: Choice = { key: 'd', word: 'discard', label: '[d]iscard', isNo: true };
+
+class Desk {
+  private connection: McpConnection;
+  private person: Person;
+  private model: () => Model | undefined;
+  private counts: Counts;
+  private trusted: Set<string>;
+  private atWork = 0;
+
+  constructor(
+    connection: McpConnection,
+    person: Person,
+    model: () => Model | undefined,
+    counts: Counts,
+    trusted: Set<string>,
+  ) {
+    this.connection = connection;
+    this.person = person;
+    this.model = model;
+    this.counts = counts;
+    this.trusted = trusted;
+  }
+
+  async answer(params: Json, incoming: Incoming): Promise<Json> {
+    const prompt = promptIn(params);
+    if (this.atWork >= MAX_AT_ONCE) throw invalid('too many prompts at once');
+    this.atWork++;
+    try {
+      return await whileAsking(this.connection, params, this.sample(prompt, incoming));
+    } finally {
+      this.atWork--;
+    }
+  }
+
+  private async sample(wanted: Prompt, incoming: Incoming): Promise<Json> {
+    const { serverName } = this.connection;
+    const model = this.model();
+    if (!model) throw invalid('there is no model to answer');
+    const isTrusted = () => this.trusted.has(serverName);
+    const prompt = isTrusted() ? wanted : await this.agreeOn(wanted, model, incoming);
+    const answer = await query(model, prompt, incoming.signal);
+    const text = isTrusted() ? answer.text : await this.review(answer.text, incoming.signal);
+    return {
+      role: 'assistant',
+      content: { type: 'text', text },
+      model: model.name,
+      stopReason: answer.stop === 'length' ? 'maxTokens' : 'endTurn',
+    };
+  }
+
+  /** The person sees the prompt, may change its last message, and says yes or no. */
+  private async agreeOn(prompt: Prompt, model: Model, incoming: Incoming): Promise<Prompt> {
+    const { person, connection } = this;
+    const { serverName: from } = connection;
+    const { signal } = incoming;
+    if (!this.counts.mayAsk(from)) throw new RpcError(REJECTED, 'this server asks too often');
+    for (let current = prompt; ; ) {
+      const lines = [
+        ...during(connection, incoming),
+        `It wants ${quoted(model.name)} to answer this, in at most ${current.maxTokens} tokens:`,
+        ...shown(current),
+      ];
+      const choices = [ONCE, NO, EDIT, ALWAYS];
+      const question = { from, lines, prompt: 'Ask the model?', choices, signal };
+      const chosen = await person.choose(question);
+      if (chosen?.key === 'a') this.trusted.add(from);
+      if (chosen?.key === 'a' || chosen?.key === 'y') return current;
+      if (chosen?.key !== 'e') throw new RpcError(REJECTED, 'User rejected sampling request');
+      const words = await person.ask({ lines: [], prompt: 'The last message instead', signal });
+      if (words) current = { ...current, turns: withLast(current.turns, words) };
+    }
+  }
+
+  /** The person sees the answer before the server does. */
+  private async review(answer: string, signal: AbortSignal): Promise<string> {
+    const { person, connection } = this;
+    for (let text = answer; ; ) {
+      const lines = [`The model's answer, for ${quoted(connection.serverName)}:`, ...told(text)];
+      const choices = [SEND, DISCARD, EDIT];
+      const chosen = await person.choose({ lines, prompt: 'Send it?', choices, signal });
+      if (chosen?.key === 's') return text;
+      if (chosen?.key !== 'e') throw new RpcError(REJECTED, 'User rejected the answer');
+      text = (await person.ask({ lines: [], prompt: 'Send this instead', signal })) || text;
+    }
+  }
+}
+
+function shown({ system, turns }: Prompt): string[] {
+  const head = system === '' ? [] : ['  as the system prompt:', ...told(system, '    ')];
+  const rest = turns.flatMap(({ role, text }) => [`  ${role}:`, ...told(text, '    ')]);
+  return [...head, ...rest];
+}
+
+function withLast(turns: Said[], text: string): Said[] {
+  const before = turns.slice(0, -1);
+  return [...before, { role: 'user', text }];
+}
+
+/** No tools: what the model says here is an answer, and starts nothing. */
+async function query(model: Model, prompt: Prompt, signal: AbortSignal): Promise<Answer> {
+  const { system, turns, maxTokens } = prompt;
+  const request: ModelRequest = { system, turns, maxTokens, tools: [], signal };
+  for await (const event of model.query(request))
+    if (event.type === 'end') return { text: event.turn.text, stop: event.stop };
+  throw new Error(`the model ${model.name} stopped without an end`);
+}
+
+// ─── What a server sends ───────────────────────────────────────────────────────────────────────
+
+/** Text only, and no tools: neither was offered. */
+function promptIn(params: Json): Prompt {
+  const { messages, systemPrompt = '', maxTokens, tools, toolChoice } = params;
+  if (tools !== undefined || toolChoice !== undefined)
+    throw invalid('this client has not offered sampling with tools');
+  if (!Array.isArray(messages) || !messages.every(isObject) || messages.length > MAX_MESSAGES)
+    throw invalid(`messages is not a list of at most ${MAX_MESSAGES} messages`);
+  if (messages.length === 0) throw invalid('there is no message to answer');
+  const turns = messages.map(turnIn).map(framed).reduce(joined, []);
+  const system = show(systemPrompt);
+  const size = system.length + JSON.stringify(turns).length;
+  if (size > MAX_PROMPT) throw invalid(`the prompt has more than ${MAX_PROMPT} characters`);
+  const most = typeof maxTokens === 'number' && maxTokens >= 1 ? Math.floor(maxTokens) : MAX_TOKENS;
+  return { system, turns, maxTokens: Math.min(most, MAX_TOKENS) };
+}
+
+const invalid = (why: string) => new RpcError(INVALID, why);
+
+type Said = { role: 'user'; text: string } | AssistantTurn;
+
+function turnIn({ role, content }: Json): Said {
+  const text = textsIn(content);
+  if (role === 'user') return { role, text };
+  if (role === 'assistant') return { role, text, calls: [] };
+  throw invalid(`${quoted(show(role))} is not a role`); // nor is "system"
+}
+
+function textsIn(content: unknown): string {
+  const blocks = (Array.isArray(content) ? content : [content]).map(asObject);
+  const odd = blocks.find(({ type, text }) => type !== 'text' || typeof text !== 'string');
+  if (odd) throw invalid(`this client samples with text, not with ${quoted(show(odd.type))}`);
+  return blocks.map(({ text }) => text).join('\n');
+}
+
+/** Models want the user to begin and to end. Servers may not care: the only message of @azure/mcp is
+ *  the assistant's. */
+function framed(turn: Said, n: number, turns: Said[]): Said {
+  const isEdge = n === 0 || n === turns.length - 1;
+  return isEdge ? { role: 'user', text: turn.text } : turn;
+}
+
+/** Models want the roles to alternate. */
+function joined(turns: Said[], turn: Said): Said[] {
+  const last = turns.at(-1);
+  if (last?.role !== turn.role) return [...turns, turn];
+  return [...turns.slice(0, -1), { ...last, text: `${last.text}\n${turn.text}` }];
+}

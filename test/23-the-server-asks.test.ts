@@ -1,0 +1,510 @@
+// Chapter 23: what a server may ask of us, in both eras from one table.
+
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, test } from 'node:test';
+import { problemsWith } from '../chapters/23-the-server-asks/schema.ts';
+import { fieldsOf } from '../chapters/17-the-gate/form.ts';
+import { nobody, ScriptedPerson, type Answer, type Person } from '../chapters/17-the-gate/person.ts';
+import { Masker } from '../chapters/17-the-gate/safe-text.ts';
+import { eitherEra } from '../chapters/22-no-handshake/era.ts';
+import { answerWithin } from '../chapters/22-no-handshake/input-required.ts';
+import { Counts } from '../chapters/23-the-server-asks/asking.ts';
+import { elicitation, type ElicitationOptions } from '../chapters/23-the-server-asks/elicitation.ts';
+import { Folders, roots } from '../chapters/23-the-server-asks/roots.ts';
+import { sampling } from '../chapters/23-the-server-asks/sampling.ts';
+import type { Model } from '../agent.ts';
+import type { Json } from '../mcp.ts';
+import { cleanUp, folder, later, open, pause, rejection, root, until } from './helpers.ts';
+import { Stage } from './stage.ts';
+import { McpConnection } from './subject.ts';
+
+afterEach(cleanUp);
+
+const ERAS = ['handshake', 'modern'] as const;
+type Era = (typeof ERAS)[number];
+const asker = (era: Era): Json => ({
+  command: process.execPath,
+  args: [join(root, 'fixtures', 'asker.mjs'), ...(era === 'modern' ? ['modern'] : [])],
+});
+
+const echo: Model = {
+  name: 'echo',
+  async *query({ turns, maxTokens }) {
+    const text = `${turns.map((turn) => ('text' in turn ? turn.text : '')).join('|')} (${maxTokens})`;
+    yield { type: 'end', stop: 'done', turn: { role: 'assistant', text, calls: [] } };
+  },
+};
+
+/** A connection to the server that asks, with everything that this chapter offers. */
+async function connected(era: Era, person: Person, more: Partial<ElicitationOptions> = {}, config: Json = {}) {
+  const warnings: string[] = [];
+  const folders = new Folders(() => ['/tmp/one', '/tmp/two']);
+  const extensions = [
+    elicitation({ person, warn: (text) => warnings.push(text), ...more }),
+    sampling({ person, model: () => echo }),
+    roots(folders),
+    answerWithin(),
+    eitherEra(),
+  ];
+  const opened = await open({ ...asker(era), ...config }, { extensions });
+  const ask = async (method: string, params: Json, args: Json = {}) => {
+    const { text } = await opened.connection.callTool('ask', { method, params, ...args });
+    return JSON.parse(text);
+  };
+  return { ...opened, warnings, folders, ask };
+}
+
+const form = (properties: Json, required: string[] = []) => ({
+  message: 'Where shall the parcel go?',
+  requestedSchema: { type: 'object', properties, required },
+});
+
+// ─── Every kind of field × good, bad, empty, default, decline, cancel ────────────────────────────
+
+const CITIES = { type: 'string', enum: ['graz', 'linz'] };
+const TITLED = { type: 'string', oneOf: [{ const: 'am', title: 'Morning' }, { const: 'pm', title: 'Afternoon' }] };
+const SOME = { type: 'array', items: { type: 'string', enum: ['a', 'b', 'c'] }, minItems: 1, maxItems: 2 };
+const SOME_TITLED = { type: 'array', items: { anyOf: [{ const: 'am', title: 'Morning' }, { const: 'pm', title: 'Afternoon' }] } };
+
+/** The field, what is typed for it line by line, and what is sent. `undefined`: not given. */
+const CASES: [name: string, property: Json, typed: string[], sent: unknown][] = [
+  ['text', { type: 'string', minLength: 2 }, ['Graz'], 'Graz'],
+  ['text that is too short', { type: 'string', minLength: 2 }, ['G', 'Graz'], 'Graz'],
+  ['text, empty', { type: 'string' }, [''], undefined],
+  ['text, by default', { type: 'string', default: 'Linz' }, [''], 'Linz'],
+  ['an address', { type: 'string', format: 'email' }, ['me', 'me@example.com'], 'me@example.com'],
+  ['a date', { type: 'string', format: 'date' }, ['2026-02-30', '2026-02-28'], '2026-02-28'],
+  ['a pattern', { type: 'string', pattern: '^[A-Z]+$' }, ['abc', 'ABC'], 'ABC'],
+  ['a whole number', { type: 'integer', minimum: 0, maximum: 90 }, ['4.5', '0x10', '91', '7'], 7],
+  ['a number', { type: 'number' }, ['1e999', '1.5'], 1.5],
+  ['a number, by default', { type: 'integer', default: 3 }, [''], 3],
+  ['a number, empty', { type: 'integer' }, [''], undefined],
+  ['yes', { type: 'boolean' }, ['maybe', 'y'], true],
+  ['yes or no, empty', { type: 'boolean' }, [''], undefined],
+  ['yes or no, by default', { type: 'boolean', default: true }, [''], true],
+  ['one of', CITIES, ['wien', '2'], 'linz'],
+  ['one of, by its name', CITIES, ['graz'], 'graz'],
+  ['one of, by default', { ...CITIES, default: 'graz' }, [''], 'graz'],
+  ['one of, by its title', TITLED, ['afternoon'], 'pm'],
+  ['one of, with names beside it', { type: 'string', enum: ['1', '2'], enumNames: ['One', 'Two'] }, ['Two'], '2'],
+  ['some of', SOME, ['1 2 3', '4', '1,3'], ['a', 'c']],
+  ['some of, by name', SOME, ['b a'], ['a', 'b']],
+  ['some of, all is too many', SOME, ['all', 'none', 'c'], ['c']],
+  ['some of, all', SOME_TITLED, ['all'], ['am', 'pm']],
+  ['some of, none', SOME_TITLED, ['none'], []],
+  ['some of, by default', { ...SOME_TITLED, default: ['pm'] }, [''], ['pm']],
+  ['some of, by title', SOME_TITLED, ['Morning, Afternoon'], ['am', 'pm']],
+  ['some of, empty', SOME_TITLED, [''], undefined],
+];
+
+const often = { counts: new Counts(Infinity, Infinity) };
+
+for (const era of ERAS) {
+  test(`every kind of field, good, bad, empty and by default, in the ${era} era`, async () => {
+    const stage = new Stage();
+    const { ask } = await connected(era, stage, often);
+    for (const [name, property, typed, sent] of CASES) {
+      stage.actor = new ScriptedPerson(['y', ...typed, 'y']);
+      const content = sent === undefined ? {} : { field: sent };
+      const answer = await ask('elicitation/create', form({ field: property }));
+      assert.deepEqual(answer, { action: 'accept', content }, name);
+      stage.actor = new ScriptedPerson(['n']);
+      assert.deepEqual(await ask('elicitation/create', form({ field: property })), { action: 'decline' }, name);
+      stage.actor = new ScriptedPerson(['y', undefined]);
+      assert.deepEqual(await ask('elicitation/create', form({ field: property })), { action: 'cancel' }, name);
+    }
+  });
+
+  test(`a form is about a server and its call; it may be declined, left, changed and be a message alone, in the ${era} era`, async () => {
+    const stage = new Stage();
+    const { ask } = await connected(era, stage, often);
+    const act = async (answers: Answer[], params: Json) => {
+      stage.actor = new ScriptedPerson(answers);
+      return ask('elicitation/create', params);
+    };
+    const parcel = form({ city: { type: 'string' }, floor: { type: 'integer', default: 3 } }, ['city']);
+    assert.deepEqual(await act(['y', '', 'Graz', '', 'y'], parcel), { action: 'accept', content: { city: 'Graz', floor: 3 } });
+    const [first] = stage.actor.questions;
+    assert.match(first!.text, /^The MCP server "demo" asks:\nwhile it runs "ask":\n  │ Where shall the parcel go\?\n/);
+    assert.deepEqual(await act(['y', 'Graz', '5', 'c', 'Linz', '', 'y'], parcel), { action: 'accept', content: { city: 'Linz', floor: 5 } });
+    assert.deepEqual(await act(['y', 'Graz', '5', 'n'], parcel), { action: 'decline' });
+    assert.deepEqual(await act(['y', 'Graz', undefined], parcel), { action: 'cancel' });
+    const bare = { message: 'Delete 3 files?', requestedSchema: { type: 'object', properties: {} } };
+    assert.deepEqual(await act(['y'], bare), { action: 'accept', content: {} });
+    assert.deepEqual(await act(['n'], bare), { action: 'decline' });
+    assert.deepEqual(await act(['y'], { message: 'Without a schema' }), { action: 'accept', content: {} });
+  });
+
+  test(`an answer that reads like a no is offered as one, in the ${era} era: some servers go ahead with any answer`, async () => {
+    const stage = new Stage();
+    const { ask } = await connected(era, stage, often);
+    const decision = { type: 'string', oneOf: [{ const: 'approve', title: 'Approve' }, { const: 'reject', title: 'Reject it' }] };
+    const confirm = { type: 'string', enum: ['Yes', 'No'], enumNames: ['Yes, I confirm', 'No, I do not confirm'] };
+    for (const [property, typed] of [[decision, '2'], [confirm, 'No'], [{ type: 'boolean' }, 'n']] as const) {
+      stage.actor = new ScriptedPerson(['y', typed, '']); // an empty line takes what is offered
+      assert.deepEqual(await ask('elicitation/create', form({ field: property })), { action: 'decline' });
+      assert.match(stage.actor.questions.at(-1)!.text, /may take any answer for your consent/);
+    }
+    stage.actor = new ScriptedPerson(['y', '2', 's']);
+    assert.deepEqual(await ask('elicitation/create', form({ field: decision })), { action: 'accept', content: { field: 'reject' } });
+  });
+}
+
+test('a schema that would take for ever, or that is none, is not judged; a form of 100,000 fields is refused at once', () => {
+  const values = Array.from({ length: 10_000 }, (_, n) => n);
+  const list = { $defs: { e: { enum: values } }, allOf: Array.from({ length: 20_000 }, () => ({ $ref: '#/$defs/e' })) };
+  const patterns = Array.from({ length: 2000 }, (_, n) => [`^(a+)+b{${n}}$`, {}]);
+  const names = { patternProperties: Object.fromEntries(patterns) };
+  assert.deepEqual(problemsWith(list, 'x'), []); // without a limit, some minutes
+  assert.deepEqual(problemsWith(names, { [`${'a'.repeat(40)}!`]: 1 }), []);
+  const odd = { toString: 1, valueOf: 1 };
+  for (const schema of [{ type: [odd] }, { required: [odd] }]) assert.deepEqual(problemsWith(schema, {}), []);
+  assert.equal(problemsWith({ enum: [odd] }, 'x').length, 1);
+  const fields = Array.from({ length: 100_000 }, (_, n) => [`f${n}`, { type: 'string' }]);
+  const properties = Object.fromEntries(fields);
+  assert.throws(() => fieldsOf({ properties, required: Object.keys(properties) }), /more than 50 fields/);
+});
+
+test('a question for what was not offered, or that cannot be asked, is refused with the reason', async () => {
+  const { ask } = await connected('handshake', new ScriptedPerson());
+  const refusals: [Json, RegExp][] = [
+    [{ message: 'x', mode: 'dance' }, /not offered elicitation of mode "dance"/],
+    [{ message: 'x', mode: 'url', url: 'no address' }, /not an address/],
+    [{ message: 'x', requestedSchema: [] }, /not an object/],
+    [form({ a: { type: 'object' } }), /"a" is of a kind that cannot be asked for/],
+    [form({}, ['b']), /requires "b", which is not among its fields/],
+  ];
+  for (const [params, words] of refusals) {
+    const { error } = await ask('elicitation/create', params);
+    assert.equal(error.code, -32602);
+    assert.match(error.message, words);
+  }
+});
+
+test('a server that asks without end is declined, and that is told', async () => {
+  const person = new ScriptedPerson(Array(5).fill('y'));
+  const { ask, warnings } = await connected('handshake', person);
+  const answers = await ask('elicitation/create', { message: 'And now?' }, { again: 7 });
+  assert.deepEqual(answers.map(({ action }: Json) => action), [...Array(5).fill('accept'), 'decline', 'decline']);
+  assert.match(warnings[0]!, /"demo" asks too often/);
+});
+
+test('without a terminal forms are offered and left, with one line; addresses are not offered', async () => {
+  const absent: Person = { ...nobody };
+  const { ask, warnings, wire } = await connected('handshake', absent);
+  const [, hello] = wire.find(([, { method }]) => method === 'initialize')!;
+  assert.deepEqual(hello.params.capabilities, { elicitation: { form: {} }, roots: { listChanged: true } });
+  assert.deepEqual(await ask('elicitation/create', form({ a: { type: 'string' } })), { action: 'cancel' });
+  assert.deepEqual(warnings, ['MCP server "demo" asks something, and there is no terminal to ask at']);
+  assert.match((await ask('elicitation/create', { mode: 'url', url: 'https://x.example' })).error.message, /not offered/);
+});
+
+test('a library without a person offers neither forms nor sampling', async () => {
+  const { wire, ask } = await connected('handshake', nobody, {}, { roots: false });
+  const [, hello] = wire.find(([, { method }]) => method === 'initialize')!;
+  assert.deepEqual(hello.params.capabilities, {});
+  for (const method of ['elicitation/create', 'sampling/createMessage', 'roots/list'])
+    assert.equal((await ask(method, {})).error.code, -32601, method);
+});
+
+// ─── A person is slow ────────────────────────────────────────────────────────────────────────────
+
+test('no call runs out of time while a question is open', async () => {
+  let wasHeld = false;
+  const think = async () => {
+    await pause(400); // four times the limit of the call
+    wasHeld = true;
+    return 'y';
+  };
+  const { connection } = await connected('handshake', new ScriptedPerson([think]));
+  const args = { method: 'elicitation/create', params: { message: 'Take your time' } };
+  const { text } = await connection.callTool('ask', args, { timeoutMs: 100 });
+  assert.deepEqual([wasHeld, JSON.parse(text)], [true, { action: 'accept', content: {} }]);
+});
+
+test('a question that its server withdraws is gone, and nothing is sent for it', async () => {
+  for (const id of [0, 'q', 1]) { // 1 is also an id of ours
+    const person = new ScriptedPerson([() => new Promise(() => {})]);
+    const { connection, wire, ask } = await connected('handshake', person);
+    const answer = ask('elicitation/create', { message: 'Never mind' }, { cancel: true, id });
+    await until(() => person.questions.length === 1);
+    await connection.notify('notifications/go');
+    assert.deepEqual(await answer, { late: 'nothing' });
+    assert.ok(person.questions[0]!.signal.aborted);
+    assert.deepEqual(person.said, ['"demo" no longer wants to know']);
+    assert.deepEqual(wire.filter(([way, message]) => way === 'out' && message.id === id && message.result), []);
+    await connection.close();
+  }
+});
+
+test('a call that is aborted closes its question; so does the end of the server', async () => {
+  for (const era of ERAS) {
+    const person = new ScriptedPerson([() => new Promise(() => {}), () => new Promise(() => {})]);
+    const { connection } = await connected(era, person);
+    const stop = new AbortController();
+    const args = { method: 'elicitation/create', params: { message: 'Now?' } };
+    const call = connection.callTool('ask', args, { signal: stop.signal });
+    await until(() => person.questions.length === 1);
+    if (era === 'modern') stop.abort();
+    else void connection.close();
+    await rejection(call);
+    await until(() => person.questions[0]!.signal.aborted);
+    await connection.close();
+  }
+});
+
+test('two servers that ask at once are asked about one after the other, each under its name', async () => {
+  const person = new ScriptedPerson(['y', 'n']);
+  const extensions = [elicitation({ person }), answerWithin(), eitherEra()];
+  const servers = ['first', 'second'].map((name) => new McpConnection(name, asker('handshake'), { extensions }));
+  const answers = await Promise.all(servers.map(async (server, n) => {
+    later(() => server.close());
+    await server.connect();
+    await server.initialize();
+    const { text } = await server.callTool('ask', { method: 'elicitation/create', params: { message: `number ${n}` } });
+    return [server.serverName, JSON.parse(text).action];
+  }));
+  const asked = person.questions.map(({ text }) => /server "(\w+)" asks[^]*number (\d)/.exec(text)!.slice(1));
+  assert.deepEqual(asked.map(([name, n]) => name === (n === '0' ? 'first' : 'second')), [true, true]);
+  const [accepted] = asked[0]!;
+  assert.deepEqual(Object.fromEntries(answers), { first: 'decline', second: 'decline', [accepted!]: 'accept' });
+});
+
+test('two questions in one call, one of them declined; what the server keeps comes back as it was', async () => {
+  const { ask, wire } = await connected('modern', new ScriptedPerson(['y', 'n']));
+  const answers = await ask('elicitation/create', { message: 'Go on?' }, { again: 2 });
+  assert.deepEqual(answers.map(({ action }: Json) => action), ['accept', 'decline']);
+  const states = wire.filter(([way, { params }]) => way === 'out' && params?.requestState).map(([, { params }]) => params.requestState);
+  assert.deepEqual(states, ['[]', '[{"action":"accept","content":{}}]']);
+});
+
+// ─── Secrets ─────────────────────────────────────────────────────────────────────────────────────
+
+test('a field that asks for a secret is warned of, hidden, and in no trace', async () => {
+  const person = new ScriptedPerson(['y', '4711', 'Graz', 'y']);
+  const { ask } = await connected('handshake', person);
+  const answer = await ask('elicitation/create', form({ pin: { type: 'string', title: 'Your PIN' }, city: { type: 'string' } }));
+  assert.deepEqual(answer, { action: 'accept', content: { pin: '4711', city: 'Graz' } });
+  assert.match(person.questions[0]!.text, /! this looks like a secret/);
+  assert.deepEqual(person.questions.map(({ isSecret = false }) => isSecret), [false, true, false, false]);
+  assert.doesNotMatch(person.questions.at(-1)!.text, /4711/);
+  assert.doesNotMatch(new Masker().json({ result: answer }), /4711/);
+  for (const name of ['pin_to_top', 'token_count', 'keyboard', 'spin'])
+    assert.equal(fieldsOf({ properties: { [name]: { type: 'string' } } })[0]!.isSecret, false, name);
+  for (const name of ['password', 'apiKey', 'api_key', 'access-token', 'cardPin', 'Your PIN', 'cvv', 'card number', 'passphrase', 'client_secret'])
+    assert.equal(fieldsOf({ properties: { [name]: { type: 'string' } } })[0]!.isSecret, true, name);
+});
+
+// ─── Addresses ───────────────────────────────────────────────────────────────────────────────────
+
+const at = (url: string, more: Json = {}) => ({ mode: 'url', message: 'Link your calendar', url, ...more });
+
+for (const era of ERAS)
+  test(`an address is shown whole, opened after a yes and by nobody else, in the ${era} era`, async () => {
+    const back = era === 'modern' ? ['d'] : []; // the call is sent again when the user is back
+    const stage = new Stage();
+    const { ask } = await connected(era, stage, often);
+    stage.actor = new ScriptedPerson(['y', ...back], () => true);
+    const url = 'https://cal.example/connect?e=1#here';
+    assert.deepEqual(await ask('elicitation/create', at(url, { elicitationId: 'e-1' })), { action: 'accept' });
+    assert.deepEqual(stage.actor.opened.map(String), [url]);
+    assert.ok(stage.actor.questions[0]!.text.includes(`\n  ${url}\n`));
+    assert.match(stage.actor.questions[0]!.text, /it leads to "cal\.example"/);
+    for (const [answer, action] of [['n', 'decline'], [undefined, 'cancel']] as const) {
+      stage.actor = new ScriptedPerson([answer]);
+      assert.deepEqual(await ask('elicitation/create', at(url)), { action });
+      assert.deepEqual(stage.actor.opened, []);
+    }
+  });
+
+const HOSTILE: [url: string, words: RegExp | undefined][] = [
+  ['javascript:alert(1)', undefined], // undefined: not even asked about
+  ['file:///etc/passwd', undefined],
+  ['data:text/html,x', undefined],
+  ['http://evil.example/', undefined],
+  ['ssh://host', undefined],
+  ['vbscript:x', undefined],
+  ['https://xn--80ak6aa92e.com/', /written in other letters/],
+  ['https://аррӏе.com/', /written in other letters/],
+  ['https://bank.example@evil.example/', /not where it leads[^]*"evil\.example"/],
+  ['https://127.0.0.1/', /a number in place of a name/],
+  ['http://localhost:8080/', /this machine[^]*not encrypted[^]*port 8080/],
+  ['https://x.example:8443/', /unusual port 8443/],
+  [`https://x.example/${'a'.repeat(3000)}`, /it has 30\d\d characters/],
+];
+
+test('C16: hostile addresses are refused or warned of, and none is opened', async () => {
+  const stage = new Stage();
+  const { ask } = await connected('handshake', stage, often);
+  for (const [url, words] of HOSTILE) {
+    stage.actor = new ScriptedPerson(words ? ['n'] : [], () => true);
+    assert.deepEqual(await ask('elicitation/create', at(url)), { action: 'decline' }, url);
+    assert.deepEqual(stage.actor.opened, [], url);
+    if (words) assert.match(stage.actor.questions[0]!.text, words, url);
+    else assert.match(stage.actor.said[0]!, /no browser is sent to/, url);
+  }
+});
+
+test('a call that wants a visit first (-32042) is made once more after it, and never in a loop', async () => {
+  const elicitations = [at('https://cal.example/1', { elicitationId: 'e-1' }), at('https://cal.example/2', { elicitationId: 'e-2' })];
+  const refuse = { code: -32042, message: 'Connect first', data: { elicitations } };
+  const person = new ScriptedPerson(['y', 'd', 'y', 'd'], () => true);
+  const { connection, wire } = await connected('handshake', person);
+  const { text } = await connection.callTool('ask', { refuse });
+  assert.ok(JSON.parse(text).seen);
+  assert.deepEqual(person.opened.map(String), ['https://cal.example/1', 'https://cal.example/2']);
+  assert.equal(wire.filter(([, { method }]) => method === 'tools/call').length, 2);
+
+  for (const [answers, calls] of [[['n'], 1], [['y', 'c'], 1]] as const) {
+    const unwilling = new ScriptedPerson([...answers], () => true);
+    const other = await connected('handshake', unwilling);
+    const one = { ...refuse, data: { elicitations: elicitations.slice(0, 1) } };
+    assert.match((await rejection(other.connection.callTool('ask', { refuse: one }))).message, /Connect first/);
+    assert.equal(other.wire.filter(([, { method }]) => method === 'tools/call').length, calls);
+  }
+});
+
+test('a notice that a page is done counts for a page that was opened, and once', async () => {
+  const person = new ScriptedPerson(['y'], () => true);
+  const { ask, connection } = await connected('handshake', person);
+  const done = (elicitationId: string) =>
+    ask('notifications/elicitation/complete', { elicitationId }, { notify: true });
+  await done('e-9');
+  await ask('elicitation/create', at('https://cal.example', { elicitationId: 'e-9' }));
+  await done('e-9');
+  await done('e-9');
+  assert.deepEqual(person.said, ['"demo": the page is done']);
+  await connection.close();
+});
+
+// ─── Hooks ───────────────────────────────────────────────────────────────────────────────────────
+
+test('a function may answer before the person, and see and change the answer after', async () => {
+  const seen: unknown[] = [];
+  const hooks: ElicitationOptions['hooks'] = {
+    before: async ({ message }) => (message === 'routine' ? { action: 'accept', content: { ok: true } } : undefined),
+    after: async (_, answer) => {
+      seen.push(answer);
+      return answer.action === 'accept' ? undefined : { action: 'decline' };
+    },
+  };
+  const person = new ScriptedPerson([undefined]);
+  const { ask } = await connected('handshake', person, { hooks });
+  const schema = { type: 'object', properties: { ok: { type: 'boolean' } } };
+  assert.deepEqual(await ask('elicitation/create', { message: 'routine', requestedSchema: schema }), { action: 'accept', content: { ok: true } });
+  assert.deepEqual(await ask('elicitation/create', { message: 'odd', requestedSchema: schema }), { action: 'decline' });
+  assert.deepEqual(seen, [{ action: 'accept', content: { ok: true } }, { action: 'cancel' }]);
+});
+
+test('what a hook answers is checked like any other answer', async () => {
+  const hooks: ElicitationOptions['hooks'] = { before: async () => ({ action: 'accept', content: { n: 'three' } }) };
+  const { ask, warnings } = await connected('handshake', nobody, { hooks });
+  assert.deepEqual(await ask('elicitation/create', form({ n: { type: 'integer' } })), { action: 'cancel' });
+  assert.match(warnings[0]!, /"n" should be an integer/);
+});
+
+test('a command of the settings answers, declines with exit code 2, or leaves it to the person; one that fails is told of', async () => {
+  const home = folder();
+  mkdirSync(join(home, '.claude'));
+  const script = join(home, 'hook.mjs');
+  writeFileSync(script, `
+    let text = '';
+    for await (const chunk of process.stdin) text += chunk;
+    const { message, mcp_server_name, hook_event_name, requested_schema } = JSON.parse(text);
+    if (message === 'no') process.exit(2);
+    if (message === 'broken') process.exit(1);
+    const content = { said: [mcp_server_name, hook_event_name, Object.keys(requested_schema.properties)].join() };
+    if (message === 'yes') console.log(JSON.stringify({ hookSpecificOutput: { hookEventName: 'Elicitation', action: 'accept', content } }));
+  `);
+  const command = `"${process.execPath}" "${script}"`;
+  const group = { matcher: 'other|demo', hooks: [{ type: 'command', command }] };
+  const others = { matcher: 'demo2', hooks: [{ type: 'command', command: 'exit 2' }] };
+  const settings = { hooks: { Elicitation: [others, group] } };
+  writeFileSync(join(home, '.claude', 'settings.json'), JSON.stringify(settings));
+  const { ask, warnings } = await connected('handshake', new ScriptedPerson(['n', 'n']), { home });
+  const asked = (message: string) => ask('elicitation/create', { ...form({ said: { type: 'string' } }), message });
+  assert.deepEqual(await asked('yes'), { action: 'accept', content: { said: 'demo,Elicitation,said' } });
+  assert.deepEqual(await asked('no'), { action: 'decline' });
+  assert.deepEqual(await asked('leave it'), { action: 'decline' }); // the person's n
+  assert.deepEqual(warnings, []);
+  assert.deepEqual(await asked('broken'), { action: 'decline' });
+  assert.match(warnings[0]!, /the hook .* failed: exit code 1/);
+});
+
+// ─── Roots and sampling ──────────────────────────────────────────────────────────────────────────
+
+test('roots are told in both eras, and changes where the era knows such a notice; "roots": false offers none', async () => {
+  for (const era of ERAS) {
+    const { ask, folders, connection, wire } = await connected(era, nobody);
+    const list = [{ uri: 'file:///tmp/one', name: 'one' }, { uri: 'file:///tmp/two', name: 'two' }];
+    assert.deepEqual(folders.notes('demo'), []);
+    assert.deepEqual(await ask('roots/list', {}), { roots: list });
+    assert.deepEqual(folders.notes('demo'), ['it was told where you work: "/tmp/one", "/tmp/two"']);
+    assert.deepEqual(folders.notes('another'), []);
+    folders.changed();
+    const notices = wire.filter(([, { method }]) => method === 'notifications/roots/list_changed').length;
+    assert.equal(notices, era === 'handshake' ? 1 : 0);
+    await connection.close();
+    folders.changed(); // to nobody
+    assert.deepEqual(folders.notes('demo'), []);
+  }
+});
+
+const prompt = (text: string, more: Json = {}) => ({
+  messages: [{ role: 'user', content: { type: 'text', text } }], maxTokens: 50, ...more,
+});
+const sampled = (text: string) => ({ role: 'assistant', content: { type: 'text', text }, model: 'echo', stopReason: 'endTurn' });
+
+for (const era of ERAS)
+  test(`sampling: the prompt is shown, may be edited, refused, allowed for good; so is the answer, in the ${era} era`, async () => {
+    const stage = new Stage();
+    const { ask } = await connected(era, stage);
+    const act = (answers: Answer[], params: Json) => {
+      stage.actor = new ScriptedPerson(answers);
+      return ask('sampling/createMessage', params);
+    };
+    assert.deepEqual(await act(['y', 's'], prompt('2 + 2?', { systemPrompt: 'Be brief.' })), sampled('2 + 2? (50)'));
+    const [question, answer] = stage.actor.questions;
+    assert.match(question!.text, /"demo" asks:[^]*"echo"[^]*50 tokens[^]*│ Be brief\.[^]*│ 2 \+ 2\?/);
+    assert.match(answer!.text, /│ 2 \+ 2\? \(50\)/);
+    assert.deepEqual(await act(['e', 'mine', 'y', 'e', 'better', 's'], prompt('theirs')), sampled('better'));
+    assert.match(stage.actor.questions[2]!.text, /│ mine/);
+    assert.deepEqual(await act(['a'], prompt('x')), sampled('x (50)'));
+    assert.deepEqual(await act([], prompt('y')), sampled('y (50)'));
+  });
+
+test('sampling: the user begins and ends, whatever the server says; @azure/mcp sends one message, of the assistant', async () => {
+  const stage = new Stage();
+  const seen: string[] = [];
+  const model: Model = {
+    name: 'echo',
+    async *query(request) {
+      seen.push(request.turns.map((turn) => `${turn.role}: ${'text' in turn ? turn.text : ''}`).join(', '));
+      yield* echo.query(request);
+    },
+  };
+  const { connection } = await open(asker('handshake'), { extensions: [sampling({ person: stage, model: () => model })] });
+  for (const roles of [['assistant'], ['assistant', 'user'], ['user', 'assistant', 'user'], ['user', 'assistant', 'assistant']]) {
+    const messages = roles.map((role, n) => ({ role, content: { type: 'text', text: `${n}` } }));
+    stage.actor = new ScriptedPerson(['y', 's']);
+    await connection.callTool('ask', { method: 'sampling/createMessage', params: { messages, maxTokens: 5 } });
+  }
+  assert.deepEqual(seen, ['user: 0', 'user: 0\n1', 'user: 0, assistant: 1, user: 2', 'user: 0, assistant: 1, user: 2']);
+});
+
+test('C15: sampling is refused by a person with the code for that, and with tools, images, odd roles or too much of it at once', async () => {
+  const stage = new Stage();
+  const { ask } = await connected('handshake', stage);
+  stage.actor = new ScriptedPerson(['n', 'y', 'd']);
+  for (let n = 0; n < 2; n++) assert.equal((await ask('sampling/createMessage', prompt('x'))).error.code, -1);
+  const image = { role: 'user', content: { type: 'image', data: '', mimeType: 'image/png' } };
+  const refused: Json[] = [
+    prompt('x', { tools: [] }), { messages: [image] }, { messages: [] }, { messages: 'x' }, prompt('x'.repeat(200_001)),
+    { messages: [{ role: 'system', content: { type: 'text', text: 'C15' } }] },
+  ];
+  for (const params of refused) assert.equal((await ask('sampling/createMessage', params)).error.code, -32602);
+  stage.actor = new ScriptedPerson(['y', 's']);
+  assert.equal((await ask('sampling/createMessage', prompt('x', { maxTokens: 1e9 }))).content.text, 'x (8192)');
+});
