@@ -9,7 +9,6 @@
 
 import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess, ChildProcessWithoutNullStreams as Child } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { once, setMaxListeners } from 'node:events';
 import {
   accessSync, constants, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync,
@@ -155,7 +154,8 @@ export class StdioTransport implements Transport {
   private lastWrite?: Promise<void>;
   private stderrTail = '';
   private closing?: Promise<void>;
-  private mark = randomUUID();
+  private mark = newMark();
+  private env?: NodeJS.ProcessEnv;
 
   constructor(serverName: string, config: Json, maxLineBytes: number) {
     const problem = problemWithConfig(config);
@@ -326,7 +326,8 @@ export class StdioTransport implements Transport {
 
   private childEnv(): NodeJS.ProcessEnv {
     const env = { ...ourEnv(NETWORK_ENV), ...safeEnv(), ...this.config.env };
-    return withSafePath({ ...env, [MARK]: this.mark });
+    this.env ??= withSafePath({ ...env, [MARK]: this.mark });
+    return this.env;
   }
 
   private program(): string {
@@ -356,7 +357,8 @@ function ourEnv(names: RegExp): NodeJS.ProcessEnv {
  *  that lead into its folder, and the relative and empty ones, which mean any folder we are in. */
 export function withSafePath(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const { CLAUDE_PROJECT_DIR: project = process.cwd() } = env;
-  const isSafe = (part: string) => isAbsolute(part) && !isOfProject(part, project);
+  const folders = foldersOf(project);
+  const isSafe = (part: string) => isAbsolute(part) && !isWithinOne(folders, part);
   const parts = pathOf(env).filter(isSafe);
   // An empty PATH would mean the folder we are in, too.
   const path = parts.join(delimiter) || DEFAULT_PATH;
@@ -395,12 +397,19 @@ function isProgram(file: string): boolean {
   }
 }
 
-/** Does it lead into the project, or elsewhere into its repository? A folder that holds the home
- *  folder is the user's own, whatever else it is. */
+/** Does it lead into the project, or elsewhere into its repository? */
 function isOfProject(path: string, project: string): boolean {
-  const folders = [project, ...repositoriesAround(project)];
-  return folders.some((each) => isWithin(each, path) && !isWithin(each, homedir()));
+  return isWithinOne(foldersOf(project), path);
 }
+
+/** A folder that holds the home folder is the user's own, whatever else it is. */
+function foldersOf(project: string): string[] {
+  const folders = [project, ...repositoriesAround(project)];
+  return folders.filter((each) => !isWithin(each, homedir()));
+}
+
+const isWithinOne = (folders: string[], path: string) =>
+  folders.some((each) => isWithin(each, path));
 
 /** Its own, and the one that it is a submodule of. */
 function repositoriesAround(folder: string): string[] {
@@ -617,7 +626,10 @@ function isSignalled(pid: number, signal: NodeJS.Signals): boolean {
  *  left its group, as a daemon does. */
 export const MARK = 'MCP_BY_HAND_CHILD';
 export const marks = new WeakMap<ChildProcess, string>();
+/** It is not a secret, so it can do without node:crypto, which would cost each start 5 ms. */
+export const newMark = () => `${process.pid}-${performance.timeOrigin}-${Math.random()}`;
 const CENSUS_MS = 50;
+const YOUNG_MS = 5000;
 let census = { takenAt: -CENSUS_MS, byMark: new Map<string, number[]>() };
 
 function straysOf(child: ChildProcess): number[] {
@@ -632,8 +644,9 @@ function straysOf(child: ChildProcess): number[] {
 /** All processes that have a mark, by that mark. */
 function takeCensus(): Map<string, number[]> {
   const byMark = new Map<string, number[]>();
+  const before = lastPidBeforeOurs();
   for (const name of readIfThere('/proc', (path) => readdirSync(path)) ?? []) {
-    if (!/^\d+$/.test(name)) continue;
+    if (!(Number(name) > before)) continue; // or it is not a number
     const environment = readIfThere(`/proc/${name}/environ`, readBytes);
     const mark = environment?.split('\0').find((each) => each.startsWith(`${MARK}=`));
     if (mark === undefined) continue;
@@ -641,6 +654,14 @@ function takeCensus(): Map<string, number[]> {
     byMark.set(word, [...(byMark.get(word) ?? []), Number(name)]);
   }
   return byMark;
+}
+
+/** Pids are given in turn. So in the first seconds of our life all that we have started comes after
+ *  us, unless the numbers have begun again from below; and later they may have gone round. */
+function lastPidBeforeOurs(): number {
+  const newest = Number(readIfThere('/proc/loadavg', readBytes)?.split(' ')[4]);
+  const isInTurn = newest > process.pid && now() < YOUNG_MS;
+  return isInTurn ? process.pid : 0;
 }
 
 function groupOf(pid: number): number {
@@ -713,6 +734,7 @@ export type Layer = (call: Call, next: Next) => Promise<Json>;
 export type Incoming = {
   id?: Id; // of a request
   signal: AbortSignal; // aborts when the server cancels its request, or the connection ends
+  call?: Call; // of ours, that it belongs to, where that is known
 };
 /** Takes what the server requests or notifies. What it returns is the answer to a request; what it
  *  throws is the refusal (a RpcError keeps its code). */
@@ -1339,6 +1361,11 @@ export class McpConnection {
 
   handles(method: string): boolean {
     return this.requestHandlers.has(method);
+  }
+
+  /** Our calls whose answers have not come yet. */
+  get running(): Call[] {
+    return [...this.pending.values()].map(({ call }) => call);
   }
 
   /** The server has cancelled a request of its own. Then there is no answer. */

@@ -1,6 +1,7 @@
 // composition.ts: what the program is made of. One row per line, in order; each chapter adds its
 // own, and quotes it on its page. A program of your own is another file like this one: own.ts.
 
+import { homedir } from 'node:os';
 import { hands } from './16-hands/tools.ts';
 import { models } from './18-minds/models.ts';
 import type { Compose } from './19-the-terminal/host.ts';
@@ -14,12 +15,18 @@ import { eitherEra } from './22-no-handshake/era.ts';
 import { answerWithin } from './22-no-handshake/input-required.ts';
 import { listenForChanges } from './22-no-handshake/subscriptions.ts';
 import { KeptVerdicts } from './22-no-handshake/verdicts.ts';
+import { addDir } from './23-the-server-asks/add-dir.ts';
+import { elicitation } from './23-the-server-asks/elicitation.ts';
+import { Folders, roots } from './23-the-server-asks/roots.ts';
+import { sampling } from './23-the-server-asks/sampling.ts';
 import { calculator } from './25-other-pipes/calculator.ts';
 import { inProcess, withBuiltIns } from './25-other-pipes/in-process.ts';
 import { WebSocketTransport } from './25-other-pipes/websocket.ts';
 import { stayAlive } from './26-staying-alive/alive.ts';
 
 export const compose: Compose = (host) => {
+  const { person, warn, model } = host;
+  const folders = new Folders(() => host.roots.folders);
   const logins = new Logins({ warn: host.warn });
   return {
     transports: {
@@ -30,6 +37,9 @@ export const compose: Compose = (host) => {
     },
     extensions: [
       stayAlive(), // outermost: it sees what the caller requested, and may repeat it
+      elicitation({ person, warn, home: homedir() }),
+      sampling({ person, model }),
+      roots(folders),
       answerWithin(),
       keepAnswers, // inside: what is sent again with answers is never kept
       mirrorArguments,
@@ -42,11 +52,13 @@ export const compose: Compose = (host) => {
     ],
     commands: {
       ...commands,
+      'add-dir': addDir(host.roots, folders),
     },
     models: {
       ...models,
     },
     logins,
+    notes: (server) => folders.notes(server),
     demo: (load) => withBuiltIns({ calculator }, load),
   };
 };

@@ -1,7 +1,7 @@
 // own.ts: a program of your own. It is ours, and four rows more. Run it: npx tsx chapters/own.ts
 
 import { compose } from './composition.ts';
-import { main } from './19-the-terminal/cli.ts';
+import { main } from './19-the-terminal/main.ts';
 import { UnixSocketTransport } from './25-other-pipes/unix-socket.ts';
 import type { Compose } from './19-the-terminal/host.ts';
 
@@ -24,4 +24,4 @@ const own: Compose = (host) => {
   };
 };
 
-await main(process.argv.slice(2), own);
+await main(process.argv.slice(2), async () => own);

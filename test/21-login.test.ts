@@ -83,7 +83,7 @@ test('I9: a login that cannot be kept says so, and exits with 3', async () => {
   writeFileSync(join(where.home, '.mcp-by-hand', 'logins.json'), '{', { mode: 0o600 });
   const terminal = new Terminal(where, ['mcp', 'login', 'calc'], desktop().env);
   assert.equal(await terminal.ended(), 3, terminal.text);
-  assert.match(terminal.text, /it is not JSON; restore it, or move it away, and then log in again/);
+  assert.match(terminal.text, /it is not JSON;\s+restore it, or move it away, and then log in again/);
   assert.match(terminal.text, /^calc: you are logged in for this run only: that was not written down$/m);
 });
 
@@ -162,7 +162,7 @@ test('somebody says no: the authorization server\'s words are shown, as words, a
   const answer = new URLSearchParams({ error: 'access_denied', error_description, state, iss: issuer });
   const page = await (await fetch(`${redirect_uri}?${answer}`)).text();
   assert.equal(await terminal.ended(), 3);
-  assert.match(terminal.text, /^MCP server "calc" .*: the authorization server \S+ refused us: .*access_denied: no/m);
+  assert.match(terminal.text, /^MCP server "calc" .*: the authorization server \S+ refused us: .*access_denied:\s+no/m);
   assertClean(terminal.text);
   assert.notEqual(terminal.title.trim(), 'owned');
   assert.match(page, /<p>It did not work\. The terminal says why\.<\/p>/);

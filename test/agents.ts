@@ -73,7 +73,7 @@ export function prepareAgent({ script = [], files = {}, settings, project, serve
   const given = (effect: Rule['effect']) =>
     parseRules(effect, rules?.[effect] ?? [], { name: `--${effect}`, isHere: true }, reader);
   const allRules = [...readSettings(home, cwd, reader), ...given('allow'), ...given('ask'), ...given('deny')];
-  const guard: Gate = new Gate({ mode, rules: allRules, roots, trust, person: answers && user });
+  const guard: Gate = new Gate({ mode, rules: allRules, roots, trust, person: answers && user, offered: () => mcp.getToolDefinitions() });
   const mcp = new McpManager({ home, cwd, approve: (entry) => trust.approve(entry), onWarning: warn, ...manager });
   later(() => mcp.disconnectAll());
   const loop = prepareLoop({

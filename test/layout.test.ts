@@ -11,8 +11,9 @@ import { root } from './helpers.ts';
 const read = (...path: string[]) => readFileSync(join(root, ...path), 'utf8');
 const manifest = JSON.parse(read('package.json'));
 
-test('there is no runtime dependency, and the development ones are six', () => {
-  const toolchain = ['@types/node', 'tsx', 'typescript', 'vitest'];
+test('there is no runtime dependency, and the development ones are seven', () => {
+  // esbuild comes with tsx anyway; here it packs the program into fewer files, which start sooner.
+  const toolchain = ['@types/node', 'esbuild', 'tsx', 'typescript', 'vitest'];
   // A pty and a screen. With them `npm ci` brings all that `npm test` needs: no tmux, no compiler.
   const terminal = ['@lydell/node-pty', '@xterm/headless'];
   assert.equal(manifest.dependencies, undefined);

@@ -1,23 +1,15 @@
-// request.ts: one HTTP request, by node:http. Not by the global fetch, which gives up after five
-// minutes of silence, follows redirects with whatever headers we gave it, and unpacks a bomb before
-// we see its size.
+// request.ts: a request to a server of tools, and what its failures mean. It goes out by send.ts of
+// chapter 18, and not by the global fetch, which gives up after five minutes of silence, follows
+// redirects with whatever headers we gave it, and unpacks a bomb before we see its size.
 
-import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
-import https from 'node:https';
-import type { LookupFunction } from 'node:net';
-import { pipeline, type Readable } from 'node:stream';
-import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import type { Readable } from 'node:stream';
 import { excerpt, joinSmall, McpError } from '../../mcp.ts';
+import { ProxyError } from '../18-minds/proxy.ts';
+import { CLOSED, NoAnswer, send, type Reply, type SendOptions } from '../18-minds/send.ts';
 
+export type { Reply };
 export type Headers = Record<string, string>;
-export type FetchOptions = {
-  method: string;
-  headers: Headers;
-  body?: string;
-  signal?: AbortSignal;
-  lookup?: LookupFunction; // how to find the address of a host, if not in the usual way
-};
-export type Reply = { status: number; headers: IncomingHttpHeaders; body: Readable };
+export type FetchOptions = Omit<SendOptions, 'connectMs' | 'silenceMs'>;
 /** Makes a request. Resolves when the headers of the reply are there; its body is still to come.
  *  `who` begins the sentence of an error. */
 export type Fetch = (who: string, url: URL, options: FetchOptions) => Promise<Reply>;
@@ -26,19 +18,6 @@ const SEE_OTHER = 303;
 const REDIRECTS = [301, 302, SEE_OTHER, 307, 308];
 const MAX_REDIRECTS = 5;
 const REMEDY = 'If that is right, put its address into the configuration';
-
-// They keep connections open for the next request.
-const agents = {
-  'http:': new http.Agent({ keepAlive: true }),
-  'https:': new https.Agent({ keepAlive: true }),
-};
-
-const unpackers = new Map([
-  ['gzip', createGunzip],
-  ['x-gzip', createGunzip],
-  ['deflate', createInflate],
-  ['br', createBrotliDecompress],
-]);
 
 // ─── A request ───────────────────────────────────────────────────────────────────────────────────
 
@@ -50,12 +29,12 @@ async function fetchFrom(
   options: FetchOptions,
   redirects: number,
 ): Promise<Reply> {
-  const response = await sendRequest(who, url, options);
-  const { statusCode: status = 0, headers } = response;
-  const { location } = headers;
+  const reply = await send(url, options).catch((error) => Promise.reject(failure(who, error)));
+  const { status } = reply;
+  const { location } = reply.headers;
   const isElsewhere = status >= 300 && status < 400;
-  if (!isElsewhere) return { status, headers, body: unpacked(response) };
-  response.destroy();
+  if (!isElsewhere) return reply;
+  reply.body.destroy();
   // We want no choice (300), have nothing in store (304), and no server chooses our proxy (305).
   if (!REDIRECTS.includes(status) || !location)
     throw new McpError('protocol', `${who} answered HTTP ${status}, which leads nowhere`);
@@ -85,55 +64,17 @@ export function addressIn(text: string, base: URL): URL | undefined {
   return URL.canParse(text, base.href) ? new URL(text, base) : undefined;
 }
 
-/** Resolves with the response when its headers are there. */
-function sendRequest(who: string, url: URL, options: FetchOptions): Promise<IncomingMessage> {
-  const { method, body, signal, lookup } = options;
-  const isTls = url.protocol === 'https:';
-  const headers = { 'accept-encoding': 'identity', ...options.headers };
-  // With a lookup of its own a request must not use a connection that was made by the usual one.
-  const agent = lookup ? false : agents[url.protocol as keyof typeof agents];
-  return new Promise((resolve, reject) => {
-    const request = (isTls ? https : http).request(url, { method, headers, agent, lookup });
-    let isConnected = false;
-    let isAnswered = false;
-
-    // Not by the option `signal`: Node would then destroy the request with an error. If the last
-    // byte has come but is not read yet, that error is raised on the socket when all listeners have
-    // left, and ends our program.
-    const stop = () => request.destroy();
-    signal?.addEventListener('abort', stop);
-
-    request.on('socket', (socket) => {
-      // It may have served others before; or it may have failed before it began (EMFILE).
-      isConnected = socket.readyState === 'open';
-      const event = isTls ? 'secureConnect' : 'connect';
-      if (!isConnected) socket.once(event, () => (isConnected = true));
-    });
-    request.on('response', (response) => {
-      isAnswered = true;
-      resolve(response);
-    });
-    request.on('error', (error) => {
-      reject(signal?.aborted ? signal.reason : failure(who, error, isConnected));
-    });
-    request.on('close', () => {
-      signal?.removeEventListener('abort', stop);
-      if (isAnswered) return;
-      // When a server answers with a change of protocol, this is all that Node tells us.
-      reject(new McpError('lost', `${who} closed the connection without an answer`));
-    });
-
-    if (signal?.aborted) stop();
-    else request.end(body);
-  });
-}
-
 /** Before there was a connection nothing can have been received; afterwards it may have been. */
-function failure(who: string, error: NodeJS.ErrnoException, isConnected: boolean): McpError {
+function failure(who: string, error: unknown): unknown {
+  if (error instanceof ProxyError) {
+    const kind = error.isFinal ? 'config' : 'unreachable';
+    return new McpError(kind, `${who} cannot be reached: ${error.message}`);
+  }
+  if (!(error instanceof NoAnswer)) return error; // we were stopped
   const isRefused = error.code === 'ECONNREFUSED';
-  const words = error.message || `${error.code}`;
-  const why = isRefused ? 'nobody listens there (ECONNREFUSED)' : words;
-  return isConnected
+  const why = isRefused ? 'nobody listens there (ECONNREFUSED)' : error.message;
+  if (why === CLOSED) return new McpError('lost', `${who} ${why}`);
+  return error.isConnected
     ? new McpError('lost', `${who} broke off: ${why}`)
     : new McpError('unreachable', `${who} cannot be reached: ${why}`);
 }
@@ -147,13 +88,6 @@ export function within(ms: number, signal?: AbortSignal): AbortSignal {
 }
 
 // ─── The body of a reply ─────────────────────────────────────────────────────────────────────────
-
-/** We say that we take plain bytes, but some servers pack them all the same. */
-function unpacked(response: IncomingMessage): Readable {
-  const encoding = response.headers['content-encoding'] ?? '';
-  const unpack = unpackers.get(encoding.toLowerCase());
-  return unpack ? pipeline(response, unpack(), () => {}) : response;
-}
 
 /** Hands on each chunk of a body. Resolves at its end; rejects if it is cut off, or if `onChunk`
  *  throws. (`for await` is shorter, and makes a short call a tenth more expensive.) */

@@ -265,9 +265,10 @@ export class Logins {
   }
 
   /** Forgets what a server was given, here and, if it can be told, there. Was there anything? */
-  async logOut(serverName: string): Promise<boolean> {
-    const rows = await this.store.alone(async () => this.store.forget(serverName)); // and not while one is renewed
-    const logins = [...this.all.values()].filter((login) => login.serverName === serverName);
+  async logOut(serverName: string, url?: string): Promise<boolean> {
+    const rows = await this.store.alone(async () => this.store.forget(serverName, url)); // and not while one is renewed
+    const isMeant = (login: Login) => login.serverName === serverName && login.url.href === (url ?? login.url.href);
+    const logins = [...this.all.values()].filter(isMeant);
     for (const login of logins) login.forget();
     await Promise.all(rows.map((row) => revoke(row, logins.find(({ url }) => url.href === row.url)?.config)));
     return rows.some(({ tokens }) => tokens !== undefined);

@@ -5,6 +5,7 @@ import type { LookupAddress } from 'node:dns';
 import { lookup as lookUp } from 'node:dns/promises';
 import { BlockList, isIPv6, type LookupFunction } from 'node:net';
 import { excerpt, isExposed, isLoopback, isObject, McpError, tooMuchIn, type Json } from '../../mcp.ts';
+import { proxyFor } from '../18-minds/proxy.ts';
 import { fetchHttp, readText, within, type FetchOptions } from '../20-streamable-http/request.ts';
 
 const FETCH_MS = 20_000;
@@ -53,9 +54,7 @@ export class Reach {
 
   async fetch(address: unknown, options: Partial<FetchOptions> = {}): Promise<Answer> {
     const { url, addresses } = await this.allowed(address);
-    // Looked up once, and used as it was checked: the next answer of a name server may be another.
-    const [{ address: first, family }] = addresses as [LookupAddress];
-    const lookup: LookupFunction = (_, { all }, done) => (all ? done(null, addresses) : done(null, first, family));
+    const lookup = addresses.length > 0 ? answerWith(addresses) : undefined;
     const signal = within(FETCH_MS, options.signal);
     const headers = { accept: 'application/json', ...options.headers };
     const who = `${this.who}: ${url.origin}`;
@@ -74,8 +73,10 @@ export class Reach {
     kinds.delete('reserved');
     if (!isLoopback(this.server) && url.hostname !== this.server.hostname) kinds.delete('loopback');
     const allowed = addresses.filter((each) => kinds.has(kindOf(each.address)));
-    const kind = kindOf(addresses[0]!.address);
-    if (allowed.length === 0) throw this.error(`sends us to ${url.host}, which is ${kind}: we do not go there`);
+    if (addresses.length > 0 && allowed.length === 0) {
+      const kind = kindOf(addresses[0]!.address);
+      throw this.error(`sends us to ${url.host}, which is ${kind}: we do not go there`);
+    }
     return { url, addresses: allowed };
   }
 
@@ -88,15 +89,24 @@ export class Reach {
     return url;
   }
 
+  /** None: only the proxy knows it. In many a company a name of the world is not known inside. */
   private async lookUp(url: URL): Promise<LookupAddress[]> {
     try {
       return await lookUp(url.hostname.replace(/^\[|\]$/g, ''), { all: true });
     } catch (error) {
+      if (proxyFor(url)) return [];
       throw this.error(`has to do with ${url.host}, which cannot be found (${(error as NodeJS.ErrnoException).code})`);
     }
   }
 
   error(what: string): McpError { return new McpError('auth', `${this.who} ${what}`); }
+}
+
+/** Looked up once, and used as it was checked: the next answer of a name server may be another. (A
+ *  proxy looks up names by itself, and its network is the one that is reached.) */
+function answerWith(addresses: LookupAddress[]): LookupFunction {
+  const [{ address, family }] = addresses as [LookupAddress];
+  return (_, { all }, done) => (all ? done(null, addresses) : done(null, address, family));
 }
 
 function parsed(text: string): Json | undefined {

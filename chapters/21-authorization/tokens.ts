@@ -4,7 +4,8 @@
 import { homedir } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Json } from '../../mcp.ts';
-import { hasTexts, NotWritten, PrivateFile, takeLock } from '../17-the-gate/private-file.ts';
+import { inTheWay, takeLock, type Lock } from '../17-the-gate/lock.ts';
+import { hasTexts, NotWritten, PrivateFile } from '../17-the-gate/private-file.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
 import type { Challenge } from './discovery.ts';
 
@@ -39,6 +40,7 @@ const isSame = (a: Row, b: Row) => isAt(a, b) && a.issuer === b.issuer;
 
 const EMPTY: Store = { version: 1, rows: [], verdicts: [], company: [] };
 const VERDICT_MS = 15 * 60_000;
+const MAX_TURN_MS = 30_000; // longer than a refresh takes
 
 export class TokenStore {
   private home?: string;
@@ -104,12 +106,15 @@ export class TokenStore {
     });
   }
 
-  /** Takes out everything that a server of this name was given, wherever it was. */
-  forget(server: string): Row[] {
-    const forgotten = this.read().rows.filter((row) => row.server === server);
+  /** Takes out everything that a server of this name was given, at that address or wherever it was. */
+  forget(server: string, url?: string): Row[] {
+    const isMeant = (each: Place) => each.server === server && each.url === (url ?? each.url);
+    const { rows, verdicts } = this.read();
+    const forgotten = rows.filter(isMeant);
+    if (![...rows, ...verdicts].some(isMeant)) return []; // where nothing can be written, that is no trouble
     this.change((store) => {
-      store.rows = store.rows.filter((row) => row.server !== server);
-      store.verdicts = store.verdicts.filter((verdict) => verdict.server !== server);
+      store.rows = store.rows.filter((row) => !isMeant(row));
+      store.verdicts = store.verdicts.filter((verdict) => !isMeant(verdict));
       const isTheirs = (each: Row['company']) =>
         forgotten.some(({ company }) => company?.issuer === each?.issuer && company?.client === each?.client);
       store.company = store.company.filter((each) => !isTheirs(each));
@@ -149,24 +154,31 @@ export class TokenStore {
 
   /** One program at a time: two that use up the same refresh token look like a thief and his victim. */
   async alone<T>(work: () => Promise<T>): Promise<T> {
-    const unlock = await this.turn();
+    const lock = await this.turn();
+    lock?.keepFresh();
     try {
       return await work();
     } finally {
-      unlock();
+      lock?.release();
     }
   }
 
-  private async turn(): Promise<() => void> {
-    for (;;) {
+  /** A program that was stopped in the middle of it may go on in an hour, and a call must not wait for that. */
+  private async turn(): Promise<Lock | undefined> {
+    const startedAt = performance.now();
+    const file = `${this.file.file}.refresh`;
+    while (!this.isInMemory && this.file.folder !== '') {
+      let lock: Lock | undefined;
       try {
-        const unlock = this.isInMemory || this.file.folder === '' ? () => {} : takeLock(`${this.file.file}.refresh`);
-        if (unlock) return unlock;
+        lock = takeLock(file);
       } catch {
-        return () => {}; // without a folder there is no file, and nobody to wait for
+        break; // without a folder there is no file, and nobody to wait for
       }
+      if (lock) return lock;
+      if (performance.now() - startedAt > MAX_TURN_MS) throw inTheWay(file);
       await wait(50);
     }
+    return undefined;
   }
 }
 

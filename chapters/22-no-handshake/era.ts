@@ -8,7 +8,7 @@ import {
 import type {
   Call, CallOptions, Extension, Json, McpConnection, Next, ServerDescription,
 } from '../../mcp.ts';
-import { canonical, sha256 } from '../17-the-gate/trust.ts';
+import { canonical, sha256 } from '../17-the-gate/digest.ts';
 import {
   LATER_ERRORS, mirrorArguments, UNSUPPORTED_VERSION, VERSION_KEY,
 } from '../20-streamable-http/headers.ts';

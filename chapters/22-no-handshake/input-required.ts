@@ -77,7 +77,7 @@ class Rounds {
     }
     // The call's signal alone would leave a question on the screen when the server is gone.
     return withEither([call.options.signal, connection.signal], (signal) =>
-      connection.handle(name, asObject(params), { id: key, signal }),
+      connection.handle(name, asObject(params), { id: key, signal, call }),
     );
   }
 }

@@ -8,7 +8,7 @@ import { PrivateFile } from '../17-the-gate/private-file.ts';
 import type { Era, Verdicts } from './era.ts';
 
 const MAX_VERDICTS = 500;
-const LOCK_TRIES = 3; // a probe costs less than a long wait
+const LOCK_MS = 60; // a probe costs less than a long wait
 type Store = { version: number; eras: Record<string, Era> };
 
 const isEra = (value: unknown) => value === 'handshake' || value === 'stateless';
@@ -45,7 +45,7 @@ export class KeptVerdicts implements Verdicts {
 
   private change(edit: (store: Store) => void): void {
     try {
-      this.file.change(edit, LOCK_TRIES);
+      this.file.change(edit, LOCK_MS);
     } catch {
       if (this.isDamaged()) this.startOver();
     }

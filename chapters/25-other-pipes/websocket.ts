@@ -8,6 +8,8 @@ import https from 'node:https';
 import type { Socket } from 'node:net';
 import { excerpt, MAX_UNSENT, McpError, notReading, passOn, textOf } from '../../mcp.ts';
 import type { ErrorKind, Json, Message, Transport, TransportEvents } from '../../mcp.ts';
+import { ProxyError, proxyFor } from '../18-minds/proxy.ts';
+import { TunnelAgent, type TunnelArgs } from '../18-minds/tunnel.ts';
 import { checked } from '../20-streamable-http/http.ts';
 import type { Headers } from '../20-streamable-http/request.ts';
 import { encodeClose, encodeFrame, MessageReader, readClose, readText } from './frames.ts';
@@ -27,6 +29,7 @@ export class WebSocketTransport implements Transport {
   private limits: typeof DEFAULT_LIMITS;
   private events!: TransportEvents;
   private opening?: ClientRequest;
+  private stopped = new AbortController(); // for a tunnel that is not open yet
   private socket?: Socket;
   private owed?: Buffer; // the ping that waits for its pong
   private problem = '';
@@ -49,11 +52,14 @@ export class WebSocketTransport implements Transport {
     return new Promise((resolve, reject) => {
       if (this.ended) return reject(this.ended);
       const key = randomBytes(16).toString('base64');
-      const { request } = this.url.protocol === 'https:' ? https : http;
-      // Without an agent, so that the connection is ours alone.
-      const opening = request(this.url, { agent: false, headers: this.headers(key) });
+      let opening: ClientRequest;
+      try {
+        opening = this.open(key);
+      } catch (error) {
+        return reject(this.unreachable(error as Error)); // a proxy that cannot be one
+      }
       this.opening = opening;
-      const timer = setTimeout(() => opening.destroy(this.tooLate()), this.limits.connectMs);
+      const timer = setTimeout(() => this.giveUp(this.tooLate()), this.limits.connectMs);
       const fail = (error: McpError) => {
         clearTimeout(timer);
         reject(error);
@@ -77,6 +83,21 @@ export class WebSocketTransport implements Transport {
     });
   }
 
+  /** The connection is ours alone, so there is no agent; or one that makes a tunnel. */
+  private open(key: string): ClientRequest {
+    const isTls = this.url.protocol === 'https:';
+    const proxy = proxyFor(this.url);
+    const agent = proxy ? new TunnelAgent(proxy, isTls, false) : false;
+    const { signal: stopped } = this.stopped;
+    const options: TunnelArgs = { agent, headers: this.headers(key), stopped };
+    return (isTls ? https : http).request(this.url, options);
+  }
+
+  private giveUp(why?: McpError): void {
+    this.opening!.destroy(why);
+    this.stopped.abort();
+  }
+
   private headers(key: string): Headers {
     return {
       ...this.ownHeaders,
@@ -95,6 +116,10 @@ export class WebSocketTransport implements Transport {
 
   private unreachable(error: NodeJS.ErrnoException): McpError {
     if (error instanceof McpError) return error;
+    if (error instanceof ProxyError) {
+      const kind = error.isFinal ? 'config' : 'unreachable';
+      return this.error(kind, `cannot be reached: ${error.message}`);
+    }
     const isRefused = error.code === 'ECONNREFUSED';
     const why = isRefused ? 'nobody listens there (ECONNREFUSED)' : error.message || error.code;
     return this.error('unreachable', `cannot be reached: ${why}`);
@@ -201,7 +226,7 @@ export class WebSocketTransport implements Transport {
     if (!this.socket) this.ended ??= this.error('closed', 'was closed by us');
     if (!stream || stream.closed) return;
     const gone = new Promise((done) => stream.once('close', done));
-    if (!this.socket) stream.destroy(this.ended); // still connecting
+    if (!this.socket) this.giveUp(this.ended); // still connecting
     else if (!this.ended) this.socket.write(encodeClose(NORMAL));
     this.hangUpSoon();
     await gone;

@@ -165,7 +165,7 @@ export function anchor(heading: string): string {
 }
 
 /** mcp.ts imports node: only, the fixtures also each other; a chapter mcp.ts, earlier chapters, and (from 15 on) agent.ts, which
- *  is chapter 15 and gives later ones its types. Only the composition and own.ts import all chapters, and this machinery itself; no module of a chapter
+ *  is chapter 15 and gives later ones its types. Only the composition, own.ts and start.ts import all chapters, and this machinery itself; no module of a chapter
  *  imports the composition, so that another may take its place. */
 export function forwardImports(book: Book): string[] {
   const folders = ['chapters', 'fixtures'].flatMap((part) => filesIn(join(book.root, part), book.root));
@@ -174,7 +174,7 @@ export function forwardImports(book: Book): string[] {
       if (name.startsWith('node:')) return true;
       if (!file.startsWith('chapters/')) return file.startsWith('fixtures/') && name.startsWith('./');
       const target = relative(book.root, resolve(book.root, dirname(file), name)).replaceAll('\\', '/');
-      if (file === COMPOSITION || /^chapters\/(own|(book|judge)(\/[\w-]+)?)\.ts$/.test(file)) return true;
+      if (file === COMPOSITION || /^chapters\/(own|start|(book|judge)(\/[\w-]+)?)\.ts$/.test(file)) return true;
       if (target === COMPOSITION) return NOT_PROGRAM.test(file);
       if (target === 'agent.ts') return dirname(file) >= 'chapters/15';
       return target === 'mcp.ts' || (target.startsWith('chapters/') && dirname(target) <= dirname(file));

@@ -14,7 +14,9 @@ afterEach(cleanUp);
 function withServers() {
   const files = realpathSync(folder());
   writeFileSync(join(files, 'note.txt'), 'a note from a file\n');
-  const servers = { everything: server('everything'), files: server('filesystem', files) };
+  // Told our roots, server-filesystem forgets the folder that it was configured with.
+  const ownFolder = { ...server('filesystem', files), roots: false };
+  const servers = { everything: server('everything'), files: ownFolder };
   return { files, where: place({}, userServers(servers)) };
 }
 

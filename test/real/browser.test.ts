@@ -187,6 +187,9 @@ function stored({ home }: Place): any[] {
 
 // ─── What its user does ───────────────────────────────────────────────────────────────────────────────────────
 
+/** Words are wrapped to the window: a message in one line again. */
+const unwrapped = (text: string) => text.replace(/\n +/g, ' ');
+
 test('allow: the browser says so, the terminal says so, and the tools are there', options, async () => {
   const { url, log, where, terminal, page, consent } = await begin();
   assert.match(consent, /mcp-by-hand wants to use/);
@@ -212,7 +215,7 @@ test('deny: the terminal says so, no token is stored, and the server still wants
   await page.click('#deny');
   assert.equal((await page.see(/did not work/)).trim(), 'It did not work. The terminal says why.');
   assert.equal(await terminal.ended(), 3);
-  assert.match(terminal.text, /refused us: .*access_denied: the user said no/m);
+  assert.match(unwrapped(terminal.text), /refused us: .*access_denied: the user said no/);
   assert.deepEqual(stored(where).map((row) => row.tokens), [undefined]); // they know our name now, and that is all
   assert.match((await run(where, ['mcp', 'list'])).out, /^calc: needs-auth$/m);
 });
@@ -245,6 +248,6 @@ test('whatever an answer says, no script of it runs; nor of what is not the answ
     assert.equal(lower['referrer-policy'], 'no-referrer');
   }
   assert.equal(await terminal.ended(), 3);
-  assert.match(terminal.text, /refused us: .*access_denied: /m);
+  assert.match(unwrapped(terminal.text), /refused us: .*access_denied: /);
   assertClean(terminal.text);
 });

@@ -37,8 +37,9 @@ test('its program runs without TypeScript', async () => {
     return ended;
   };
   assert.equal((await own(['--version'])).stdout, `${version}\n`);
-  const call = ['--call', 'add', 'a=2', 'b=40', '--', process.execPath, goodServer];
-  assert.match((await own(['probe', ...call])).stdout, /the call worked:\s+42/);
+  const call = ['add', 'a=2', 'b=40', '--', process.execPath, goodServer];
+  assert.match((await own(['probe', '--call', ...call])).stdout, /the call worked:\s+42/);
+  assert.equal((await own(['call', ...call])).stdout, '42\n');
   const config = JSON.stringify({ demo: { command: process.execPath, args: [goodServer] } });
   const chat = ['-p', 'add 2 and 40', '--mcp-config', config, '--allow', 'mcp__demo__add'];
   assert.match((await own(chat)).stdout, /\b42\b/);
