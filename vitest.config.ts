@@ -10,6 +10,7 @@ export default defineConfig({
     maxWorkers: 6, // most of a test is waiting for a process
     isolate: false, // a worker loads the program once for all its files; Node's own runner keeps them apart
     retry: 1, // a machine can be too busy for a real process; the report says what was tried again
+    reporters: ['default', ['json', { outputFile: '.cache/tests.json' }]], // for test/again.ts
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },
