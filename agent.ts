@@ -658,6 +658,7 @@ export type AgentEvent =
   | { type: 'tool_start'; id: string; name: string; args?: Json }
   | { type: 'tool_progress'; id: string; progress: Json }
   | ToolEnd
+  | { type: 'question'; server: string; message: string; action: string } // and how it was answered
   | { type: 'usage'; usage: Usage }
   | { type: 'error'; kind: string; message: string }
   | { type: 'done'; ending: Ending; text: string; turns: number };

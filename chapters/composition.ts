@@ -25,7 +25,7 @@ import { WebSocketTransport } from './25-other-pipes/websocket.ts';
 import { stayAlive } from './26-staying-alive/alive.ts';
 
 export const compose: Compose = (host) => {
-  const { person, warn, model } = host;
+  const { person, warn, emit, model } = host;
   const folders = new Folders(() => host.roots.folders);
   const logins = new Logins({ warn: host.warn });
   return {
@@ -37,7 +37,7 @@ export const compose: Compose = (host) => {
     },
     extensions: [
       stayAlive(), // outermost: it sees what the caller requested, and may repeat it
-      elicitation({ person, warn, home: homedir() }),
+      elicitation({ person, warn, emit, home: homedir() }),
       sampling({ person, model }),
       roots(folders),
       answerWithin(),

@@ -137,6 +137,29 @@ test('a signal that was aborted before: nothing is shown, by any way to ask', as
   assert.deepEqual(await Promise.all(every(person, AbortSignal.abort())), NO_ANSWERS, 'without waiting for the other');
 });
 
+test('a server\'s question can be left alone: others, in line or of the program, stay', async () => {
+  const silent = () => new Promise<undefined>(() => {});
+  const person = new ScriptedPerson([silent, silent, 'y']);
+  assert.equal(person.leaveForm(), false);
+  const ours = new AbortController();
+  const own = person.choose({ ...start, signal: ours.signal });
+  const gone = new AbortController();
+  const withdrawn = person.choose({ ...start, from: 'gone', signal: gone.signal });
+  const theirs = person.choose({ ...start, from: 'shop' });
+  const last = person.choose({ ...start, from: 'bank' });
+  await until(() => person.questions.length === 1);
+  gone.abort();
+  assert.equal(await withdrawn, undefined);
+  assert.equal(person.leaveForm(), false); // the open one is the program's own
+  ours.abort();
+  assert.equal(await own, undefined);
+  await until(() => person.questions.length === 2);
+  assert.equal(person.leaveForm(), true);
+  assert.equal(await theirs, undefined);
+  assert.deepEqual(await last, { key: 'y' });
+  assert.equal(person.leaveForm(), false);
+});
+
 test('dismiss ends the open question, all in line, and what is asked before the user is back', async () => {
   const { person, open, ask, shown } = slowPerson();
   const answers = [ask('first'), ask('second'), ask('third')];
@@ -214,12 +237,13 @@ test('choices: a key or its word, in any case; nothing else is one', async () =>
 
 test('choices: the labels are shown; an empty line and other words mean what the asker says', async () => {
   const asks = { ...start, choices: [YES, NO], ifEmpty: 'n', comment: 'or say why not' };
-  const person = new ScriptedPerson(['', 'because', 'sure', 'y']);
+  const person = new ScriptedPerson(['', 'because', 'sure', 'y', '/mcp', '/usr/bin has it']);
   assert.deepEqual(await person.choose(asks), { key: 'n' });
   assert.equal(person.questions[0]!.text, 'It is about this.\nWell? [y]es / [n]o / or say why not');
   assert.deepEqual(await person.choose(asks), { words: 'because' });
   assert.deepEqual(await person.choose(asks), { key: 'y' }, '"sure" may mean a yes, so it is asked again');
   assert.deepEqual(person.questions.at(-1)!.lines, [...start.lines, 'Please answer y or n, or say why not.']);
+  assert.deepEqual(await person.choose(asks), { words: '/usr/bin has it' }, 'a command is no reason, a path may be one');
 });
 
 // ─── Forms ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { cleanUp, root } from './helpers.ts';
 import { call, say, startModelServer } from './model-server.ts';
-import { place, run, Terminal, userServers } from './terminal.ts';
+import { KEYS, place, run, Terminal, userServers } from './terminal.ts';
 
 afterEach(cleanUp);
 
@@ -78,7 +78,9 @@ test('a form is filled in by keys, a choice like a no is declined, a form is lef
 
   terminal.enter('three');
   await terminal.see(/Fill it in\?.*: *$/);
-  terminal.enter('cancel');
+  terminal.enter('y');
+  await terminal.see(/^"city" .*: *$/);
+  terminal.press(KEYS.ctrlC); // leaves the form, and the turn goes on
   await terminal.see('third done');
   assert.deepEqual(heard(5), { action: 'cancel' });
   await terminal.ready();
@@ -113,4 +115,13 @@ test('without a terminal a form is cancelled, with one line on stderr, and the e
   assert.deepEqual([ended.code, ended.out], [0, 'It was cancelled.\n']);
   assert.match(ended.err, /"shop" asks something, and there is no terminal to ask at/);
   assert.match(JSON.stringify(model.requests[1]!.body.messages.at(-1)), /cancel/);
+});
+
+test('--json tells of a question that nobody answered', async () => {
+  const model = await startModelServer([ask('elicitation/create', PARCEL), say('It was cancelled.')]);
+  const env = { ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: model.url };
+  const { out } = await run(place({}, userServers({ shop: asker })), ['-p', 'one', '--json', ...rules], { env });
+  const events = out.trim().split('\n').map((line) => JSON.parse(line));
+  const [{ model: _, ...question }] = events.filter(({ type }) => type === 'question');
+  assert.deepEqual(question, { type: 'question', server: 'shop', message: PARCEL.message, action: 'cancel' });
 });

@@ -444,6 +444,10 @@ test('roots are told in both eras, and changes where the era knows such a notice
     assert.deepEqual(folders.notes('demo'), ['it was told where you work: "/tmp/one", "/tmp/two"']);
     assert.deepEqual(folders.notes('another'), []);
     folders.changed();
+    const told = era === 'handshake' ? 'initialize' : 'tools/call';
+    const { params } = wire.find(([, { method }]) => method === told)![1];
+    const offered = params.capabilities ?? params._meta['io.modelcontextprotocol/clientCapabilities'];
+    assert.deepEqual(offered.roots, era === 'handshake' ? { listChanged: true } : {});
     const notices = wire.filter(([, { method }]) => method === 'notifications/roots/list_changed').length;
     assert.equal(notices, era === 'handshake' ? 1 : 0);
     await connection.close();

@@ -15,6 +15,7 @@ export type Read = (page: Page) => Promise<string | undefined>;
 
 // With a comment, any words are an answer. Not these: they may mean a yes, and none was offered.
 const MAY_MEAN_YES = /^(ok|okay|sure|yep|yeah|a|always)$/i;
+const IS_COMMAND = /^\/[\w-]+(\s|$)/; // meant for the program, which listens when this is answered
 
 /** The lines of a question, below the name of the server that asks. */
 export function headed({ from, lines }: Question): string[] {
@@ -33,8 +34,8 @@ export async function pick(read: Read, question: ChoiceQuestion): Promise<Chosen
     if (typed === undefined) return undefined;
     const key = typed === '' ? ifEmpty : keyFor(typed, choices);
     if (key !== undefined) return { key };
-    const isComment = comment !== undefined && typed !== '' && !MAY_MEAN_YES.test(typed);
-    if (isComment) return { words: typed };
+    const isOther = typed === '' || MAY_MEAN_YES.test(typed) || IS_COMMAND.test(typed);
+    if (comment !== undefined && !isOther) return { words: typed };
     const again = `Please answer ${listed(choices)}${comment ? `, ${comment}` : ''}.`;
     lines = [...headed(question), again]; // without them a yes would be one to what is out of sight
   }

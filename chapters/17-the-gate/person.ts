@@ -101,6 +101,7 @@ export abstract class LineByLine implements Person {
   private turns: Turns;
   private dialogues = new Set<AbortController>(); // the open one, and those in line
   private isDismissed = false;
+  private endForm?: () => void; // of the server whose question is open
 
   constructor(turns = new Turns()) {
     this.turns = turns;
@@ -160,6 +161,7 @@ export abstract class LineByLine implements Person {
     signal?.addEventListener('abort', end);
     this.dialogues.add(ending);
     const endTurn = await this.turns.take(ending.signal);
+    if (question.from !== undefined && !ending.signal.aborted) this.endForm = end;
     const read: Read = async (page) => {
       if (ending.signal.aborted) return undefined;
       const line = await this.readLine(page, ending.signal);
@@ -168,10 +170,19 @@ export abstract class LineByLine implements Person {
     try {
       return await talk(read);
     } finally {
+      if (this.endForm === end) this.endForm = undefined;
       endTurn();
       this.dialogues.delete(ending);
       signal?.removeEventListener('abort', end);
     }
+  }
+
+  /** No answer to the open question, if it is a server's: whatever else is going on goes on. False
+   *  if there is none. */
+  leaveForm(): boolean {
+    const end = this.endForm;
+    end?.();
+    return end !== undefined;
   }
 
   /** No answer to the open question, nor to those in line, nor to those that the same work would ask

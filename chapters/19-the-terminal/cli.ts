@@ -145,6 +145,7 @@ async function converse(program: Program): Promise<number> {
   let running: AbortController | undefined;
   let wantsOut = false;
   const stop = () => {
+    if (person.leaveForm()) return; // of a server: it hears "cancel", and the turn goes on
     running?.abort();
     person.dismiss(); // the open question, and those behind it
     screen.input.takeBack(); // what was to be sent next

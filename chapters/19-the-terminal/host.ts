@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Model, Tool } from '../../agent.ts';
+import type { AgentEvent, Model, Tool } from '../../agent.ts';
 import type { Extension, ManagerOptions, TransportFactory } from '../../mcp.ts';
 import { Roots } from '../16-hands/paths.ts';
 import { nobody, type Person } from '../17-the-gate/person.ts';
@@ -15,6 +15,7 @@ import type { Program } from './program.ts';
 export type Host = {
   person: Person;
   warn: (text: string) => void;
+  emit: (event: AgentEvent) => void; // for listeners: the terminal, --json, the trace
   roots: Roots; // the folders that tools may touch
   model: () => Model | undefined; // the one that answers at this moment
   resultsFolder: string; // for results that are too big for the model
@@ -60,6 +61,7 @@ export function plainHost(given: Partial<Host> = {}): Host {
   return {
     person: nobody,
     warn: (text) => console.error(text),
+    emit: () => {},
     roots: new Roots(process.cwd()),
     model: () => undefined,
     resultsFolder: join(tmpdir(), `mcp-by-hand-${randomUUID()}`),

@@ -73,8 +73,9 @@ export class Program {
     const isHidden = (real: string) => this.gate.isHidden(real);
     const shellEnv = shellEnvIn(options.env);
     const model = () => this.agent.model; // not yet, but as soon as a server asks for it
+    const emit = (event: AgentEvent) => this.tell(event);
     this.composition = compose({
-      person, warn, roots, model, resultsFolder, isHidden, shellEnv,
+      person, warn, emit, roots, model, resultsFolder, isHidden, shellEnv,
     });
     const { tools, models } = this.composition;
     refuseKeys(shellEnv, keysOf(models));

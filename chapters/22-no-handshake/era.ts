@@ -95,10 +95,15 @@ class Introduction {
       ...asObject(call.params?._meta),
       [VERSION_KEY]: this.revision,
       'io.modelcontextprotocol/clientInfo': CLIENT_INFO,
-      'io.modelcontextprotocol/clientCapabilities': this.connection.capabilities,
+      'io.modelcontextprotocol/clientCapabilities': withoutNotices(this.connection.capabilities),
     };
     return { ...call, params: { ...call.params, _meta } };
   }
+}
+
+/** The handshake era has a notice that roots have changed, and this one has not. */
+function withoutNotices(capabilities: Json): Json {
+  return capabilities.roots === undefined ? capabilities : { ...capabilities, roots: {} };
 }
 
 const isUnsupported = (error: unknown): error is RpcError =>

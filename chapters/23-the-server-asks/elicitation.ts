@@ -3,6 +3,7 @@
 // One handler serves both eras: up to 2025-11-25 the question is a request of the server, since
 // 2026-07-28 it comes inside a result (chapter 22 calls the same handler then).
 
+import type { AgentEvent } from '../../agent.ts';
 import { asObject, isObject, isStateless, RpcError, show } from '../../mcp.ts';
 import type { Call, Extension, Incoming, Json, McpConnection, Next } from '../../mcp.ts';
 import { fieldsOf } from '../17-the-gate/form.ts';
@@ -33,6 +34,7 @@ export type ElicitationOptions = {
   hooks?: ElicitationHooks; // functions of a program; without them, commands of the user's settings
   home?: string; // where those settings are; without it there are none
   counts?: Counts; // how often servers may ask
+  emit?: (event: AgentEvent) => void; // what was asked, and what became of it
 };
 
 /** Without anybody who could be asked or told, it offers nothing. Where there is a program but no
@@ -84,7 +86,10 @@ class Desk {
     const early = await before?.(asked, incoming.signal);
     const given = early ?? (await this.askPerson(asked, incoming));
     const last = (await after?.(asked, given, incoming.signal)) ?? given;
-    return this.sound(asked, last);
+    const answer = this.sound(asked, last);
+    const { server, message } = asked;
+    this.options.emit?.({ type: 'question', server, message, action: answer.action });
+    return answer;
   }
 
   /** Read with the first question: most servers never ask. */
@@ -176,12 +181,12 @@ class Desk {
     };
     signal.addEventListener('abort', end);
     this.visits.set(id, complete);
-    const lines = [`When you are done at the page of ${quoted(server)}, its call goes on.`];
+    const lines = ['When you are done at its page, its call goes on.'];
     const choices = [
       { key: 'd', word: 'done', label: '[d]one' },
       { key: 'c', word: 'cancel', label: '[c]ancel', isNo: true },
     ];
-    const question = { lines, prompt: 'Go on?', choices, signal: over.signal };
+    const question = { from: server, lines, prompt: 'Go on?', choices, signal: over.signal };
     const answer = await this.person.choose(question);
     this.visits.delete(id);
     signal.removeEventListener('abort', end);

@@ -126,9 +126,10 @@ class Desk {
   private async review(answer: string, signal: AbortSignal): Promise<string> {
     const { person, connection } = this;
     for (let text = answer; ; ) {
-      const lines = [`The model's answer, for ${quoted(connection.serverName)}:`, ...told(text)];
+      const lines = ['May it have this answer of the model?', ...told(text)];
       const choices = [SEND, DISCARD, EDIT];
-      const chosen = await person.choose({ lines, prompt: 'Send it?', choices, signal });
+      const { serverName: from } = connection;
+      const chosen = await person.choose({ from, lines, prompt: 'Send it?', choices, signal });
       if (chosen?.key === 's') return text;
       if (chosen?.key !== 'e') throw new RpcError(REJECTED, 'User rejected the answer');
       text = (await person.ask({ lines: [], prompt: 'Send this instead', signal })) || text;
