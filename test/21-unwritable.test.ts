@@ -6,11 +6,11 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { chmodSync, chownSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { takeLock } from '../chapters/17-the-gate/lock.ts';
 import { cleanUp, folder, later } from './helpers.ts';
-import { command, place, run, type Ended, type Place } from './terminal.ts';
+import { command, programFolder, place, run, type Ended, type Place } from './terminal.ts';
 
 afterEach(cleanUp);
 
@@ -59,10 +59,9 @@ const filesIn = (where: Place) => Object.fromEntries(pathsIn(where).sort().map((
 /** The program, where another user may read it. */
 function copyOfProgram(): string {
   const copy = join(folder(), 'program');
-  const [whole, entry] = /^(.*program-\w+)[\\/](.*)$/.exec(command[1]!)!.slice(1) as [string, string];
-  cpSync(whole, copy, { recursive: true });
+  cpSync(programFolder, copy, { recursive: true });
   chmodSync(dirname(copy), 0o755);
-  return join(copy, entry);
+  return join(copy, relative(programFolder, command[1]!));
 }
 
 function limited(where: Place, args: string[], line: string, program = command[1]!, user?: number): Promise<Ended> {
