@@ -1,0 +1,219 @@
+// call.ts: what a handler can do beside returning a result: tell of progress, log, ask the client's
+// person, go on in the background. It does not see which era its client speaks.
+
+import { asObject, isObject, RpcError, type Id, type Json } from '../../mcp.ts';
+import { canonical, sha256 } from '../17-the-gate/digest.ts';
+import { MISSING_CAPABILITY } from '../20-streamable-http/headers.ts';
+import { isAnswer, type Notes, type Seal } from './seal.ts';
+import type { Session } from './session.ts';
+import type { Tasks } from './tasks.ts';
+
+/** One request on its way through the server: what its transport can do for it. */
+export type Exchange = {
+  id: Id;
+  signal: AbortSignal; // aborts when the client cancels, or nothing can be answered any more
+  session?: Session; // what we remember of this client: the handshake era, and pipes
+  tell(method: string, params: Json): void; // on the request's own stream, if it has one
+  request?(method: string, params: Json, signal?: AbortSignal): Promise<Json>; // and wait
+  hangUp?(): void; // ends the stream, not the request: the client comes back for the rest
+};
+
+export type Question = { method: string; params: Json };
+export type Questions = Record<string, Question>;
+export type Answers = Record<string, Json>;
+export type AskOptions = {
+  isPermission?: boolean; // count an answer only if we have asked for it, and can prove it
+  timeoutMs?: number;
+};
+
+const LEVELS = [
+  'debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency',
+];
+export const isLevel = (level: unknown) => LEVELS.includes(level as string);
+const ANSWER_MS = 5 * 60_000;
+const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
+export const TASKS = 'io.modelcontextprotocol/tasks';
+
+/** Thrown by `ask` where the answers are not here yet. The request ends with it, and the client
+ *  sends it again with the answers. */
+export class InputRequired extends Error {
+  result: Json;
+  constructor(inputRequests: Questions, requestState: string) {
+    super('the client must answer first');
+    this.result = { resultType: 'input_required', inputRequests, requestState };
+  }
+}
+
+/** What a call needs of its server. */
+export type Office = { seal: Seal; tasks?: Tasks };
+
+export class ServerCall {
+  readonly method: string;
+  readonly params: Json;
+  readonly isStateless: boolean;
+  readonly capabilities: Json; // of the client
+  protected exchange: Exchange;
+  protected office: Office;
+  private lastProgress = -Infinity;
+  private notes?: Notes;
+
+  constructor(request: Json, exchange: Exchange, office: Office, capabilities?: Json) {
+    this.method = `${request.method}`;
+    this.params = asObject(request.params);
+    this.exchange = exchange;
+    this.office = office;
+    this.isStateless = capabilities !== undefined;
+    this.capabilities = capabilities ?? exchange.session?.capabilities ?? {};
+  }
+
+  /** Aborts when the client gives up: stop working. */
+  get signal(): AbortSignal {
+    return this.exchange.signal;
+  }
+
+  get id(): Id {
+    return this.exchange.id;
+  }
+
+  /** What is remembered between two calls of one client. Over stateless HTTP there is nothing. */
+  get session(): Session | undefined {
+    return this.exchange.session;
+  }
+
+  tell(method: string, params: Json): void {
+    if (!this.signal.aborted) this.exchange.tell(method, params);
+  }
+
+  // ─── Telling ─────────────────────────────────────────────────────────────────────────────────
+
+  /** Only a client that has given a token hears it, and only of going forward. */
+  progress(progress: number, total?: number, message?: string): void {
+    const { progressToken } = asObject(this.params._meta);
+    const isToken = typeof progressToken === 'string' || Number.isInteger(progressToken);
+    if (!isToken || progress <= this.lastProgress) return;
+    this.lastProgress = progress;
+    const optional = { ...(total !== undefined && { total }), ...(message && { message }) };
+    this.tell('notifications/progress', { progressToken, progress, ...optional });
+  }
+
+  /** Without a handshake a client that names no level hears nothing. */
+  log(level: string, data: unknown, logger?: string): void {
+    const { [LOG_LEVEL_KEY]: wanted } = asObject(this.params._meta);
+    const least = this.isStateless ? wanted : this.session?.logLevel;
+    if (!isLevel(least) || LEVELS.indexOf(level) < LEVELS.indexOf(least as string)) return;
+    this.tell('notifications/message', { level, ...(logger && { logger }), data });
+  }
+
+  /** Before a long wait: frees the connection. A client that cannot come back keeps it. */
+  hangUp(): void {
+    this.exchange.hangUp?.();
+  }
+
+  // ─── Asking ──────────────────────────────────────────────────────────────────────────────────
+
+  /** Has the client declared it? can('elicitation'), can('elicitation', 'url'). */
+  can(name: string, part?: string): boolean {
+    const declared = this.capabilities[name];
+    if (!isObject(declared)) return false;
+    if (part === undefined) return true;
+    // {} means forms: there was nothing else when it was written.
+    const isForm = part === 'form' && Object.keys(declared).length === 0;
+    return isForm || Object.hasOwn(declared, part);
+  }
+
+  /** Ends the call if the client lacks something: { sampling: {} }. Say so first: once a stream has
+   *  begun, its status can no longer say it. */
+  need(capabilities: Json): void {
+    if (isPart(capabilities, this.capabilities)) return;
+    const names = Object.keys(asObject(capabilities.extensions));
+    const name = names[0] ?? Object.keys(capabilities).join(', ');
+    const words = `The client capability ${name} is needed`;
+    if (!this.isStateless) throw new Error(words); // a tool's error: the handshake is over
+    throw new RpcError(MISSING_CAPABILITY, words, { requiredCapabilities: capabilities });
+  }
+
+  /** The answers to questions for the client, by the same keys. Without a handshake the call ends
+   *  here, and begins again from its first line when they are there: ask before you act. */
+  async ask(questions: Questions, options: AskOptions = {}): Promise<Answers> {
+    for (const { method, params } of Object.values(questions)) this.need(neededFor(method, params));
+    if (this.isStateless) return this.askInResult(questions, options);
+    return this.askNow(questions, options);
+  }
+
+  /** One form for the person. What comes back has an `action`: only "accept" is a yes. */
+  async elicit(message: string, requestedSchema: Json, options: AskOptions = {}): Promise<Json> {
+    const form = { method: 'elicitation/create', params: { message, requestedSchema } };
+    const { answer } = await this.ask({ answer: form }, options);
+    return answer!;
+  }
+
+  /** Each question is a request of ours, on the call's own stream. */
+  private async askNow(questions: Questions, { timeoutMs = ANSWER_MS }: AskOptions) {
+    const { request } = this.exchange;
+    if (!request) throw new Error('this client cannot be asked');
+    const late = AbortSignal.timeout(timeoutMs);
+    const signal = AbortSignal.any([this.signal, late]);
+    const entries = Object.entries(questions).map(async ([key, { method, params }]) => {
+      const answer = await request(method, params, signal);
+      if (!isAnswer(method, answer)) throw new Error(`the client's answer to ${method} is none`);
+      return [key, answer] as const;
+    });
+    return Object.fromEntries(await Promise.all(entries));
+  }
+
+  private askInResult(questions: Questions, { isPermission = false }: AskOptions): Answers {
+    const { answers, asked } = this.earlierRounds();
+    const given = asObject(this.params.inputResponses);
+    const found: Answers = { ...answers };
+    for (const [key, question] of Object.entries(questions)) {
+      const { method } = question;
+      // An answer to a question that we never asked, in these words, was made up.
+      const mayCount = !isPermission || asked[key] === sha256(canonical(question));
+      const answer = Object.hasOwn(given, key) ? given[key] : undefined;
+      if (mayCount && !Object.hasOwn(answers, key) && isAnswer(method, answer)) found[key] = answer;
+    }
+    const missing = Object.entries(questions).filter(([key]) => !Object.hasOwn(found, key));
+    this.notes = { answers: found, asked }; // this call may ask once more
+    if (missing.length === 0) return found;
+    const prints = missing.map(([key, question]) => [key, sha256(canonical(question))]);
+    const open: Notes = { answers: found, asked: Object.fromEntries(prints) };
+    const state = this.office.seal.close(open, { method: this.method, params: this.params });
+    throw new InputRequired(Object.fromEntries(missing), state);
+  }
+
+  /** What the client has kept for us. A state that is not ours ends the call, asked for or not. */
+  earlierRounds(): Notes {
+    if (this.notes) return this.notes;
+    const { requestState: state } = this.params;
+    const request = { method: this.method, params: this.params };
+    this.notes = { answers: {}, asked: {} };
+    if (state === undefined) return this.notes;
+    if (typeof state !== 'string') throw new RpcError(-32602, 'requestState is not a string');
+    this.notes = this.office.seal.open(state, request);
+    return this.notes;
+  }
+
+  // ─── In the background ───────────────────────────────────────────────────────────────────────
+
+  /** Goes on as a task, if the client knows tasks: the result is then the task. Else at once. */
+  async inBackground(work: (call: ServerCall) => Promise<string | Json>): Promise<string | Json> {
+    const isKnown = isPart({ extensions: { [TASKS]: {} } }, this.capabilities);
+    const { tasks } = this.office;
+    if (!tasks || !this.isStateless || !isKnown) return work(this);
+    const request = { method: this.method, params: this.params };
+    return tasks.begin(work, request, this.capabilities);
+  }
+}
+
+function neededFor(method: string, { mode }: Json): Json {
+  const name = method.split('/')[0]!;
+  return { [name]: method === 'elicitation/create' && mode === 'url' ? { url: {} } : {} };
+}
+
+/** Is all of `wanted` in `there`, object by object? */
+function isPart(wanted: Json, there: unknown): boolean {
+  return Object.entries(wanted).every(([key, value]) => {
+    const other = isObject(there) && Object.hasOwn(there, key) ? there[key] : undefined;
+    return isObject(value) ? isObject(other) && isPart(value, other) : other === value;
+  });
+}

@@ -1,0 +1,75 @@
+// guard.ts: who may knock, and with what. All of this is looked at before a byte of a body is read.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import { isSame } from './seal.ts';
+
+export type Door = {
+  hostnames: Set<string>; // under which we are known
+  token?: string;
+};
+
+/** A refusal before there is a message to answer. */
+export class Refused extends Error {
+  status: number;
+  headers: Record<string, string>;
+  constructor(status: number, why: string, headers: Record<string, string> = {}) {
+    super(why);
+    this.status = status;
+    this.headers = headers;
+  }
+}
+
+const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]'];
+export const isLoopbackHost = (host: string) =>
+  LOOPBACK.includes(host) || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+
+/** The names that a client may call us by, beside those of this machine. */
+export function doorFor(host: string, hostnames: string[] = [], token?: string): Door {
+  const own = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
+  const names = [...LOOPBACK, own, ...hostnames].map((name) => name.toLowerCase());
+  return { hostnames: new Set(names), token };
+}
+
+/** A browser sends any page's requests to us, even to 127.0.0.1, and a domain may change its
+ *  address to ours after the page has loaded. Host tells the second, Origin the first: check both. */
+export function checkOrigin({ host, origin }: IncomingHttpHeaders, { hostnames }: Door): void {
+  if (!hostnames.has(hostnameOf(`http://${host}`))) throw new Refused(403, 'Host is not allowed');
+  if (origin === undefined) return; // not a browser
+  const isWeb = /^https?:\/\//.test(origin);
+  if (!isWeb || !hostnames.has(hostnameOf(origin))) throw new Refused(403, 'Origin is not allowed');
+}
+
+/** Without the port; nothing if it is not an address, as in "null". */
+function hostnameOf(address: string): string {
+  try {
+    return new URL(address).hostname.toLowerCase();
+  } catch {
+    return '';
+  }
+}
+
+export function checkToken({ authorization = '' }: IncomingHttpHeaders, { token }: Door): void {
+  if (token === undefined) return;
+  const [, given = ''] = /^Bearer +(\S+)$/i.exec(authorization) ?? [];
+  if (isSame(given, token)) return;
+  throw new Refused(401, 'A token is needed', { 'www-authenticate': 'Bearer' });
+}
+
+/** A page may send text/plain to anybody, without asking first; not so JSON. */
+export function checkBodyType(headers: IncomingHttpHeaders): void {
+  const [type = ''] = (headers['content-type'] ?? '').split(';');
+  if (type.trim().toLowerCase() !== 'application/json') {
+    throw new Refused(415, 'Content-Type must be application/json');
+  }
+  const { 'content-encoding': encoding = 'identity' } = headers;
+  if (encoding !== 'identity') throw new Refused(415, 'Content-Encoding is not supported');
+}
+
+/** The client must be able to read what we may answer with. */
+export function checkAccept({ accept = '*/*' }: IncomingHttpHeaders, wanted: string[]): void {
+  const ranges = accept.toLowerCase().split(',').map((range) => range.split(';')[0]!.trim());
+  const isRead = (type: string) =>
+    [type, `${type.split('/')[0]}/*`, '*/*'].some((range) => ranges.includes(range));
+  if (wanted.every(isRead)) return;
+  throw new Refused(406, `Accept must allow ${wanted.join(' and ')}`);
+}

@@ -1,0 +1,62 @@
+// mirror.ts: since 2026-07-28 headers repeat what a body says, for those who route by headers. If
+// the two could differ, a gateway would judge one request and we would run another.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import { asObject, excerpt, isObject, RpcError, type Json, type Message } from '../../mcp.ts';
+import { HEADER_MISMATCH, mirrorsOf, VERSION_KEY } from '../20-streamable-http/headers.ts';
+
+type Mirrors = ReturnType<typeof mirrorsOf>;
+
+/** Which part of the parameters Mcp-Name repeats. */
+const NAMED: Record<string, string> = {
+  'tools/call': 'name',
+  'prompts/get': 'name',
+  'resources/read': 'uri',
+  'tasks/get': 'taskId',
+  'tasks/update': 'taskId',
+  'tasks/cancel': 'taskId',
+};
+
+/** Throws if a header is missing, or says something else than the body. */
+export function checkMirrors(headers: IncomingHttpHeaders, request: Message, mirrors: Mirrors): void {
+  const { method = '', params = {} } = request;
+  const version = asObject(params._meta)[VERSION_KEY];
+  same('MCP-Protocol-Version', headers['mcp-protocol-version'], version);
+  same('Mcp-Method', headers['mcp-method'], method);
+  const key = Object.hasOwn(NAMED, method) ? NAMED[method]! : undefined;
+  if (key) same('Mcp-Name', decoded('Mcp-Name', headers['mcp-name']), params[key]);
+  for (const { path, header } of mirrors) {
+    const value = path.reduce<unknown>(partOf, params.arguments);
+    const name = `Mcp-Param-${header}`;
+    same(name, decoded(name, headers[name.toLowerCase()]), value);
+  }
+}
+
+const partOf = (outer: unknown, key: string): unknown =>
+  isObject(outer) && Object.hasOwn(outer, key) ? outer[key] : undefined;
+
+/** A header is there exactly if the value is, and means the same. */
+function same(name: string, header: string | string[] | undefined, value: unknown): void {
+  const isAbsent = value === undefined || value === null;
+  if (isAbsent && header === undefined) return;
+  const isNumber = typeof value === 'number' && `${header}`.trim() !== '';
+  const isSame = isNumber ? Number(header) === value : header === `${value}`;
+  if (header !== undefined && !isAbsent && isSame) return;
+  const [theirs, ours] = [excerpt(header), excerpt(value)];
+  const words = `Header mismatch: ${name} is ${theirs}, the body says ${ours}`;
+  throw new RpcError(HEADER_MISMATCH, words);
+}
+
+/** =?base64?…?= is text that fits no header as it is. What is only half of that means itself. */
+function decoded(name: string, header: string | string[] | undefined): string | undefined {
+  if (typeof header !== 'string') return undefined;
+  const [, base64] = /^=\?base64\?(.*)\?=$/.exec(header) ?? [];
+  if (base64 === undefined) return header;
+  const bytes = Buffer.from(base64, 'base64');
+  // Node skips what is not base64. There should be one way to write a value.
+  if (bytes.toString('base64') === base64) return bytes.toString();
+  throw new RpcError(HEADER_MISMATCH, `Header mismatch: ${name} is not base64`);
+}
+
+export const toolName = ({ method, params }: Message): Json[string] =>
+  method === 'tools/call' ? params?.name : undefined;

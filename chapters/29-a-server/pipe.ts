@@ -1,0 +1,175 @@
+// pipe.ts: a server on a pipe: stdio, a linked pair in one process, a socket. One client, one
+// session, both eras.
+
+import { isLonger, LineBuffer, McpError, notReading, passOn, RpcError } from '../../mcp.ts';
+import { escapeSeparators, MAX_UNSENT } from '../../mcp.ts';
+import type { Message, Transport, TransportEvents } from '../../mcp.ts';
+import type { Serve } from '../25-other-pipes/in-process.ts';
+import type { Exchange } from './call.ts';
+import type { McpServer } from './server.ts';
+import { Session } from './session.ts';
+import { answerTo, idOf, refusal, shapeOf } from './shapes.ts';
+
+const MAX_RUNNING = 1000; // requests of one client at the same time
+const MAX_LINE_BYTES = 64 * 2 ** 20;
+const HAD_BATCHES = '2025-03-26'; // the only revision with them
+
+/** The server as a function over its end of a pipe: for `inProcess` of chapter 25, and for stdio. */
+export function overPipe(server: McpServer): Serve {
+  return (transport) => new Pipe(server, transport).start();
+}
+
+class Pipe {
+  private server: McpServer;
+  private transport: Transport;
+  private session = new Session((message) => this.send(message));
+
+  constructor(server: McpServer, transport: Transport) {
+    this.server = server;
+    this.transport = transport;
+  }
+
+  start(): void {
+    this.server.join(this.session);
+    const started = this.transport.start({
+      message: (message) => void this.receive(message),
+      dropped: (why) => this.send(refusal(null, new RpcError(-32600, why.message))),
+      closed: () => this.server.leave(this.session),
+    });
+    started.catch(() => this.server.leave(this.session));
+  }
+
+  private async receive(message: unknown): Promise<void> {
+    const isBatch = Array.isArray(message) && message.length > 0;
+    if (isBatch && this.session.version === HAD_BATCHES) {
+      const answers = await Promise.all(message.map((each) => this.answer(each)));
+      const given = answers.filter((each) => each !== undefined);
+      if (given.length > 0) this.send(given as unknown as Message);
+      return;
+    }
+    const answer = await this.answer(message);
+    if (answer) this.send(answer);
+  }
+
+  /** What goes back; nothing to a notification, to an answer, or after a cancellation. */
+  private async answer(message: unknown): Promise<Message | undefined> {
+    try {
+      // A line that is not JSON arrives as the text that it is.
+      if (typeof message === 'string') throw new RpcError(-32700, 'Parse error: not JSON');
+      const shape = shapeOf(message);
+      const whole = message as Message;
+      if (shape === 'request') return await this.run(whole);
+      if (shape === 'response') this.session.answered(whole);
+      else this.server.hear(whole, this.session);
+      return undefined;
+    } catch (error) {
+      return refusal(idOf(message), error);
+    }
+  }
+
+  /** Requests run side by side: a slow one holds up no other. */
+  private async run(request: Message): Promise<Message | undefined> {
+    const { session } = this;
+    const id = request.id!;
+    if (session.busy >= MAX_RUNNING) throw new RpcError(-32603, 'Too many requests at once');
+    const { signal } = session.begin(id);
+    const send = (message: Message) => this.send(message);
+    const exchange: Exchange = {
+      id,
+      signal,
+      session,
+      tell: (method, params) => send({ jsonrpc: '2.0', method, params }),
+      request: (method, params, until) => session.request(send, method, params, until),
+    };
+    try {
+      const result = await this.server.answer(request, exchange);
+      return signal.aborted ? undefined : answerTo(id, result);
+    } catch (error) {
+      return signal.aborted ? undefined : refusal(id, error);
+    } finally {
+      session.done(id);
+    }
+  }
+
+  private send(message: Message): void {
+    this.transport.send(message).catch(() => {}); // the client may be gone
+  }
+}
+
+// ─── stdio, seen from inside ───────────────────────────────────────────────────────────────────
+
+type Streams = { stdin: NodeJS.ReadableStream; stdout: NodeJS.WritableStream };
+
+/** Our own stdin and stdout as a transport: one message per line. */
+export class OwnStdio implements Transport {
+  private streams: Streams;
+  private events!: TransportEvents;
+  private lines = new LineBuffer();
+  private isOver = false;
+
+  constructor(streams: Streams = process) {
+    this.streams = streams;
+  }
+
+  async start(events: TransportEvents): Promise<void> {
+    this.events = events;
+    const { stdin, stdout } = this.streams;
+    stdin.on('data', (chunk: Buffer) => this.read(chunk));
+    for (const sign of ['end', 'close', 'error']) stdin.on(sign, () => this.end('has left'));
+    stdout.on('error', () => this.end('no longer reads')); // EPIPE
+  }
+
+  private read(chunk: Buffer): void {
+    const whole = this.lines.takeWhole(chunk);
+    for (const line of whole.toString().split('\n')) {
+      if (this.isOver) return;
+      if (isLonger(line, MAX_LINE_BYTES)) return this.end('sent a line that is too long');
+      passOn(line, 'The client', this.events);
+    }
+    if (this.lines.unreadBytes > MAX_LINE_BYTES) this.end('sent a line that is too long');
+  }
+
+  async send(message: Message): Promise<void> {
+    const { stdout } = this.streams;
+    if (this.isOver) throw new McpError('closed', 'The client has left');
+    if ((stdout as NodeJS.WriteStream).writableLength > MAX_UNSENT) {
+      this.end('does not read');
+      throw notReading('The client');
+    }
+    stdout.write(`${escapeSeparators(JSON.stringify(message))}\n`);
+  }
+
+  async close(): Promise<void> {
+    this.end('was closed by us');
+  }
+
+  private end(how: string): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.lines.clear();
+    this.events.closed(new McpError('closed', `The client ${how}`));
+  }
+}
+
+/** Serves the client that has started us. Resolves when it leaves: then the program should, too. */
+export function serveStdio(server: McpServer): Promise<void> {
+  // stdout is the wire. A dependency that logs there would break it.
+  for (const name of ['log', 'info', 'debug'] as const) console[name] = console.error;
+  const stdio = new OwnStdio();
+  return new Promise((done) => {
+    const start = (events: TransportEvents) => {
+      const closed = (why: Error) => {
+        events.closed(why);
+        server.end();
+        done();
+      };
+      return stdio.start({ ...events, closed });
+    };
+    const transport: Transport = {
+      start,
+      send: (message) => stdio.send(message),
+      close: () => stdio.close(),
+    };
+    overPipe(server)(transport);
+  });
+}

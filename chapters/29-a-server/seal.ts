@@ -1,0 +1,74 @@
+// seal.ts: what a server without memory gives its client to keep. Between two rounds of a question
+// the client holds our notes (`requestState`); the seal tells whether they are still ours.
+
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { asObject, isObject, RpcError, type Json } from '../../mcp.ts';
+import { canonical, sha256 } from '../17-the-gate/digest.ts';
+
+const STATE_MS = 10 * 60_000; // a person may take this long to answer
+
+/** What is in a state: the answers of earlier rounds, and fingerprints of the questions that were
+ *  open, by their keys. */
+export type Notes = { answers: Record<string, Json>; asked: Record<string, string> };
+
+export class Seal {
+  private key: Uint8Array;
+  private clock: () => number;
+
+  constructor(key: Uint8Array = randomBytes(32), clock: () => number = Date.now) {
+    this.key = key;
+    this.clock = clock;
+  }
+
+  /** `request` is what these notes are good for: the same question about another file is another
+   *  question. */
+  close(notes: Notes, request: Json): string {
+    const inside = {
+      ...notes,
+      until: this.clock() + STATE_MS,
+      of: fingerprint(request),
+      nonce: randomBytes(9).toString('base64url'), // no two states are alike
+    };
+    const text = Buffer.from(JSON.stringify(inside)).toString('base64url');
+    return `${text}.${this.mac(text)}`;
+  }
+
+  open(state: string, request: Json): Notes {
+    const dot = state.lastIndexOf('.');
+    const text = state.slice(0, dot);
+    // As texts: base64 is read leniently, so that other letters may mean the same bytes.
+    if (!isSame(state.slice(dot + 1), this.mac(text))) {
+      throw new RpcError(-32602, 'requestState is not one of ours');
+    }
+    const { answers, asked, until, of } = asObject(JSON.parse(`${Buffer.from(text, 'base64url')}`));
+    if (Number(until) < this.clock()) throw new RpcError(-32602, 'requestState has expired');
+    if (of !== fingerprint(request)) {
+      throw new RpcError(-32602, 'requestState belongs to another request');
+    }
+    return { answers, asked } as Notes;
+  }
+
+  private mac(text: string): string {
+    return createHmac('sha256', this.key).update(text).digest('base64url');
+  }
+}
+
+/** Takes the same time wherever they differ. */
+export function isSame(one: string, two: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(two)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
+
+/** The request without what differs from round to round. */
+function fingerprint({ method, params }: Json): string {
+  const { inputResponses, requestState, _meta, ...lasting } = asObject(params);
+  return sha256(canonical({ method, lasting }));
+}
+
+/** An answer is an object, and one to a form says what the person did. */
+export function isAnswer(method: unknown, answer: unknown): answer is Json {
+  if (!isObject(answer)) return false;
+  if (method === 'elicitation/create') return typeof answer.action === 'string';
+  if (method === 'roots/list') return Array.isArray(answer.roots);
+  return true;
+}
