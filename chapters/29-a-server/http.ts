@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { McpError, REVISIONS, RpcError, tooMuchIn } from '../../mcp.ts';
+import { isObject, McpError, REVISIONS, RpcError, tooMuchIn } from '../../mcp.ts';
 import type { Id, Json, Message } from '../../mcp.ts';
 import { HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION } from '../20-streamable-http/headers.ts';
 import type { Exchange } from './call.ts';
@@ -207,8 +207,7 @@ export class HttpServer {
     const { headers } = request;
     const version = headers['mcp-protocol-version'];
     const isKnown = version === undefined || REVISIONS.includes(`${version}`);
-    const isObject = !Array.isArray(message);
-    if (isObject && (!isKnown || isLater(message as Message))) {
+    if (isObject(message) && (!isKnown || isLater(message as Message))) {
       return this.postStateless(message, request, response);
     }
     const visit = this.visitFor(message, headers['mcp-session-id']);
