@@ -18,6 +18,7 @@ function knock(port: number, host: string, origin?: string): Promise<number | st
 }
 
 export const judge: Judge = async ({ load, see, expect }) => {
+  const { checkOrigin, doorFor } = await load('chapters/29-a-server/guard.ts');
   const { serveHttp } = await load('chapters/29-a-server/http.ts');
   const { shelf } = await load('chapters/29-a-server/shelf.ts');
   const http = await serveHttp(shelf(), { hostnames: ['shelf.example'] });
@@ -30,7 +31,9 @@ export const judge: Judge = async ({ load, see, expect }) => {
     await expect(what, `status ${wanted}`, came, (status) => status === wanted);
   };
 
-  await visit('a program on this machine may knock: it sends no Origin', 200, here);
+  const isAlone = async () => checkOrigin({ host: here }, doorFor('127.0.0.1')) ?? 'it returns';
+  await expect('a program on this machine may knock', 'it returns', isAlone(), /^it returns$/);
+  await visit('and gets its answer: it sends no Origin', 200, here);
   const names = ['localhost', 'localhost:1', 'LOCALHOST', '[::1]:3000', '127.0.0.1', 'shelf.example:8443'];
   for (const name of names) await visit(`we are known as ${name}`, 200, name);
   const foreign = ['evil.example', 'evil.example:3000', 'localhost.evil.example', '127.0.0.1.evil.example', 'evil.example.localhost'];

@@ -187,7 +187,9 @@ export class HttpServer {
       const body = { jsonrpc: '2.0', error: { code: -32600, message } };
       return this.reply(response, status, body, headers);
     }
-    this.reply(response, statusOf(error), refusal(null, error));
+    if (error instanceof RpcError) return this.reply(response, statusOf(error), refusal(null, error));
+    this.server.options.onError?.('HTTP', error);
+    this.reply(response, 500, refusal(null, new RpcError(-32603, 'Internal error')));
   }
 
   private reply(response: ServerResponse, status: number, body: object, headers = {}): void {
