@@ -14,10 +14,11 @@ import { elicitation } from '../../chapters/23-the-server-asks/elicitation.ts';
 import { Folders, roots } from '../../chapters/23-the-server-asks/roots.ts';
 import { sampling } from '../../chapters/23-the-server-asks/sampling.ts';
 import type { Extension, Json } from '../../mcp.ts';
-import { cleanUp, folder, open, pause, type Opened, until } from '../helpers.ts';
+import { cleanUp, folder, open, pause, type Opened } from '../helpers.ts';
 import { call, say, startModelServer } from '../model-server.ts';
 import { Stage } from '../stage.ts';
 import { KEYS, place, readLines, Terminal, userServers } from '../terminal.ts';
+import { installed } from '../on-demand.ts';
 import { server } from './third-party.ts';
 
 afterEach(cleanUp);
@@ -137,6 +138,97 @@ test('server-filesystem leaves its own folder for our roots, unless its entry sa
   assert.deepEqual(await allowed(asIs), [own]);
 });
 
+// ─── Servers of companies ────────────────────────────────────────────────────────────────────────
+
+const mongodb = (): Json => ({
+  command: process.execPath,
+  args: [join(installed('mongodb-mcp-server@3.0.4'), 'node_modules/mongodb-mcp-server/dist/esm/index.js')],
+  env: { MDB_MCP_TELEMETRY: 'disabled' },
+});
+const DROP = { connectionId: 'c1', database: 'x' };
+const NOT_PERFORMED = /did not confirm the execution of the `drop-database` tool so the operation was not performed/;
+
+test('mongodb asks before it drops a database: declined, a no chosen, cancelled, left by Ctrl-C: not performed', async () => {
+  const stage = new Stage();
+  const { connection, wire } = await open(mongodb(), { extensions: [asks(stage)] });
+  const play = async (answers: Answer[]) => {
+    stage.actor = new ScriptedPerson(answers);
+    return (await connection.callTool('drop-database', DROP)).text;
+  };
+  const leave = () => (stage.actor.leaveForm(), new Promise<undefined>(() => {})); // what Ctrl-C does
+  const ways: [Answer[], action: string][] = [
+    [['n'], 'decline'], [['y', 'No', ''], 'decline'], [['x'], 'cancel'], [[undefined], 'cancel'],
+    [[leave], 'cancel'], [['y', leave], 'cancel'], [['y', 'Yes', leave], 'cancel'],
+  ];
+  for (const [answers, action] of ways) {
+    assert.match(await play(answers), NOT_PERFORMED, action);
+    const [, { result }] = wire.findLast(([way, { result: sent }]) => way === 'out' && sent)!;
+    assert.deepEqual(result, { action });
+  }
+  assert.match(stage.actor.questions[0]!.text, /while it runs "drop-database":\n  │ You are about to drop the \*\*x\*\* database/);
+  assert.match(await play(['y', 'Yes', 'y']), /Connection "c1" does not exist/); // only now it tries
+});
+
+test('mongodb without a handshake does not ask at all: there the gate is the judge, and a no or Ctrl-C sends nothing', async () => {
+  const person = new ScriptedPerson();
+  const { connection } = await open(mongodb(), { extensions: [asks(person), answerWithin(), eitherEra()] });
+  assert.equal(connection.server!.protocolVersion, '2026-07-28');
+  assert.match((await connection.callTool('drop-database', DROP)).text, /Connection "c1" does not exist/);
+  assert.deepEqual(person.questions, []);
+
+  const drop = call('mcp__mongodb__drop-database', DROP);
+  const model = await startModelServer([drop, say('one done'), drop, say('never said')]);
+  const env = { ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: model.url };
+  const where = place({}, userServers({ mongodb: mongodb() }));
+  const trace = join(where.cwd, 'trace.jsonl');
+  const terminal = new Terminal(where, ['--no-color', '--trace', trace, '--wait', '60'], env);
+  await terminal.ready();
+  terminal.enter('one');
+  await terminal.see(/^Allow it\?/);
+  terminal.enter('n');
+  await terminal.see('one done');
+  await terminal.ready();
+  terminal.enter('two');
+  await terminal.see(/^Allow it\?/, 2);
+  terminal.press(KEYS.ctrlC);
+  await terminal.see('stopped');
+  await terminal.ready();
+  terminal.enter('/exit');
+  assert.equal(await terminal.ended(), 0);
+  assert.deepEqual(readLines(trace).filter(({ msg }) => msg?.method === 'tools/call'), []);
+});
+
+test('azure: reject is sent as a decline and nothing is read; a prompt for the model is refused, and answered', async () => {
+  const index = join(installed('@azure/mcp@2.0.5'), 'node_modules/@azure/mcp/index.js');
+  const stage = new Stage();
+  const borrows = sampling({ person: stage, model: () => new Rehearsal() });
+  const extensions = [asks(stage), borrows, answerWithin(), eitherEra()];
+  const config = { command: process.execPath, args: [index, 'server', 'start'] };
+  const { connection, wire } = await open(config, { extensions, handshakeTimeoutMs: 120_000 });
+  const parameters = { vault: 'v', secret: 's', subscription: 'x' };
+  const secret = { intent: 'read a secret', command: 'keyvault_secret_get', parameters };
+  const play = async (answers: Answer[], args: Json) => {
+    stage.actor = new ScriptedPerson(answers);
+    const { text } = await connection.callTool('keyvault', args, { timeoutMs: 120_000 });
+    const [, { result, error }] = wire.findLast(([way, sent]) => way === 'out' && (sent.result || sent.error))!;
+    return { text, sent: result ?? error };
+  };
+  for (const [answers, action] of [[['y', 'Reject', ''], 'decline'], [['n'], 'decline'], [['y', undefined], 'cancel']] as const) {
+    const { text, sent } = await play([...answers], secret);
+    assert.deepEqual(sent, { action });
+    assert.match(text, /Operation cancelled by user/);
+  }
+  const approved = await play(['y', 'Approve', 'y'], secret);
+  assert.deepEqual(approved.sent, { action: 'accept', content: { decision: 'accept' } });
+  assert.doesNotMatch(approved.text, /cancelled by user/); // only now it tries, and fails for want of a vault
+
+  const keys = { intent: 'list my keys' };
+  assert.equal((await play(['n'], keys)).sent.code, -1);
+  assert.match(stage.actor.questions[0]!.text, /It wants "rehearsal" to answer this, in at most \d+ tokens:\n  user:/);
+  const { sent } = await play(['y', 'e', '{"tool":"Unknown"}', 's'], keys);
+  assert.deepEqual([sent.model, sent.content], ['rehearsal', { type: 'text', text: '{"tool":"Unknown"}' }]);
+});
+
 /** The fields of the form, and what a user types for each; where it is wrong, it is asked for again. */
 const TYPED: [title: string, ...lines: string[]][] = [
   ['String', '', 'Ada Lovelace'],
@@ -174,7 +266,7 @@ test('server-everything at a terminal: its form of 13 fields by keys, declined, 
   const page = call('mcp__everything__trigger-url-elicitation', { url: 'https://example.com/connect' });
   const borrow = call('mcp__everything__trigger-sampling-request', { prompt: 'Say hello', maxTokens: 20 });
   const model = await startModelServer([
-    form, say('one done'), form, say('two done'), form,
+    form, say('one done'), form, say('two done'), form, say('three done'),
     page, say('four done'), borrow, say('Hello, server.'), say('five done'),
     call('mcp__everything__get-roots-list', {}), say('six done'),
   ]);
@@ -215,10 +307,10 @@ test('server-everything at a terminal: its form of 13 fields by keys, declined, 
   await terminal.see(/^Fill it in\?/, 3);
   terminal.enter('y');
   await terminal.see(/^"String" \(/, 3);
-  terminal.press(KEYS.ctrlC); // ends the turn, and the call
-  await terminal.see('stopped');
+  terminal.press(KEYS.ctrlC); // leaves the form, and the turn goes on
+  await terminal.see('three done');
+  assert.deepEqual(echoed(heard()), { action: 'cancel' });
   await terminal.ready();
-  await until(() => answers().length === 3); // the form is open no longer, neither here nor there
   assert.deepEqual(answers().map(({ action }) => action), ['accept', 'decline', 'cancel']);
 
   terminal.enter('four');
