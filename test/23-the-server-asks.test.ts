@@ -2,118 +2,82 @@
 
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { problemsWith } from '../chapters/23-the-server-asks/schema.ts';
 import { fieldsOf } from '../chapters/17-the-gate/form.ts';
 import { nobody, ScriptedPerson, type Answer, type Person } from '../chapters/17-the-gate/person.ts';
 import { Masker } from '../chapters/17-the-gate/safe-text.ts';
-import { eitherEra } from '../chapters/22-no-handshake/era.ts';
-import { answerWithin } from '../chapters/22-no-handshake/input-required.ts';
-import { Counts } from '../chapters/23-the-server-asks/asking.ts';
-import { elicitation, type ElicitationOptions } from '../chapters/23-the-server-asks/elicitation.ts';
-import { Folders, roots } from '../chapters/23-the-server-asks/roots.ts';
+import type { ElicitationOptions } from '../chapters/23-the-server-asks/elicitation.ts';
 import { sampling } from '../chapters/23-the-server-asks/sampling.ts';
 import type { Model } from '../agent.ts';
 import type { Json } from '../mcp.ts';
-import { cleanUp, folder, later, open, pause, rejection, root, until } from './helpers.ts';
+import { assertClean } from './agents.ts';
+import { asker, at, connected, echo, ERAS, form, often } from './asking.ts';
+import { cleanUp, folder, later, open, rejection } from './helpers.ts';
 import { Stage } from './stage.ts';
-import { McpConnection } from './subject.ts';
 
 afterEach(cleanUp);
 
-const ERAS = ['handshake', 'modern'] as const;
-type Era = (typeof ERAS)[number];
-const asker = (era: Era): Json => ({
-  command: process.execPath,
-  args: [join(root, 'fixtures', 'asker.mjs'), ...(era === 'modern' ? ['modern'] : [])],
-});
-
-const echo: Model = {
-  name: 'echo',
-  async *query({ turns, maxTokens }) {
-    const text = `${turns.map((turn) => ('text' in turn ? turn.text : '')).join('|')} (${maxTokens})`;
-    yield { type: 'end', stop: 'done', turn: { role: 'assistant', text, calls: [] } };
-  },
-};
-
-/** A connection to the server that asks, with everything that this chapter offers. */
-async function connected(era: Era, person: Person, more: Partial<ElicitationOptions> = {}, config: Json = {}) {
-  const warnings: string[] = [];
-  const folders = new Folders(() => ['/tmp/one', '/tmp/two']);
-  const extensions = [
-    elicitation({ person, warn: (text) => warnings.push(text), ...more }),
-    sampling({ person, model: () => echo }),
-    roots(folders),
-    answerWithin(),
-    eitherEra(),
-  ];
-  const opened = await open({ ...asker(era), ...config }, { extensions });
-  const ask = async (method: string, params: Json, args: Json = {}) => {
-    const { text } = await opened.connection.callTool('ask', { method, params, ...args });
-    return JSON.parse(text);
-  };
-  return { ...opened, warnings, folders, ask };
-}
-
-const form = (properties: Json, required: string[] = []) => ({
-  message: 'Where shall the parcel go?',
-  requestedSchema: { type: 'object', properties, required },
-});
-
 // ─── Every kind of field × good, bad, empty, default, decline, cancel ────────────────────────────
 
-const CITIES = { type: 'string', enum: ['graz', 'linz'] };
-const TITLED = { type: 'string', oneOf: [{ const: 'am', title: 'Morning' }, { const: 'pm', title: 'Afternoon' }] };
-const SOME = { type: 'array', items: { type: 'string', enum: ['a', 'b', 'c'] }, minItems: 1, maxItems: 2 };
-const SOME_TITLED = { type: 'array', items: { anyOf: [{ const: 'am', title: 'Morning' }, { const: 'pm', title: 'Afternoon' }] } };
+const MOMENTS = [{ const: 'am', title: 'Morning' }, { const: 'pm', title: 'Afternoon' }];
 
-/** The field, what is typed for it line by line, and what is sent. `undefined`: not given. */
-const CASES: [name: string, property: Json, typed: string[], sent: unknown][] = [
-  ['text', { type: 'string', minLength: 2 }, ['Graz'], 'Graz'],
-  ['text that is too short', { type: 'string', minLength: 2 }, ['G', 'Graz'], 'Graz'],
-  ['text, empty', { type: 'string' }, [''], undefined],
-  ['text, by default', { type: 'string', default: 'Linz' }, [''], 'Linz'],
-  ['an address', { type: 'string', format: 'email' }, ['me', 'me@example.com'], 'me@example.com'],
-  ['a date', { type: 'string', format: 'date' }, ['2026-02-30', '2026-02-28'], '2026-02-28'],
-  ['a pattern', { type: 'string', pattern: '^[A-Z]+$' }, ['abc', 'ABC'], 'ABC'],
-  ['a whole number', { type: 'integer', minimum: 0, maximum: 90 }, ['4.5', '0x10', '91', '7'], 7],
-  ['a number', { type: 'number' }, ['1e999', '1.5'], 1.5],
-  ['a number, by default', { type: 'integer', default: 3 }, [''], 3],
-  ['a number, empty', { type: 'integer' }, [''], undefined],
-  ['yes', { type: 'boolean' }, ['maybe', 'y'], true],
-  ['yes or no, empty', { type: 'boolean' }, [''], undefined],
-  ['yes or no, by default', { type: 'boolean', default: true }, [''], true],
-  ['one of', CITIES, ['wien', '2'], 'linz'],
-  ['one of, by its name', CITIES, ['graz'], 'graz'],
-  ['one of, by default', { ...CITIES, default: 'graz' }, [''], 'graz'],
-  ['one of, by its title', TITLED, ['afternoon'], 'pm'],
-  ['one of, with names beside it', { type: 'string', enum: ['1', '2'], enumNames: ['One', 'Two'] }, ['Two'], '2'],
-  ['some of', SOME, ['1 2 3', '4', '1,3'], ['a', 'c']],
-  ['some of, by name', SOME, ['b a'], ['a', 'b']],
-  ['some of, all is too many', SOME, ['all', 'none', 'c'], ['c']],
-  ['some of, all', SOME_TITLED, ['all'], ['am', 'pm']],
-  ['some of, none', SOME_TITLED, ['none'], []],
-  ['some of, by default', { ...SOME_TITLED, default: ['pm'] }, [''], ['pm']],
-  ['some of, by title', SOME_TITLED, ['Morning, Afternoon'], ['am', 'pm']],
-  ['some of, empty', SOME_TITLED, [''], undefined],
+/** A kind of field: what is typed for it, what is wrong and asked for again, and what it is sent as. Each
+ *  row is six cases: good, bad, empty, by default, declined, cancelled. */
+const KINDS: [name: string, property: Json, good: [string, unknown], bad: string[], byDefault: unknown][] = [
+  ['text', { type: 'string', minLength: 2, maxLength: 5 }, ['Graz', 'Graz'], ['G', 'Klagenfurt'], 'Linz'],
+  ['an e-mail address', { type: 'string', format: 'email' }, ['me@example.com', 'me@example.com'], ['me'], 'you@example.com'],
+  ['an address', { type: 'string', format: 'uri' }, ['https://example.com/~me', 'https://example.com/~me'], ['example.com'], 'https://example.org'],
+  ['a date', { type: 'string', format: 'date' }, ['2026-02-28', '2026-02-28'], ['2026-02-30', 'today'], '2026-01-01'],
+  ['a time', { type: 'string', format: 'date-time' }, ['2026-02-28T12:00:00Z', '2026-02-28T12:00:00Z'], ['2026-02-28', 'noon'], '2026-01-01T00:00:00Z'],
+  ['a pattern', { type: 'string', pattern: '^[A-Z]+$' }, ['ABC', 'ABC'], ['abc'], 'XYZ'],
+  ['a whole number', { type: 'integer', minimum: 0, maximum: 90 }, ['7', 7], ['4.5', '0x10', '91', '-1', 'x'], 3],
+  ['a number', { type: 'number' }, ['1.5', 1.5], ['1e999', 'NaN', 'x'], 2.5],
+  ['yes or no', { type: 'boolean' }, ['y', true], ['maybe'], true],
+  ['one of', { type: 'string', enum: ['graz', 'linz'] }, ['2', 'linz'], ['wien', '3'], 'graz'],
+  ['one of, titled', { type: 'string', oneOf: MOMENTS }, ['afternoon', 'pm'], ['evening'], 'am'],
+  ['one of, with names beside it', { type: 'string', enum: ['1', '2'], enumNames: ['One', 'Two'] }, ['Two', '2'], ['Three'], '1'],
+  ['some of', { type: 'array', items: { type: 'string', enum: ['a', 'b', 'c'] }, minItems: 1, maxItems: 2 }, ['1,3', ['a', 'c']], ['1 2 3', '4', 'all', 'none'], ['b']],
+  ['some of, titled', { type: 'array', items: { anyOf: MOMENTS } }, ['Morning, Afternoon', ['am', 'pm']], ['night'], ['pm']],
+];
+const accepted = (...sent: unknown[]) => ({ action: 'accept', content: sent.length === 0 ? {} : { field: sent[0] } });
+const DECLINED = { action: 'decline' };
+const CANCELLED = { action: 'cancel' };
+
+/** 14 kinds × 6. What is typed, line by line, and what is sent. */
+const CASES = KINDS.flatMap(([kind, property, [typed, value], bad, byDefault]): [name: string, property: Json, typed: Answer[], sent: Json][] => [
+  [`${kind}: good`, property, ['y', typed, 'y'], accepted(value)],
+  [`${kind}: bad`, property, ['y', ...bad, typed, 'y'], accepted(value)],
+  [`${kind}: empty`, property, ['y', '', 'y'], accepted()], // never false, never ""
+  [`${kind}: by default`, { ...property, default: byDefault }, ['y', '', 'y'], accepted(byDefault)],
+  [`${kind}: declined`, property, ['n'], DECLINED],
+  [`${kind}: cancelled`, property, ['y', undefined], CANCELLED],
+]);
+/** And what only some kinds know. */
+const MORE: typeof CASES = [
+  ['one of, by its name', { type: 'string', enum: ['graz', 'linz'] }, ['y', 'graz', 'y'], accepted('graz')],
+  ['some of, by name', { type: 'array', items: { type: 'string', enum: ['a', 'b', 'c'] } }, ['y', 'b a', 'y'], accepted(['a', 'b'])],
+  ['some of, all', { type: 'array', items: { anyOf: MOMENTS } }, ['y', 'all', 'y'], accepted(['am', 'pm'])],
+  ['some of, none', { type: 'array', items: { anyOf: MOMENTS } }, ['y', 'none', 'y'], accepted([])],
+  ['declined at the last look', { type: 'string' }, ['y', 'Graz', 'n'], DECLINED],
+  ['cancelled at the last look', { type: 'string' }, ['y', 'Graz', 'x'], CANCELLED],
 ];
 
-const often = { counts: new Counts(Infinity, Infinity) };
-
 for (const era of ERAS) {
-  test(`every kind of field, good, bad, empty and by default, in the ${era} era`, async () => {
+  test(`every kind of field, good, bad, empty, by default, declined and cancelled, in the ${era} era`, async () => {
     const stage = new Stage();
-    const { ask } = await connected(era, stage, often);
-    for (const [name, property, typed, sent] of CASES) {
-      stage.actor = new ScriptedPerson(['y', ...typed, 'y']);
-      const content = sent === undefined ? {} : { field: sent };
-      const answer = await ask('elicitation/create', form({ field: property }));
-      assert.deepEqual(answer, { action: 'accept', content }, name);
-      stage.actor = new ScriptedPerson(['n']);
-      assert.deepEqual(await ask('elicitation/create', form({ field: property })), { action: 'decline' }, name);
-      stage.actor = new ScriptedPerson(['y', undefined]);
-      assert.deepEqual(await ask('elicitation/create', form({ field: property })), { action: 'cancel' }, name);
+    const { ask, sent } = await connected(era, stage, often);
+    assert.ok(CASES.length >= 40);
+    for (const [name, property, typed, answer] of [...CASES, ...MORE]) {
+      stage.actor = new ScriptedPerson(typed);
+      const before = sent().length;
+      assert.deepEqual(await ask('elicitation/create', form({ field: property })), answer, name);
+      assert.deepEqual(sent().slice(before), [answer], name); // one answer, and this
+      const asked = stage.actor.questions.length;
+      assert.equal(asked, typed.length, `${name}: each line was wanted, and no more`);
     }
   });
 
@@ -209,77 +173,6 @@ test('a library without a person offers neither forms nor sampling', async () =>
     assert.equal((await ask(method, {})).error.code, -32601, method);
 });
 
-// ─── A person is slow ────────────────────────────────────────────────────────────────────────────
-
-test('no call runs out of time while a question is open', async () => {
-  let wasHeld = false;
-  const think = async () => {
-    await pause(400); // four times the limit of the call
-    wasHeld = true;
-    return 'y';
-  };
-  const { connection } = await connected('handshake', new ScriptedPerson([think]));
-  const args = { method: 'elicitation/create', params: { message: 'Take your time' } };
-  const { text } = await connection.callTool('ask', args, { timeoutMs: 100 });
-  assert.deepEqual([wasHeld, JSON.parse(text)], [true, { action: 'accept', content: {} }]);
-});
-
-test('a question that its server withdraws is gone, and nothing is sent for it', async () => {
-  for (const id of [0, 'q', 1]) { // 1 is also an id of ours
-    const person = new ScriptedPerson([() => new Promise(() => {})]);
-    const { connection, wire, ask } = await connected('handshake', person);
-    const answer = ask('elicitation/create', { message: 'Never mind' }, { cancel: true, id });
-    await until(() => person.questions.length === 1);
-    await connection.notify('notifications/go');
-    assert.deepEqual(await answer, { late: 'nothing' });
-    assert.ok(person.questions[0]!.signal.aborted);
-    assert.deepEqual(person.said, ['"demo" no longer wants to know']);
-    assert.deepEqual(wire.filter(([way, message]) => way === 'out' && message.id === id && message.result), []);
-    await connection.close();
-  }
-});
-
-test('a call that is aborted closes its question; so does the end of the server', async () => {
-  for (const era of ERAS) {
-    const person = new ScriptedPerson([() => new Promise(() => {}), () => new Promise(() => {})]);
-    const { connection } = await connected(era, person);
-    const stop = new AbortController();
-    const args = { method: 'elicitation/create', params: { message: 'Now?' } };
-    const call = connection.callTool('ask', args, { signal: stop.signal });
-    await until(() => person.questions.length === 1);
-    if (era === 'modern') stop.abort();
-    else void connection.close();
-    await rejection(call);
-    await until(() => person.questions[0]!.signal.aborted);
-    await connection.close();
-  }
-});
-
-test('two servers that ask at once are asked about one after the other, each under its name', async () => {
-  const person = new ScriptedPerson(['y', 'n']);
-  const extensions = [elicitation({ person }), answerWithin(), eitherEra()];
-  const servers = ['first', 'second'].map((name) => new McpConnection(name, asker('handshake'), { extensions }));
-  const answers = await Promise.all(servers.map(async (server, n) => {
-    later(() => server.close());
-    await server.connect();
-    await server.initialize();
-    const { text } = await server.callTool('ask', { method: 'elicitation/create', params: { message: `number ${n}` } });
-    return [server.serverName, JSON.parse(text).action];
-  }));
-  const asked = person.questions.map(({ text }) => /server "(\w+)" asks[^]*number (\d)/.exec(text)!.slice(1));
-  assert.deepEqual(asked.map(([name, n]) => name === (n === '0' ? 'first' : 'second')), [true, true]);
-  const [accepted] = asked[0]!;
-  assert.deepEqual(Object.fromEntries(answers), { first: 'decline', second: 'decline', [accepted!]: 'accept' });
-});
-
-test('two questions in one call, one of them declined; what the server keeps comes back as it was', async () => {
-  const { ask, wire } = await connected('modern', new ScriptedPerson(['y', 'n']));
-  const answers = await ask('elicitation/create', { message: 'Go on?' }, { again: 2 });
-  assert.deepEqual(answers.map(({ action }: Json) => action), ['accept', 'decline']);
-  const states = wire.filter(([way, { params }]) => way === 'out' && params?.requestState).map(([, { params }]) => params.requestState);
-  assert.deepEqual(states, ['[]', '[{"action":"accept","content":{}}]']);
-});
-
 // ─── Secrets ─────────────────────────────────────────────────────────────────────────────────────
 
 test('a field that asks for a secret is warned of, hidden, and in no trace', async () => {
@@ -299,8 +192,6 @@ test('a field that asks for a secret is warned of, hidden, and in no trace', asy
 
 // ─── Addresses ───────────────────────────────────────────────────────────────────────────────────
 
-const at = (url: string, more: Json = {}) => ({ mode: 'url', message: 'Link your calendar', url, ...more });
-
 for (const era of ERAS)
   test(`an address is shown whole, opened after a yes and by nobody else, in the ${era} era`, async () => {
     const back = era === 'modern' ? ['d'] : []; // the call is sent again when the user is back
@@ -319,8 +210,9 @@ for (const era of ERAS)
     }
   });
 
+/** `undefined`: it is not even asked about. */
 const HOSTILE: [url: string, words: RegExp | undefined][] = [
-  ['javascript:alert(1)', undefined], // undefined: not even asked about
+  ['javascript:alert(1)', undefined],
   ['file:///etc/passwd', undefined],
   ['data:text/html,x', undefined],
   ['http://evil.example/', undefined],
@@ -330,20 +222,37 @@ const HOSTILE: [url: string, words: RegExp | undefined][] = [
   ['https://аррӏе.com/', /written in other letters/],
   ['https://bank.example@evil.example/', /not where it leads[^]*"evil\.example"/],
   ['https://127.0.0.1/', /a number in place of a name/],
+  ['https://2130706433/', /127\.0\.0\.1[^]*a number in place of a name/],
   ['http://localhost:8080/', /this machine[^]*not encrypted[^]*port 8080/],
   ['https://x.example:8443/', /unusual port 8443/],
   [`https://x.example/${'a'.repeat(3000)}`, /it has 30\d\d characters/],
+  ['https://x.example/\u202Egnp.exe', /x\.example\/%E2%80%AEgnp\.exe/], // to be seen, and harmless
 ];
 
-test('C16: hostile addresses are refused or warned of, and none is opened', async () => {
-  const stage = new Stage();
-  const { ask } = await connected('handshake', stage, often);
-  for (const [url, words] of HOSTILE) {
-    stage.actor = new ScriptedPerson(words ? ['n'] : [], () => true);
-    assert.deepEqual(await ask('elicitation/create', at(url)), { action: 'decline' }, url);
-    assert.deepEqual(stage.actor.opened, [], url);
-    if (words) assert.match(stage.actor.questions[0]!.text, words, url);
-    else assert.match(stage.actor.said[0]!, /no browser is sent to/, url);
+test('C16: hostile addresses are refused or warned of; none is opened, and none is fetched, in both eras', async () => {
+  for (const era of ERAS) {
+    let visits = 0;
+    const page = createServer((_, response) => void (visits++, response.end()));
+    await new Promise<void>((done) => page.listen(0, '127.0.0.1', done));
+    later(() => page.close());
+    const { port } = page.address() as AddressInfo;
+    const own: (typeof HOSTILE)[number] = [`http://127.0.0.1:${port}/`, /a number in place of a name[^]*not encrypted/];
+    const stage = new Stage();
+    const { ask } = await connected(era, stage, often);
+    assert.ok(HOSTILE.length >= 12);
+    for (const [url, words] of [...HOSTILE, own]) {
+      stage.actor = new ScriptedPerson(words ? ['n'] : [], () => true);
+      assert.deepEqual(await ask('elicitation/create', at(url)), { action: 'decline' }, url);
+      assert.deepEqual(stage.actor.opened, [], url);
+      const whole = new URL(url).href;
+      if (words) assert.match(stage.actor.questions[0]!.text, words, url);
+      if (words) assert.ok(stage.actor.questions[0]!.text.includes(`\n  ${whole}\n`), `${url}: the whole of it is shown`);
+      else assert.match(stage.actor.said[0]!, /no browser is sent to/, url);
+      assertClean(stage.actor.questions.map(({ text }) => text));
+    }
+    stage.actor = new ScriptedPerson(['y', 'd'], () => true); // also with consent: the page is the person's
+    assert.deepEqual(await ask('elicitation/create', at(own[0])), { action: 'accept' });
+    assert.deepEqual([stage.actor.opened.map(String), visits], [[own[0]], 0]);
   }
 });
 

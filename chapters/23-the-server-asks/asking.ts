@@ -1,7 +1,7 @@
 // asking.ts: what all questions of servers have in common, whatever they are about.
 
-import { asObject, now } from '../../mcp.ts';
-import type { Incoming, Json, McpConnection } from '../../mcp.ts';
+import { asObject, isStateless, now } from '../../mcp.ts';
+import type { Call, Incoming, Json, McpConnection } from '../../mcp.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 
 const PROGRESS_MS = 20_000;
@@ -10,15 +10,15 @@ const PROGRESS_MS = 20_000;
  *  time; and a server that gave a token hears now and then that someone is there, because many give
  *  up after a minute of silence. */
 export async function whileAsking<T>(
-  connection: McpConnection, { _meta }: Json, work: Promise<T>,
+  connection: McpConnection, { _meta }: Json, work: Promise<T>, progressMs = PROGRESS_MS,
 ): Promise<T> {
-  const { progressToken } = asObject(_meta);
+  const { progressToken } = isStateless(connection.server) ? {} : asObject(_meta);
   let progress = 0;
   const report = () => {
     const params = { progressToken, progress: ++progress, message: 'the user is reading' };
     connection.notify('notifications/progress', params).catch(() => {}); // it may be gone
   };
-  const timer = progressToken === undefined ? undefined : setInterval(report, PROGRESS_MS);
+  const timer = progressToken === undefined ? undefined : setInterval(report, progressMs);
   timer?.unref();
   try {
     return await connection.hold(work);
@@ -29,10 +29,13 @@ export async function whileAsking<T>(
 
 /** Which of our calls a question belongs to. Since 2026-07-28 that is known; before, it is if there
  *  is only one. */
-export function during({ running }: McpConnection, { call }: Incoming): string[] {
+export function callOf({ running }: McpConnection, { call }: Incoming): Call | undefined {
   const calls = running.filter(({ method }) => method === 'tools/call');
-  const only = calls.length === 1 ? calls[0] : undefined;
-  const { name } = asObject((call ?? only)?.params);
+  return call ?? (calls.length === 1 ? calls[0] : undefined);
+}
+
+export function during(connection: McpConnection, incoming: Incoming): string[] {
+  const { name } = asObject(callOf(connection, incoming)?.params);
   return typeof name === 'string' ? [`while it runs ${quoted(name)}:`] : [];
 }
 

@@ -9,7 +9,8 @@ import type { Call, Extension, Incoming, Json, McpConnection, Next } from '../..
 import { fieldsOf } from '../17-the-gate/form.ts';
 import { nobody, type Person } from '../17-the-gate/person.ts';
 import { quoted, told } from '../17-the-gate/safe-text.ts';
-import { Counts, during, whileAsking } from './asking.ts';
+import { withEither } from '../22-no-handshake/pause.ts';
+import { callOf, Counts, during, whileAsking } from './asking.ts';
 import { configuredHooks, type ElicitationHooks } from './hooks.ts';
 import { problemsWith } from './schema.ts';
 
@@ -35,6 +36,7 @@ export type ElicitationOptions = {
   home?: string; // where those settings are; without it there are none
   counts?: Counts; // how often servers may ask
   emit?: (event: AgentEvent) => void; // what was asked, and what became of it
+  progressMs?: number; // how often a server hears that someone is there
 };
 
 /** Without anybody who could be asked or told, it offers nothing. Where there is a program but no
@@ -77,7 +79,13 @@ class Desk {
 
   async answer(params: Json, incoming: Incoming): Promise<Answer> {
     const asked = this.read(params);
-    return whileAsking(this.connection, params, this.decide(asked, incoming));
+    const { progressMs } = this.options;
+    // When the call is stopped, its questions are over; the server hears "cancel".
+    const stopped = callOf(this.connection, incoming)?.options.signal;
+    const deciding = withEither([incoming.signal, stopped], (signal) =>
+      this.decide(asked, { ...incoming, signal }),
+    );
+    return whileAsking(this.connection, params, deciding, progressMs);
   }
 
   /** A configured command may answer first, and see or change the answer afterwards. */
@@ -203,9 +211,11 @@ class Desk {
 
   /** A call that is refused until the person has been somewhere is made once more, and not again. */
   async visitFirst(error: unknown, call: Call, next: Next): Promise<Json> {
-    const addresses = this.person.isThere ? addressesIn(error) : [];
+    const { connection, person } = this;
+    const isKnown = person.isThere && !isStateless(connection.server); // later there is no such error
+    const addresses = isKnown ? addressesIn(error) : [];
     if (addresses.length === 0) throw error;
-    const signal = call.options.signal ?? this.connection.signal;
+    const signal = call.options.signal ?? connection.signal;
     for (const params of addresses) {
       const asked = this.read({ ...params, mode: 'url' });
       const agreed = await this.decide(asked, { signal, call });
