@@ -1622,6 +1622,7 @@ export type ServerEntry = {
   scope: string; // where it comes from: 'user', 'project', …
   authority: 'user' | 'project'; // whose word it is: a project's entry needs the user's approval
   shadows?: string; // the file whose entry of this name it replaces
+  blocked?: string; // why it is listed and does not start
 };
 
 const MAX_CONFIG_BYTES = 16 * 2 ** 20;
@@ -1922,6 +1923,8 @@ export interface ManagerOptions extends ConnectionOptions {
   load?: (report: (problem: string) => void) => Map<string, ServerEntry>; // by default three files
   hidden?: string[]; // variables that a project's entry cannot read: the keys of models
   concurrency?: number; // how many servers start side by side
+  prepare?: () => Promise<void> | undefined; // what must be known before `load` can be called
+  inTurn?: (entry: ServerEntry, start: () => Promise<void>) => Promise<void>; // by default at once
   home?: string;
   cwd?: string;
   onState?: (name: string, state: ServerState, reason?: string) => void;
@@ -1980,6 +1983,8 @@ export class McpManager {
 
   /** Connects to all configured servers, once, however often and from wherever it is called. */
   loadAndConnect(): Promise<void> {
+    const ready = this.loading ? undefined : this.options.prepare?.();
+    if (ready) this.loading = ready.then(() => this.connectAll());
     this.loading ??= this.connectAll();
     return this.loading;
   }
@@ -2019,8 +2024,9 @@ export class McpManager {
   }
 
   private async connectOne(server: Server): Promise<void> {
+    const { inTurn = (_, start) => start() } = this.options;
     try {
-      if (await this.mayStart(server)) await this.start(server);
+      if (await this.mayStart(server)) await inTurn(server.entry, () => this.start(server));
     } catch (error) {
       if (server.connection) server.connection.giveUp(error as Error);
       else this.decide(server, 'failed', textOf(error));
@@ -2031,6 +2037,8 @@ export class McpManager {
   private async mayStart(server: Server): Promise<boolean> {
     const { entry } = server;
     if (server.decided) return false; // closed while it was in the queue
+    if (entry.blocked) this.decide(server, 'disabled', entry.blocked);
+    if (entry.blocked) return false;
     const problem = this.problemWith(entry);
     if (problem) throw configError(entry, problem);
     const approval = await this.approvalOf(structuredClone(entry)); // what was shown is what starts
@@ -2183,6 +2191,33 @@ export class McpManager {
     return server;
   }
 
+  /** Reads the configuration again. What is connected and unchanged goes on as it is; the rest ends,
+   *  and what is new, has changed or had failed starts. Tells which began and which ended. */
+  async reload(): Promise<{ started: string[]; ended: string[] }> {
+    await this.loading;
+    await this.options.prepare?.();
+    const before = this.servers;
+    const after = [...this.readConfiguration().values()].map((entry): Server => {
+      const old = before.get(entry.name);
+      const isKept = old && isAlike(old.entry, entry) && this.stateOf(old).state === 'connected';
+      return isKept ? Object.assign(old, { entry }) : { entry, tools: new Map() };
+    });
+    this.servers = new Map(after.map((server) => [server.entry.name, server]));
+    this.prefixes = new Map();
+    for (const { entry: { name } } of after) {
+      const prefix = serverPrefix(name);
+      if (!this.prefixes.has(prefix)) this.prefixes.set(prefix, name);
+    }
+    const ended = [...before.values()].filter((server) => !after.includes(server));
+    const started = after.filter((server) => before.get(server.entry.name) !== server);
+    for (const server of ended) this.forget(server);
+    await Promise.allSettled(ended.map(({ connection }) => connection?.close()));
+    this.loading = Promise.all(started.map((server) => this.connectOne(server))).then(() => {});
+    await this.loading;
+    const names = (servers: Server[]) => servers.map(({ entry }) => entry.name);
+    return { started: names(started), ended: names(ended) };
+  }
+
   /** Takes a server out of the table. Ignore anything that is still under way with it. */
   private forget(server: Server): void {
     clearTimeout(server.refreshTimer);
@@ -2317,6 +2352,12 @@ export class McpManager {
     for (const server of servers) this.forget(server);
     await Promise.allSettled(servers.map(({ connection }) => connection?.close()));
   }
+}
+
+/** Would both start the same, and by the same word? */
+function isAlike(one: ServerEntry, two: ServerEntry): boolean {
+  const told = ['config', 'authority', 'blocked'] as const;
+  return told.every((key) => isDeepStrictEqual(one[key], two[key]));
 }
 
 function definitionsOf({ entry, tools }: Server): ToolDefinition[] {

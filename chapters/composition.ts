@@ -23,6 +23,8 @@ import { calculator } from './25-other-pipes/calculator.ts';
 import { inProcess, withBuiltIns } from './25-other-pipes/in-process.ts';
 import { WebSocketTransport } from './25-other-pipes/websocket.ts';
 import { stayAlive } from './26-staying-alive/alive.ts';
+import { Scopes } from './27-scopes/scopes.ts';
+import { goodbyeIn, inTurn } from './27-scopes/turns.ts';
 
 export const compose: Compose = (host) => {
   const { person, warn, emit, model } = host;
@@ -60,5 +62,8 @@ export const compose: Compose = (host) => {
     logins,
     notes: (server) => folders.notes(server),
     demo: (load) => withBuiltIns({ calculator }, load),
+    sources: new Scopes(),
+    inTurn: inTurn(),
+    goodbyeMs: goodbyeIn(process.env),
   };
 };

@@ -37,7 +37,7 @@ test('the first run: this repository\'s own server is approved, and "add 2 and 4
 
   terminal.enter('/mcp');
   await terminal.see(/^demo: connected · protocol 2025-11-25 · 2 tools · started in \d+ ms · calculator-and-greeter/);
-  await terminal.see(/^  from .*\/\.mcp\.json$/);
+  await terminal.see(/^  project, from .*\/\.mcp\.json$/);
   terminal.enter('/tools');
   await terminal.see(/^bash: .*\nmcp__demo__add: Adds two numbers\.\nmcp__demo__greet: /);
   terminal.enter('/mcp disable demo');
@@ -185,7 +185,7 @@ test('/mcp tells why a server failed, with its last words; of a paste each line 
   terminal.type('/mcp\r/cost\rread nothing.txt\r/exit\r');
   assert.equal(await terminal.ended(), 0);
   const { text } = terminal;
-  assert.match(text, /^dead: failed\n  from .*settings\.json\n  .*"dead"[^]* exited\s+with\s+code\s+3\.\s+Its\s+last\s+words:$/m);
+  assert.match(text, /^dead: failed\n  user, from .*settings\.json\n  .*"dead"[^]* exited\s+with\s+code\s+3\.\s+Its\s+last\s+words:$/m);
   assert.match(text, /^    cannot find my way$/m);
   assert.match(text, /^gone: failed\n.*\n  .*\(no-such-command\) could not be started: command not found/m);
   assert.match(text, /^› \/cost\nrehearsal: no tokens/m);

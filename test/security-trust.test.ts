@@ -481,6 +481,6 @@ test('I7: a number that JSON cannot hold stays as it is in a file that people wr
   const file = join(folder(), '.mcp.json');
   const text = '{"mcpServers": {"slow": {"command": "x", "timeout": 1e999}}}';
   writeFileSync(file, text);
-  assert.throws(() => edit(file, (servers) => (servers.b = { command: 'y' })), /"timeout"/);
+  assert.throws(() => edit({ file, scope: 'project', authority: 'project', keys: ['mcpServers'] }, (servers) => (servers.b = { command: 'y' })), /"timeout"/);
   assert.equal(readFileSync(file, 'utf8'), text);
 });

@@ -4,56 +4,64 @@
 import { existsSync, lstatSync, readFileSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { isObject, readJsonFile, serversIn as mappingIn, type Json } from '../../mcp.ts';
+import { asObject, isObject, readJsonFile, serversIn as mappingIn, type Json } from '../../mcp.ts';
 import { refuseLinks } from '../16-hands/results.ts';
 import type { Lock } from '../17-the-gate/lock.ts';
 import { lockFor, replaceFile } from '../17-the-gate/private-file.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { refused, Stop } from './exit.ts';
+import type { Place } from './host.ts';
 
-/** Those that `mcp add` can write to. */
-export type Scope = 'user' | 'project';
-
-/** Where a new server goes. */
-export function fileOf(scope: Scope): string {
-  if (scope === 'user') return join(homedir(), '.claude', 'settings.json');
-  return join(process.cwd(), '.mcp.json');
+/** Where there may be servers that commands can change, if no chapter knows more. Of one scope, the
+ *  last is where a new server goes. */
+export function usualPlaces(): Place[] {
+  const settings = (folder: string) => join(folder, '.claude', 'settings.json');
+  const at = (file: string, whose: Place['authority']): Place =>
+    ({ file, scope: whose, authority: whose, keys: ['mcpServers'] });
+  const here = process.cwd();
+  return [
+    at(settings(homedir()), 'user'),
+    at(settings(here), 'project'),
+    at(join(here, '.mcp.json'), 'project'),
+  ];
 }
 
-/** Where there may be servers. */
-export function filesOf(scope: Scope): string[] {
-  if (scope === 'user') return [fileOf('user')];
-  return [join(process.cwd(), '.claude', 'settings.json'), fileOf('project')];
-}
-
-/** The servers in a file. One that cannot be read has none, and is warned of. */
-export function serversIn(file: string, warn: (text: string) => void): Json {
+/** The servers in a place. A file that cannot be read has none, and is warned of. */
+export function serversIn({ file, keys }: Place, warn: (text: string) => void): Json {
   try {
-    return mappingIn(readJsonFile(file) ?? {}, mayBeFlat(file));
+    const above = keys.slice(0, -1).reduce(insideOf, readJsonFile(file) ?? {});
+    return mappingIn(above, mayBeFlat(file));
   } catch (error) {
     warn(`${file} cannot be read: ${(error as Error).message}`);
     return {};
   }
 }
 
+const insideOf = (object: Json, key: string) =>
+  asObject(Object.hasOwn(object, key) ? object[key] : undefined);
+
 /** .mcp.json may also be the bare mapping of names to servers, or VS Code's "servers". */
 const mayBeFlat = (file: string) => file.endsWith('.mcp.json');
 
 /** The object in a file's content that new servers go into. */
-function editable(file: string, root: Json): unknown {
+function editable({ file, keys }: Place, root: Json): unknown {
   const isBare = mayBeFlat(file) && !Object.hasOwn(root, 'mcpServers');
   if (isBare && Object.values(root).some(isObject)) {
     const found = mappingIn(root, true);
     return found === root.servers ? found : root;
   }
-  root.mcpServers ??= {};
-  return root.mcpServers;
+  return keys.reduce((object: unknown, key) => {
+    if (!isObject(object)) return undefined;
+    if (!Object.hasOwn(object, key)) object[key] = {};
+    return object[key];
+  }, root);
 }
 
 /** Changes the servers in a file and leaves the rest of it as it is. Two programs at once take turns,
  *  and each reads what the other has written. */
-export function edit(file: string, change: (servers: Json) => void): void {
-  const isUsers = file === fileOf('user');
+export function edit(place: Place, change: (servers: Json) => void): void {
+  const { file } = place;
+  const isUsers = place.authority === 'user';
   try {
     // A project's link may lead to a file of yours, whose content would be copied into the project.
     if (!isUsers) refuseLinks(file);
@@ -61,7 +69,7 @@ export function edit(file: string, change: (servers: Json) => void): void {
     const target = isUsers && existsSync(file) ? realpathSync(file) : file;
     const lock = lockFor(target);
     try {
-      editUnder(lock, target, change);
+      editUnder(lock, { ...place, file: target }, change);
     } finally {
       lock.release();
     }
@@ -71,19 +79,20 @@ export function edit(file: string, change: (servers: Json) => void): void {
   }
 }
 
-function editUnder(lock: Lock, file: string, change: (servers: Json) => void): void {
+function editUnder(lock: Lock, place: Place, change: (servers: Json) => void): void {
+  const { file, keys } = place;
   const stat = lstatSync(file, { throwIfNoEntry: false }); // also of a link that leads nowhere
   const before = stat && readFileSync(file, 'utf8');
   const root = before === undefined ? {} : parseStrictly(file, before);
-  const servers = editable(file, root);
+  const servers = editable(place, root);
   if (!isObject(servers))
-    throw refused(`${file}: its "mcpServers" is not an object; correct that first`);
+    throw refused(`${file}: its "${keys.at(-1)}" is not an object; correct that first`);
   change(servers);
   const after = `${JSON.stringify(root, finiteIn(file), 2)}\n`;
   // Claude Code and editors know nothing of our lock.
   const isChanged = stat && readFileSync(file, 'utf8') !== before;
-  if (isChanged) return editUnder(lock, file, change);
-  const usual = file === fileOf('user') ? 0o600 : 0o644;
+  if (isChanged) return editUnder(lock, place, change);
+  const usual = place.authority === 'user' ? 0o600 : 0o644;
   replaceFile(file, after, stat ? stat.mode & 0o777 : usual, lock);
 }
 

@@ -1,13 +1,12 @@
 // An entry of the configuration by its name, for the commands about one server.
 
-import { homedir } from 'node:os';
 import {
-  launchConfig, loadEntries, lostWords, problemWithConfig, type Json, type ServerEntry,
+  launchConfig, lostWords, problemWithConfig, type Json, type ServerEntry,
 } from '../../mcp.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
-import { forConnections, type Composition } from './host.ts';
+import { forConnections, loadHere, type Composition } from './host.ts';
 import { refused } from './exit.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
@@ -33,8 +32,11 @@ export async function both<A, B>(first: () => A, second: () => Promise<B>): Prom
 }
 
 /** The entry of that name, if it is one that could start. */
-export function findEntry(name: string, screen: Screen): ServerEntry {
-  const entries = loadEntries(homedir(), process.cwd(), (problem) => screen.warn(problem));
+export async function findEntry(
+  name: string, screen: Screen, composition: Pick<Composition, 'sources'>,
+): Promise<ServerEntry> {
+  await composition.sources?.prepare?.();
+  const entries = loadHere(composition, (problem) => screen.warn(problem));
   const entry = entries.get(name);
   if (!entry) throw refused(`no MCP server is called ${quoted(name)}; ${hintFor(name, entries)}`);
   const problem = problemWithConfig(entry.config);
@@ -56,7 +58,8 @@ export async function approved(
   composition: Composition,
   allowServers: string[] = [],
 ): Promise<Json> {
-  const entry = findEntry(name, screen);
+  const entry = await findEntry(name, screen, composition);
+  if (entry.blocked) throw refused(`${name} does not start: ${entry.blocked}`);
   const warn = (text: string) => screen.warn(text);
   const trust = new Trust({ warn, person: new PersonAtTerminal(screen), allowServers });
   const approval = await trust.approve(entry);

@@ -2,10 +2,13 @@
 // chapters, has all rows; nothing of this chapter imports it, so any other may take its place.
 
 import { randomUUID } from 'node:crypto';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AgentEvent, Model, Tool } from '../../agent.ts';
-import type { Extension, ManagerOptions, TransportFactory } from '../../mcp.ts';
+import type {
+  Extension, Json, ManagerOptions, ServerEntry, TransportFactory,
+} from '../../mcp.ts';
+import { loadEntries } from '../../mcp.ts';
 import { Roots } from '../16-hands/paths.ts';
 import { nobody, type Person } from '../17-the-gate/person.ts';
 import { keysOf, type ModelRow } from '../18-minds/models.ts';
@@ -33,11 +36,30 @@ export type Composition = {
   logins?: ServerLogins;
   notes?: (server: string) => string[]; // more to say of one in /mcp
   demo?: (load: Load) => Load; // adds servers that are part of the program
+  sources?: Sources; // where servers come from; without it, from the three files of chapter 12
+  allow?: string[]; // rules of the program itself, such as for tools of its built-in servers
+  inTurn?: ManagerOptions['inTurn']; // who starts beside whom
+  goodbyeMs?: number; // how long all servers together may take to end
 };
 export type Compose = (host: Host) => Composition;
 /** For a command, which may do without: they are loaded when it wants them. */
 export type Rows = () => Promise<Composition>;
 export type Load = NonNullable<ManagerOptions['load']>;
+
+type Report = (problem: string) => void;
+/** What the command line adds: the servers of --mcp-config, and whether only they count. */
+export type WantedServers = { dynamic?: [name: string, config: Json][]; isStrict?: boolean };
+
+/** Where servers come from. */
+export interface Sources {
+  prepare?(): Promise<void> | undefined; // what has to be fetched before it can load
+  load(wanted: WantedServers, report: Report): Map<string, ServerEntry>;
+  places(): Place[]; // where `mcp add` may write
+  explain(name: string): string[]; // which files were read, which entry won, and why
+  refusal?(name: string, config: Json): string | undefined; // why `mcp add` must not add it
+}
+/** A mapping of servers that can be changed: in a file, at the end of these keys. */
+export type Place = Pick<ServerEntry, 'scope' | 'file' | 'authority'> & { keys: string[] };
 
 /** What can be said in a chat to the program itself. */
 export type Command = {
@@ -72,6 +94,23 @@ export function plainHost(given: Partial<Host> = {}): Host {
 }
 
 /** What a connection or a manager takes of a composition. */
-export function forConnections({ transports, extensions, models }: Composition) {
-  return { transports, extensions, hidden: keysOf(models) };
+export function forConnections({ transports, extensions, models, inTurn }: Composition) {
+  const turns = inTurn && { inTurn, concurrency: Infinity }; // then the turns are all that counts
+  return { transports, extensions, hidden: keysOf(models), ...turns };
+}
+
+/** Loads what is configured here, once everything for that is known. */
+export function loadHere(
+  { sources }: Pick<Composition, 'sources'>, report: Report, wanted: WantedServers = {},
+): Map<string, ServerEntry> {
+  if (sources) return sources.load(wanted, report);
+  const { dynamic = [], isStrict = false } = wanted;
+  const found = isStrict
+    ? new Map<string, ServerEntry>()
+    : loadEntries(homedir(), process.cwd(), report);
+  for (const [name, config] of dynamic) {
+    const entry = { name, config, file: '--mcp-config', shadows: found.get(name)?.file };
+    found.set(name, { ...entry, scope: 'dynamic', authority: 'user' });
+  }
+  return found;
 }

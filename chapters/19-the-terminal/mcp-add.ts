@@ -7,10 +7,10 @@ import {
 import { keysIn } from '../17-the-gate/addresses.ts';
 import { isWrittenSecret, printable, quoted } from '../17-the-gate/safe-text.ts';
 import { fingerprint, PROGRAM, type Trust } from '../17-the-gate/trust.ts';
-import { edit, fileOf, filesOf, serversIn, type Scope } from './config-files.ts';
+import { edit, serversIn, usualPlaces } from './config-files.ts';
 import { both } from './entries.ts';
 import { EXIT, refused, usage } from './exit.ts';
-import type { ServerLogins } from './host.ts';
+import type { Composition, Place, ServerLogins } from './host.ts';
 import { logOut } from './login-command.ts';
 import { isAddress, pairs } from './parse.ts';
 import type { Screen } from './screen.ts';
@@ -69,26 +69,44 @@ export function jsonConfig(text: string): Json {
 
 // ─── Into a file, and out of it ───────────────────────────────────────────────────────────────
 
-type Desk = { screen: Screen; trust: Trust };
+export type Desk = { screen: Screen; trust: Trust; composition: Composition };
 
-export function add(
-  { screen, trust }: Desk, transports: Record<string, TransportFactory>, name: string,
-  config: Json, scope: Scope = 'project',
-): number {
+const placesFor = ({ sources }: Composition) => sources?.places() ?? usualPlaces();
+
+/** Of the places of a scope, the one where a new server goes. */
+export function placeFor(composition: Composition, scope = 'project'): Place {
+  const places = placesFor(composition);
+  const place = places.findLast((each) => each.scope === scope);
+  if (place) return place;
+  const scopes = [...new Set(places.map((each) => each.scope))].join(', ');
+  throw usage(`--scope is one of ${scopes}; not ${scope}`);
+}
+
+export function add(desk: Desk, name: string, config: Json, scope?: string): number {
+  const { screen, trust, composition } = desk;
+  const { transports, sources } = composition;
   if (!/^[A-Za-z0-9][\w-]{0,63}$/.test(name)) {
     const form = 'a letter or digit, then letters, digits, - and _, up to 64';
     throw usage(`a name is ${form}; not ${quoted(name)}`);
   }
   checkConfig(name, config, transports);
-  const file = fileOf(scope);
-  edit(file, (servers) => {
-    const first = `${PROGRAM} mcp remove -s ${scope} ${name}`;
-    if (Object.hasOwn(servers, name))
-      throw refused(`${file} has a server ${name} already; first: ${first}`);
+  const refusal = sources?.refusal?.(name, config);
+  if (refusal) throw refused(`${name} cannot be added: ${refusal}`);
+  const place = placeFor(composition, scope);
+  const { file, authority } = place;
+  const taken = (where: string) => {
+    const first = `${PROGRAM} mcp remove -s ${place.scope} ${name}`;
+    return refused(`${where} has a server ${name} already; first: ${first}`);
+  };
+  const isTwin = (each: PlaceOf) => each.scope === place.scope && each.file !== file;
+  const twin = placesOf(name, desk).find(isTwin);
+  if (twin) throw taken(twin.file);
+  edit(place, (servers) => {
+    if (Object.hasOwn(servers, name)) throw taken(file);
     servers[name] = config;
   });
-  const entry = { name, config, file, scope, authority: scope };
-  const isProject = scope === 'project';
+  const entry = { name, config, file, scope: place.scope, authority };
+  const isProject = authority === 'project';
   try {
     trust.setDisabled(false, name);
     if (isProject) trust.allow(entry); // who typed this knows what it starts
@@ -160,9 +178,9 @@ function withAll(config: Json): NodeJS.ProcessEnv {
 /** From the files, and with it what was agreed to for it, and its logins. Those of another server of
  *  that name, which remains, are not touched. */
 export async function remove(
-  desk: Desk, logins: ServerLogins | undefined, name: string, scope?: Scope,
+  desk: Desk, logins: ServerLogins | undefined, name: string, scope?: string,
 ): Promise<void> {
-  const all = placesOf(name, desk.screen);
+  const all = placesOf(name, desk);
   const places = all.filter((place) => place.scope === (scope ?? place.scope));
   takeOut(desk, name, places, all.length > places.length);
   const isLeft = (has: (place: PlaceOf) => boolean) =>
@@ -180,23 +198,21 @@ export async function remove(
   await both(() => trust.revokeEntries(name, prints), logOutOfAll);
 }
 
-type PlaceOf = { scope: Scope; file: string; config: Json };
+type PlaceOf = Place & { config: Json };
 
 /** Where there is a server of that name. */
-function placesOf(name: string, screen: Screen): PlaceOf[] {
+function placesOf(name: string, { screen, composition }: Desk): PlaceOf[] {
   const warn = (text: string) => screen.warn(text);
-  const scopes: Scope[] = ['user', 'project'];
-  const files = scopes.flatMap((scope) => filesOf(scope).map((file) => ({ scope, file })));
-  return files.flatMap((place) => {
-    const servers = serversIn(place.file, warn);
+  return placesFor(composition).flatMap((place) => {
+    const servers = serversIn(place, warn);
     return Object.hasOwn(servers, name) ? [{ ...place, config: asObject(servers[name]) }] : [];
   });
 }
 
 /** As a login has it. */
-function addressOf({ config, scope, file }: PlaceOf): string | undefined {
+function addressOf(place: PlaceOf): string | undefined {
   try {
-    return new URL(`${fillIn({ name: '', config, file, scope, authority: scope }).url}`).href;
+    return new URL(`${fillIn({ name: '', ...place }).url}`).href;
   } catch {
     return undefined; // it has none, or one that we cannot know now
   }
@@ -211,8 +227,8 @@ function takeOut({ screen }: Desk, name: string, places: PlaceOf[], isElsewhere:
   const different = [...new Set(commands)];
   if (different.length > 1)
     throw usage(`${name} stands in several files. Write one of:\n  ${different.join('\n  ')}`);
-  for (const { file } of places) {
-    edit(file, (servers) => delete servers[name]);
-    screen.print(`removed ${name} from ${file}`);
+  for (const place of places) {
+    edit(place, (servers) => delete servers[name]);
+    screen.print(`removed ${name} from ${place.file}`);
   }
 }

@@ -1,16 +1,15 @@
 // The command `mcp`: which servers there are, where they come from, and whether they work.
 
-import { homedir } from 'node:os';
-import { isObject, loadEntries, McpManager, needsApproval, type Json } from '../../mcp.ts';
+import { isObject, McpManager, needsApproval, type Json } from '../../mcp.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { withoutKeys } from '../17-the-gate/addresses.ts';
 import { Masker, quoted } from '../17-the-gate/safe-text.ts';
-import { fingerprint, launchLines, type Trust } from '../17-the-gate/trust.ts';
+import { fingerprint, launchLines } from '../17-the-gate/trust.ts';
 import { findEntry, keeping } from './entries.ts';
 import { EXIT, refused, usage } from './exit.ts';
-import { forConnections, type Composition, type Rows } from './host.ts';
+import { forConnections, loadHere, type Composition, type Rows } from './host.ts';
 import { loginCommand, logoutCommand } from './login-command.ts';
-import { add, configFrom, jsonConfig, remove } from './mcp-add.ts';
+import { add, configFrom, jsonConfig, placeFor, remove, type Desk } from './mcp-add.ts';
 import { askFor, serverAndTool } from './one-tool.ts';
 import { parse } from './parse.ts';
 import type { Screen } from './screen.ts';
@@ -33,25 +32,24 @@ const ACTIONS = [
 
 export async function mcpCommand(args: string[], screen: Screen, rows: Rows): Promise<number> {
   const composition = await rows();
-  const { transports, logins } = composition;
+  const { logins } = composition;
   const { values, positionals } = parse(args, FLAGS);
   const [action = 'list', name, ...more] = positionals;
-  const scope = (['user', 'project'] as const).find((each) => each === values.scope);
-  if (values.scope !== undefined && !scope)
-    throw usage(`--scope is user or project, not ${values.scope}`);
-  const desk = { screen, trust: keeping(screen) };
+  const { scope } = values;
+  if (scope !== undefined) placeFor(composition, scope); // a mistake is told before anything is done
+  const desk = { screen, trust: keeping(screen), composition };
   const isJson = values.json ?? false;
   if (!ACTIONS.includes(action))
     throw usage(`there is no "mcp ${action}"; write mcp ${oneOf(action, ACTIONS)}`);
-  if (action === 'list') return list(desk, composition, isJson);
+  if (action === 'list') return list(desk, isJson);
   if (!name) throw usage(`"mcp ${action}" needs the name of a server`);
   if (action === 'get') return get(desk, name, isJson);
-  if (action === 'add') return add(desk, transports, name, configFrom(more, values), scope);
-  if (action === 'add-json') return add(desk, transports, name, jsonConfig(more.join(' ')), scope);
+  if (action === 'add') return add(desk, name, configFrom(more, values), scope);
+  if (action === 'add-json') return add(desk, name, jsonConfig(more.join(' ')), scope);
   if (action === 'login') return loginCommand(name, screen, composition);
   if (action === 'logout') return logoutCommand(name, screen, logins);
   if (action === 'enable') return enable(desk, name);
-  if (action === 'disable') return disable(desk, name, composition);
+  if (action === 'disable') return disable(desk, name);
   await remove(desk, logins, name, scope);
   return EXIT.done;
 }
@@ -60,13 +58,7 @@ export async function mcpCommand(args: string[], screen: Screen, rows: Rows): Pr
 export const oneOf = (word: string, known: string[]) =>
   nearest(word, known, 1)[0] ?? known.join(' | ');
 
-type Desk = { screen: Screen; trust: Trust };
-
-async function list(
-  { screen, trust }: Desk,
-  composition: Composition,
-  isJson: boolean,
-): Promise<number> {
+async function list({ screen, trust, composition }: Desk, isJson: boolean): Promise<number> {
   const masker = new Masker();
   const manager = new McpManager({
     ...forConnections(composition),
@@ -75,6 +67,8 @@ async function list(
       return trust.approve(entry);
     },
     onWarning: () => {}, // they are shown with the servers
+    load: (report) => loadHere(composition, report),
+    prepare: () => composition.sources?.prepare?.(),
   });
   const { logins } = composition; // what else there is to know comes by and by: /mcp has it
   try {
@@ -92,9 +86,11 @@ async function list(
 }
 
 /** An entry without the values of its variables and headers: they are often secrets. */
-function get({ screen, trust }: Desk, name: string, isJson: boolean): number {
-  const entry = findEntry(name, screen);
-  const { scope, file, shadows } = entry;
+async function get(desk: Desk, name: string, isJson: boolean): Promise<number> {
+  const { screen, trust, composition } = desk;
+  const entry = await findEntry(name, screen, composition);
+  const { scope, file, shadows, blocked } = entry;
+  const why = composition.sources?.explain(name) ?? [];
   const print = fingerprint(entry);
   const isThis = (each: { name: string; fingerprint: string }) =>
     each.name === name && each.fingerprint === print;
@@ -103,7 +99,8 @@ function get({ screen, trust }: Desk, name: string, isJson: boolean): number {
   const disabled = trust.isDisabled(name) || entry.config.disabled === true;
   const config = withoutValues(entry.config);
   if (isJson) {
-    const about = { name, scope, file, shadows, approved, disabled, fingerprint: print, config };
+    const origin = { name, scope, file, shadows, blocked };
+    const about = { ...origin, approved, disabled, fingerprint: print, config, why };
     screen.printJson(JSON.stringify(about));
     return EXIT.done;
   }
@@ -111,7 +108,9 @@ function get({ screen, trust }: Desk, name: string, isJson: boolean): number {
   screen.print(`${shown(name)} (${scope}, ${from(file, shadows)})`);
   for (const line of launchLines(config)) screen.print(line);
   screen.print(`  ${state}${disabled ? ', disabled' : ''}`);
+  if (blocked) screen.print(`  it does not start: ${blocked}`);
   screen.print(`  fingerprint: ${print}`);
+  for (const line of why) screen.print(line);
   return EXIT.done;
 }
 
@@ -125,8 +124,8 @@ function withoutValues(config: Json): Json {
   return JSON.parse(new Masker().json(config), hide) as Json;
 }
 
-function enable({ screen, trust }: Desk, what: string): number {
-  const { entry, server, tool } = named(what, screen);
+async function enable({ screen, trust, composition }: Desk, what: string): Promise<number> {
+  const { entry, server, tool } = await named(what, screen, composition);
   if (tool !== undefined && !trust.isDisabled(server, tool)) {
     const off = trust.list().disabled.filter((each) => each.server === server);
     const [close] = nearest(tool, off.flatMap((each) => each.tool ?? []), 1);
@@ -142,9 +141,9 @@ function enable({ screen, trust }: Desk, what: string): number {
 
 /** A misspelt tool would be switched off without being there, and the one that was meant would stay
  *  on. So the server is asked, if it may start: `mcp list` starts it as well. */
-async function disable(desk: Desk, what: string, composition: Composition): Promise<number> {
-  const { screen, trust } = desk;
-  const { entry, server, tool } = named(what, screen);
+async function disable(desk: Desk, what: string): Promise<number> {
+  const { screen, trust, composition } = desk;
+  const { entry, server, tool } = await named(what, screen, composition);
   try {
     const why = tool === undefined ? undefined : await askFor(tool, entry, composition);
     const unknown = `whether ${server} has a tool ${quoted(`${tool}`)} is not known`;
@@ -157,8 +156,9 @@ async function disable(desk: Desk, what: string, composition: Composition): Prom
   return EXIT.done;
 }
 
-function named(what: string, screen: Screen) {
-  const entries = loadEntries(homedir(), process.cwd(), () => {}); // findEntry warns
+async function named(what: string, screen: Screen, composition: Composition) {
+  await composition.sources?.prepare?.();
+  const entries = loadHere(composition, () => {}); // findEntry warns
   const { server, tool } = serverAndTool(what, entries.keys());
-  return { entry: findEntry(server, screen), server, tool };
+  return { entry: await findEntry(server, screen, composition), server, tool };
 }

@@ -2,13 +2,13 @@
 
 import { statSync } from 'node:fs';
 import { homedir } from 'node:os';
+import { setTimeout as wait } from 'node:timers/promises';
 import {
   Agent, chooseModel, Gate, Roots, Trust, type AgentEvent, type Model, type ModelError,
   type Turn,
 } from '../../agent.ts';
 import {
-  isObject, loadEntries, McpManager, readJsonFile, serversIn as mappingIn, type Json,
-  type ServerEntry,
+  isObject, McpManager, readJsonFile, serversIn as mappingIn, type Json, type ServerEntry,
 } from '../../mcp.ts';
 import { ProjectNotes } from '../17-the-gate/notes.ts';
 import type { Mode } from '../17-the-gate/modes.ts';
@@ -20,7 +20,9 @@ import { keysOf } from '../18-minds/models.ts';
 import type { Conversation } from './conversations.ts';
 import { refused, usage } from './exit.ts';
 import type { EndedCall } from './calls.ts';
-import { forConnections, type Compose, type Composition, type Load } from './host.ts';
+import {
+  forConnections, loadHere, type Compose, type Composition, type Load, type WantedServers,
+} from './host.ts';
 import type { Options } from './options.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
 import { COPY, findConversation, NONE } from './resume.ts';
@@ -79,7 +81,8 @@ export class Program {
     });
     const { tools, models } = this.composition;
     refuseKeys(shellEnv, keysOf(models));
-    const rules = rulesIn(options, { tools, warn });
+    const { allow } = this.composition;
+    const rules = rulesIn(options, { tools, warn }, allow);
     this.started = startMode(options);
     this.gate = new Gate({
       mode: this.started.mode,
@@ -143,12 +146,13 @@ export class Program {
 
   private makeManager(warn: (text: string) => void): McpManager {
     const { options, composition } = this;
-    const load: Load = (report) => entries(options, report);
-    const { demo } = composition;
+    const load: Load = (report) => loadHere(composition, report, this.wantedServers());
+    const { demo, sources } = composition;
     return new McpManager({
       ...forConnections(composition),
       approve: (entry) => this.approve(entry),
       load: options.demo && demo ? demo(load) : load,
+      prepare: () => sources?.prepare?.(),
       onWire: (direction, message, server) => this.seeWire(direction, message, server),
       onWarning: warn,
       onState: (server, state, reason) => {
@@ -157,6 +161,13 @@ export class Program {
         if (state === 'connected') this.agent.tellReady(server);
       },
     });
+  }
+
+  /** --mcp-config: the user has approved it by typing it. */
+  wantedServers(): WantedServers {
+    const { mcpConfig, strictMcpConfig: isStrict } = this.options;
+    const dynamic = mcpConfig.flatMap((given) => Object.entries(serversIn(given)));
+    return { dynamic: dynamic as [string, Json][], isStrict };
   }
 
   private traceState(server: string, state: string, reason?: string): void {
@@ -200,7 +211,11 @@ export class Program {
 
   async close(): Promise<void> {
     this.session.close();
-    await this.manager.disconnectAll();
+    const { goodbyeMs } = this.composition;
+    const all = this.manager.disconnectAll();
+    // What is left then ends with us, and not gently.
+    const limit = goodbyeMs === undefined ? [] : [wait(goodbyeMs, undefined, { ref: false })];
+    await Promise.race([all, ...limit]);
   }
 }
 
@@ -224,11 +239,12 @@ function startMode({ mode }: Options): Program['started'] {
 }
 
 /** A settings file that cannot be read might have held a rule that forbids: so nothing runs. */
-function rulesIn(options: Options, reader: RuleReader): Rule[] {
+function rulesIn(options: Options, reader: RuleReader, ofProgram: string[] = []): Rule[] {
   const here = (name: string) => ({ name, isHere: true });
   try {
     return [
       ...readSettings(homedir(), process.cwd(), reader),
+      ...parseRules('allow', ofProgram, here('this program'), reader),
       ...parseRules('allow', options.allow, here('--allow'), reader),
       ...parseRules('deny', options.deny, here('--deny'), reader),
     ];
@@ -237,22 +253,6 @@ function rulesIn(options: Options, reader: RuleReader): Rule[] {
     const what = 'so nothing is done before it can be read.';
     throw refused(`${(error as Error).message}. ${why}, ${what}`);
   }
-}
-
-/** The servers of the files and, above them, those of --mcp-config, which the user has approved by
- *  typing it. */
-function entries(
-  { mcpConfig, strictMcpConfig }: Options, report: (problem: string) => void,
-): Map<string, ServerEntry> {
-  const found = strictMcpConfig
-    ? new Map<string, ServerEntry>()
-    : loadEntries(homedir(), process.cwd(), report);
-  for (const [name, config] of mcpConfig.flatMap((given) => Object.entries(serversIn(given)))) {
-    const shadows = found.get(name)?.file;
-    const entry = { name, config: config as Json, file: '--mcp-config', shadows };
-    found.set(name, { ...entry, scope: 'dynamic', authority: 'user' });
-  }
-  return found;
 }
 
 function serversIn(given: string): Json {

@@ -13,7 +13,7 @@ import { nameOf, resume, whereWeAre } from './resume.ts';
 import { cut } from './screen.ts';
 import { seconds, wholeRows } from './calls.ts';
 import { gauge, tokens } from './show.ts';
-import { stateRows, statusLines } from './status.ts';
+import { shown, stateRows, statusLines } from './status.ts';
 
 const MAX_SHOWN = 100; // servers: a project may bring thousands
 const END = `/exit                     or Ctrl-D, or Ctrl-C twice
@@ -40,7 +40,7 @@ export const commands: Record<string, Command> = {
 /mcp reconnect NAME       start a server again
 /mcp disable NAME[/TOOL]  switch a server or a tool off in this folder, /mcp enable on again
 /mcp login NAME           log in at a server that wants to know who you are, /mcp logout out again
-/mcp reload               read the configuration again`,
+/mcp reload               read the configuration again; what has not changed goes on`,
     run: showServers,
     complete: ([action = '', ...names], { manager }) =>
       names.length === 0 || action === 'reload' ? ACTIONS : manager.status().map(({ name }) => name),
@@ -179,11 +179,8 @@ async function showTools(
 async function showServers(
   [action, name]: string[], program: Program, signal: AbortSignal,
 ): Promise<void> {
-  const { agent, manager } = program;
-  if (action === 'reload') {
-    await manager.disconnectAll();
-    agent.forgetConnection();
-  }
+  const { agent } = program;
+  if (action === 'reload') await reload(program);
   const isChange = action !== undefined && action !== 'reload';
   await (isChange ? agent.awaitServers(signal) : watchServers(program, signal));
   const changed = isChange ? await change(action, name, program, signal) : undefined;
@@ -191,19 +188,33 @@ async function showServers(
   printServers(program, changed);
 }
 
+/** What is connected and unchanged goes on: nobody waits for it again, and it forgets nothing. */
+async function reload({ agent, manager, screen }: Program): Promise<void> {
+  screen.spin(() => ['/mcp reload', ...stateRows(manager, screen.width - 1)]);
+  const { started, ended } = await manager.reload();
+  agent.forgetConnection();
+  const gone = ended.filter((name) => !started.includes(name));
+  const told = [['started', started], ['gone', gone]] as const;
+  const words = told.filter(([, names]) => names.length > 0).map(([what, names]) => `${what}: ${names.map(shown).join(', ')}`);
+  screen.say(words.join('; ') || 'nothing has changed', 'dim');
+}
+
 /** Until all of them have come or failed. At a terminal one sees how they do, and Ctrl-C ends it. */
 async function watchServers(program: Program, signal: AbortSignal): Promise<void> {
   const { agent, manager, screen } = program;
   if (!screen.isInteractive) return agent.awaitServers(signal);
-  void agent.connect();
+  let isDone = false;
+  void agent.connect().then(() => (isDone = true));
   const isStarting = () => manager.status().some(({ state }) => state === 'connecting');
   screen.spin(() => ['/mcp', ...stateRows(manager, screen.width - 1)]);
-  while (isStarting() && !signal.aborted) await pause(100);
+  await pause(0); // where nothing has to be fetched first, the servers are known by now
+  const isWaiting = () => isStarting() || (!isDone && manager.status().length === 0);
+  while (isWaiting() && !signal.aborted) await pause(100);
 }
 
 function printServers({ manager, screen, masker, composition }: Program, only?: string): void {
-  const shown = { masker, rows: composition, most: MAX_SHOWN, only };
-  screen.printLines(statusLines(manager, shown));
+  const options = { masker, rows: composition, most: MAX_SHOWN, only };
+  screen.printLines(statusLines(manager, options));
 }
 
 const CHANGES = ['reconnect', 'disable', 'enable', 'login', 'logout'];

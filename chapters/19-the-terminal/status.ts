@@ -41,9 +41,9 @@ export function statusLines(manager: McpManager, options: StatusOptions = {}): L
 }
 
 function statusOf(status: ServerStatus, masker: Masker, notes: string[]): Line[] {
-  const { name, state, file, shadows, reason, warnings } = status;
+  const { name, state, scope, file, shadows, reason, warnings } = status;
   const facts = factsOf(status).map((fact) => ` · ${masker.text(fact)}`);
-  const more = [from(file, shadows), ...how(status), ...notes];
+  const more = [`${scope}, ${from(file, shadows)}`, ...how(status), ...notes];
   if (reason !== undefined) more.push(reason);
   more.push(...warnings);
   const again = `/mcp reconnect ${shown(name)}, in a chat`;

@@ -30,15 +30,18 @@ export async function trustCommand(args: string[], screen: Screen, rows: Rows): 
   if (action === 'list') return list(screen, trust);
   if (action === 'reset') return reset(screen, trust, logOut);
   if (!name) throw usage(`"trust ${action}" needs a name, as "trust list" shows them`);
-  return action === 'allow' ? allow(screen, trust, name) : revoke(screen, trust, name, logOut);
+  if (action === 'allow') return allow(screen, trust, name, rows);
+  return revoke(screen, trust, name, logOut);
 }
 
 /** Shows an entry, and approves what was shown: the file may be another by then. With the
  *  fingerprint, `NAME=sha256:…`, it is one that was shown before, here or elsewhere. */
-async function allow(screen: Screen, trust: Trust, given: string): Promise<number> {
+async function allow(
+  screen: Screen, trust: Trust, given: string, rows: Rows,
+): Promise<number> {
   const [, name = given, wanted] = /^(.*)=(sha256:[0-9a-f]{64})$/.exec(given) ?? [];
   if (NOTES_FILES.includes(name)) return allowNote(screen, trust, name, wanted);
-  const entry = findEntry(name, screen);
+  const entry = await findEntry(name, screen, await rows());
   const print = fingerprint(entry);
   await agree(screen, { name, print, wanted, lines: trust.describe(entry) });
   trust.allow(entry);

@@ -1,0 +1,361 @@
+// scopes.ts: every place that a server can come from, in order; which of two entries counts, and
+// why. Nothing is started here, and nothing is hidden: what does not count is listed with the reason.
+
+import { realpathSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { isAbsolute, join } from 'node:path';
+import { asObject, isObject, serversIn, textOf, transportType } from '../../mcp.ts';
+import type { Json, ServerEntry } from '../../mcp.ts';
+import { printable, quoted } from '../17-the-gate/safe-text.ts';
+import type { Place, Sources, WantedServers } from '../19-the-terminal/host.ts';
+import { believedOwners, doubtAbout, doubtAboutManaged, Files, foldersFrom, leadsOut } from './files.ts';
+import type { Owners } from './files.ts';
+import { pluginSources, type Unpack } from './plugins.ts';
+import { blockedAll, Policy, type PolicyFile } from './policy.ts';
+import { isSame, signatureOf, type Signature } from './signature.ts';
+
+/** What one place says. */
+export type Source = Pick<ServerEntry, 'scope' | 'file' | 'authority'> & {
+  servers: [name: string, config: Json][];
+};
+/** An entry that does not count, because another has its name. */
+export type Hidden = ServerEntry & { by: string };
+export type Reading = {
+  entries: Map<string, ServerEntry>;
+  hidden: Hidden[];
+  files: Files;
+  isManaged: boolean; // only what the administrator says counts
+};
+
+export type ScopesOptions = {
+  home?: string;
+  cwd?: string;
+  managed?: { folder: string; owner: number };
+  env?: NodeJS.ProcessEnv;
+  owners?: Owners; // whose files are the user's
+  reserved?: string[]; // names of servers that are part of the program
+  unpack?: Unpack;
+  more?: () => Source[]; // what was fetched: connectors, and a remotely managed list
+};
+
+type Report = (problem: string) => void;
+
+/** For programs only. In a file they would let a project choose whom we take for an editor. */
+const NOT_IN_FILES = ['sdk', 'sse-ide', 'ws-ide'];
+const COPIES = ['plugin', 'connector']; // of these, one that starts the same as another is left out
+
+export function managedFolder(platform = process.platform): string {
+  if (platform === 'darwin') return '/Library/Application Support/ClaudeCode';
+  if (platform === 'win32') return 'C:\\Program Files\\ClaudeCode';
+  return '/etc/claude-code';
+}
+
+export class Scopes implements Sources {
+  readonly home: string;
+  readonly cwd: string;
+  readonly options: ScopesOptions;
+  private owners: Owners;
+  private env: NodeJS.ProcessEnv;
+  private managed: { folder: string; owner: number };
+  private wanted: WantedServers = {};
+
+  constructor(options: ScopesOptions = {}) {
+    const { home = homedir(), cwd = process.cwd(), owners = believedOwners() } = options;
+    this.options = options;
+    this.home = home;
+    this.cwd = realpathSync(cwd);
+    this.owners = owners;
+    this.env = { ...(options.env ?? process.env) }; // as it is at the start
+    this.managed = options.managed ?? { folder: managedFolder(), owner: 0 };
+  }
+
+  load(wanted: WantedServers, report: Report): Map<string, ServerEntry> {
+    this.wanted = wanted;
+    return this.read(wanted, report).entries;
+  }
+
+  /** All that the places say, and what comes of it. */
+  read(wanted: WantedServers = {}, report: Report = () => {}): Reading {
+    const files = new Files();
+    const managed = this.managedSource(files, report);
+    const fetched = this.options.more?.() ?? [];
+    const others = [
+      ...fetched.filter(({ scope }) => scope !== 'managed'),
+      ...(wanted.isStrict ? [] : this.fileSources(files, report)),
+      { scope: 'dynamic', file: '--mcp-config', authority: 'user' as const, servers: wanted.dynamic ?? [] },
+    ];
+    const isExclusive = managed !== undefined;
+    const own = [managed ?? [], fetched.filter(({ scope }) => scope === 'managed')].flat();
+    const { entries, hidden } = merge([...others, ...(isExclusive ? own : [])]);
+    for (const entry of entries.values()) this.remark(entry, report);
+    if (isExclusive) this.excludeOthers(entries, own);
+    this.refuseNames(entries, report);
+    this.leaveOutCopies(entries);
+    this.applyPolicy(entries, files, report);
+    return { entries, hidden, files, isManaged: isExclusive };
+  }
+
+  // ── Places ──
+
+  private get managedFile(): string {
+    return join(this.managed.folder, 'managed-mcp.json');
+  }
+
+  /** The administrator's file. If there is one, it counts alone; if it is broken, nothing counts. */
+  private managedSource(files: Files, report: Report): Source | undefined {
+    const file = this.managedFile;
+    const doubt = doubtAboutManaged(file, this.managed.owner);
+    if (doubt) files.refuse(file, doubt);
+    const { root, problem } = files.read(file);
+    if (!root && !problem) return undefined;
+    const source: Source = { scope: 'managed', file, authority: 'user', servers: [] };
+    try {
+      if (problem) throw new Error(problem);
+      return { ...source, servers: Object.entries(serversIn(root!, false)) as [string, Json][] };
+    } catch (error) {
+      files.refuse(file, textOf(error));
+      report(`${file} cannot be used, so no MCP server starts: ${textOf(error)}`);
+      return source;
+    }
+  }
+
+  /** From the least to the most important. */
+  private fileSources(files: Files, report: Report): Source[] {
+    const { home, cwd } = this;
+    const isHome = isAbsolute(home); // else it might be the project's
+    const settings = join(home, '.claude', 'settings.json');
+    const state = join(home, '.claude.json');
+    const isAtHome = isHome && isSameFolder(home, cwd);
+    const look = (file: string, scope: string, authority: Place['authority'], isFlat = false) =>
+      this.sourceIn(files, { file, scope, authority }, isFlat, report);
+    const folders = foldersFrom(cwd, this.owners);
+    return [
+      ...(isHome ? this.plugins(files, report) : []),
+      ...(isHome ? [look(settings, 'user', 'user'), look(state, 'user', 'user')] : []),
+      ...(isAtHome ? [] : [look(join(cwd, '.claude', 'settings.json'), 'project', 'project')]),
+      ...folders.map((folder) => look(join(folder, '.mcp.json'), 'project', 'project', true)),
+      look(join(cwd, '.claude', 'settings.local.json'), 'local', 'project'),
+      ...(isHome ? [this.privateSource(files, state, folders[0]!)] : []),
+    ];
+  }
+
+  private plugins(files: Files, report: Report): Source[] {
+    const { home, cwd, options: { unpack } } = this;
+    const names = [home, cwd].map((folder) => join(folder, '.claude', 'settings.json'));
+    const local = join(cwd, '.claude', 'settings.local.json');
+    const settings = [...names, local].map((file) => files.read(file).root ?? {});
+    return pluginSources({ home, files, settings, report, unpack });
+  }
+
+  private sourceIn(
+    files: Files, place: Omit<Source, 'servers'>, mayBeFlat: boolean, report: Report,
+  ): Source {
+    const { file, authority } = place;
+    if (authority === 'project' && leadsOut(file, foldersFrom(this.cwd, this.owners)[0]!))
+      files.refuse(file, 'it is a link that leads out of the project');
+    const { root = {}, problem } = files.read(file);
+    try {
+      if (problem) throw new Error(problem);
+      const servers = Object.entries(serversIn(root, mayBeFlat)) as [string, Json][];
+      return { ...place, authority: this.believed(place, servers.length, report), servers };
+    } catch (error) {
+      report(`${file} is ignored: ${textOf(error)}`);
+      files.refuse(file, textOf(error));
+      return { ...place, servers: [] };
+    }
+  }
+
+  /** What others may have written is not the user's word, wherever it lies. */
+  private believed({ file, authority }: Omit<Source, 'servers'>, count: number, report: Report) {
+    if (authority !== 'user') return authority;
+    const doubt = doubtAbout(file, this.owners);
+    if (!doubt) return authority;
+    if (count > 0) report(`the servers in ${file} need your approval: ${doubt}; chmod go-w would mend that`);
+    return 'project';
+  }
+
+  /** The user's own, for this folder alone: `projects` in ~/.claude.json, by the folder's path. */
+  private privateSource(files: Files, file: string, repository: string): Source {
+    const projects = asObject(files.read(file).root?.projects);
+    const key = projectKey(projects, this.cwd) ?? projectKey(projects, repository);
+    const { mcpServers } = asObject(key === undefined ? {} : projects[key]);
+    const servers = Object.entries(asObject(mcpServers)) as [string, Json][];
+    const authority = this.believed({ file, scope: 'local', authority: 'user' }, 0, () => {});
+    return { scope: 'local', file, authority, servers };
+  }
+
+  // ── What counts ──
+
+  /** Not trimmed: that would start something else than what is written. */
+  private remark({ name, file, config }: ServerEntry, report: Report): void {
+    const odd = ['command', 'url', 'cwd', 'type'].filter((key) => {
+      const value = isObject(config) ? config[key] : undefined;
+      return typeof value === 'string' && value.trim() !== value;
+    });
+    if (odd.length > 0)
+      report(`MCP server ${quoted(name)} in ${file}: there is white space around ${odd.join(', ')}`);
+  }
+
+  private excludeOthers(entries: Map<string, ServerEntry>, own: Source[]): void {
+    const files = own.map(({ file }) => file);
+    for (const entry of entries.values())
+      if (!files.includes(entry.file))
+        entry.blocked = `only the servers in ${this.managedFile} may run on this machine`;
+  }
+
+  private refuseNames(entries: Map<string, ServerEntry>, report: Report): void {
+    const { reserved = [] } = this.options;
+    for (const entry of entries.values()) {
+      const { name, file, config } = entry;
+      const type = isObject(config) ? transportType(config) : '';
+      const isReserved = reserved.includes(name);
+      if (NOT_IN_FILES.includes(type)) entry.blocked ??= `"type": "${type}" is for programs, and not for files`;
+      if (!isReserved) continue;
+      entry.blocked ??= `a built-in server is called ${name}; rename it`;
+      report(`MCP server ${quoted(name)} in ${file} is not started: ${entry.blocked}`);
+    }
+  }
+
+  /** Of plugins and connectors, what starts the same as another entry. A server that is switched off
+   *  or blocked stands in nobody's way. */
+  private leaveOutCopies(entries: Map<string, ServerEntry>): void {
+    const known: { signature: Signature; entry: ServerEntry }[] = [];
+    const isCopy = ({ scope }: ServerEntry) => COPIES.includes(scope);
+    const all = [...entries.values()];
+    const ordered = [
+      ...all.filter((entry) => !isCopy(entry)),
+      ...COPIES.flatMap((scope) => all.filter((entry) => entry.scope === scope)),
+    ];
+    for (const entry of ordered) {
+      const signature = entry.blocked ? undefined : signatureOf(entry, this.env);
+      if (!signature || asObject(entry.config).disabled === true) continue;
+      const first = known.find((each) => isSame(each.signature, signature))?.entry;
+      if (!first || !isCopy(entry)) known.push({ signature, entry });
+      else entry.blocked = `it is the same as ${quoted(first.name)} in ${first.file}`;
+    }
+  }
+
+  private applyPolicy(entries: Map<string, ServerEntry>, files: Files, report: Report): void {
+    const { lists, broken } = this.policyFiles(files);
+    const policy = new Policy(lists, this.env);
+    for (const problem of policy.problems) report(problem);
+    const off = this.switchedOff(files);
+    for (const entry of entries.values()) {
+      entry.blocked ??= broken ?? policy.verdict(entry);
+      entry.blocked ??= off(entry);
+      if (entry.blocked === undefined) delete entry.blocked;
+    }
+  }
+
+  private policyFiles(files: Files): { lists: PolicyFile[]; broken?: string } {
+    const { home, cwd } = this;
+    const managed = join(this.managed.folder, 'managed-settings.json');
+    const doubt = doubtAboutManaged(managed, this.managed.owner);
+    if (doubt) files.refuse(managed, doubt);
+    const all: [file: string, whose: PolicyFile['whose']][] = [
+      [managed, 'managed'],
+      [this.managedFile, 'managed'],
+      ...(isAbsolute(home) ? [[join(home, '.claude', 'settings.json'), 'user'] as [string, 'user']] : []),
+      [join(cwd, '.claude', 'settings.json'), 'project'],
+      [join(cwd, '.claude', 'settings.local.json'), 'project'],
+    ];
+    const first = all.filter(([, whose]) => whose !== 'project').find(([file]) => files.read(file).problem);
+    const broken = first && blockedAll(first[0], files.read(first[0]).problem!);
+    const lists = all.map(([file, whose]) => ({ file, whose, root: files.read(file).root ?? {} }));
+    const unique = lists.filter(({ file }, n) => lists.findIndex((each) => each.file === file) === n);
+    return { lists: unique, broken };
+  }
+
+  /** What Claude Code's menus have switched off for this folder. What they switched on means nothing
+   *  here: an approval is bound to what was shown. */
+  private switchedOff(files: Files): (entry: ServerEntry) => string | undefined {
+    const file = join(this.home, '.claude.json');
+    const projects = asObject(isAbsolute(this.home) ? files.read(file).root?.projects : {});
+    const key = projectKey(projects, this.cwd);
+    const here = asObject(key === undefined ? {} : projects[key]);
+    const has = (list: unknown, name: string) => Array.isArray(list) && list.includes(name);
+    return ({ name, scope }) => {
+      const isOff = has(here.disabledMcpServers, name);
+      const isRejected = scope === 'project' && has(here.disabledMcpjsonServers, name);
+      if (isOff) return `"disabledMcpServers" in ${file} has it`;
+      return isRejected ? `"disabledMcpjsonServers" in ${file} has it` : undefined;
+    };
+  }
+
+  // ── For commands ──
+
+  places(): Place[] {
+    const { home, cwd } = this;
+    const state = join(home, '.claude.json');
+    const settings = (folder: string, name = 'settings.json') => join(folder, '.claude', name);
+    const projects = asObject(new Files().read(state).root?.projects);
+    const key = projectKey(projects, cwd) ?? cwd;
+    const at = (scope: string, authority: Place['authority'], file: string, ...keys: string[]) =>
+      ({ scope, authority, file, keys: [...keys, 'mcpServers'] });
+    const isHome = isAbsolute(home); // else it might be the project's
+    return [
+      ...(isHome ? [at('user', 'user', state), at('user', 'user', settings(home))] : []),
+      at('project', 'project', settings(cwd)),
+      at('project', 'project', join(cwd, '.mcp.json')),
+      at('local', 'project', settings(cwd, 'settings.local.json')),
+      ...(isHome ? [at('local', 'user', state, 'projects', key)] : []),
+    ];
+  }
+
+  refusal(name: string, config: Json): string | undefined {
+    const { isManaged, files } = this.read();
+    if (isManaged) return `${this.managedFile} decides alone which servers there are`;
+    const { reserved = [] } = this.options;
+    if (reserved.includes(name)) return `a built-in server is called ${name}; take another name`;
+    const type = transportType(config);
+    if (NOT_IN_FILES.includes(type)) return `"type": "${type}" is for programs, and not for files`;
+    const { lists, broken } = this.policyFiles(files);
+    const entry: ServerEntry = { name, config, file: '', scope: 'user', authority: 'user' };
+    return broken ?? new Policy(lists, this.env).verdict(entry);
+  }
+
+  /** Which files were read, which entry won, and why. */
+  explain(name: string): string[] {
+    const { entries, hidden, files } = this.read(this.wanted);
+    const entry = entries.get(name);
+    const looked = [...files.seen].map(([file, { root, problem }]) => {
+      const state = problem ? `not used: ${problem}` : root ? 'read' : 'not there';
+      return `  ${printable(file)}: ${state}`;
+    });
+    const losers = hidden.filter((each) => each.name === name).map(({ scope, file, by }) =>
+      `  hidden: the one of ${scope} scope in ${printable(file)}, by ${by}`);
+    const winner = entry && `  counts: the one of ${entry.scope} scope in ${printable(entry.file)}`;
+    return ['  places, the least important first:', ...looked.map((line) => `  ${line}`), ...(winner ? [winner] : []), ...losers];
+  }
+}
+
+/** Of two entries with one name the later counts, whole. */
+function merge(sources: Source[]): { entries: Map<string, ServerEntry>; hidden: Hidden[] } {
+  const entries = new Map<string, ServerEntry>();
+  const hidden: Hidden[] = [];
+  for (const { servers, ...origin } of sources)
+    for (const [name, config] of servers) {
+      const before = entries.get(name);
+      if (before) hidden.push({ ...before, by: `${origin.scope} scope, ${origin.file}` });
+      entries.set(name, { name, config, ...origin, ...(before && { shadows: before.file }) });
+    }
+  return { entries, hidden };
+}
+
+function isSameFolder(one: string, two: string): boolean {
+  try {
+    return realpathSync(one) === realpathSync(two);
+  } catch {
+    return false;
+  }
+}
+
+/** The key of `projects` that means this folder. Capitals count where folders are told apart by
+ *  them. */
+function projectKey(projects: Json, folder: string): string | undefined {
+  const even = (path: string) => {
+    const slashes = process.platform === 'win32' ? path.replaceAll('\\', '/') : path;
+    return ['win32', 'darwin'].includes(process.platform) ? slashes.toLowerCase() : slashes;
+  };
+  return Object.keys(projects).find((key) => even(key) === even(folder));
+}
