@@ -30,7 +30,7 @@ export { chooseModel, ModelError } from './chapters/18-minds/models.ts';
 
 /** A conversation is a list of turns. A turn with calls is followed by one with their results. */
 export type Turn =
-  | { role: 'user'; text: string }
+  | { role: 'user'; text: string; images?: Image[] }
   | AssistantTurn
   | { role: 'tools'; results: Result[] }; // one for each call, in the order of the calls
 
@@ -58,10 +58,11 @@ export type Result = {
   isError: boolean;
 };
 
-/** `data` is base64, `mimeType` one of image/png, image/jpeg, image/gif, image/webp. */
 export type Block =
   | { type: 'text'; text: string }
-  | { type: 'image'; mimeType: string; data: string };
+  | Image;
+/** `data` is base64, `mimeType` one of image/png, image/jpeg, image/gif, image/webp. */
+export type Image = { type: 'image'; mimeType: string; data: string };
 
 // ─── The model is a parameter ────────────────────────────────────────────────────────────────────
 
@@ -159,9 +160,9 @@ export class Agent {
     this.refreshTable();
   }
 
-  /** Queries the model and runs its calls, until it answers without a call. One prompt at a time.
-   *  Never throws: how it ended is in what it returns. */
-  async chat(prompt: string, stopped?: AbortSignal): Promise<ChatEnd> {
+  /** Queries the model and runs its calls, until it answers without a call. One prompt at a time; it
+   *  may be several turns. Never throws: how it ended is in what it returns. */
+  async chat(prompt: string | Turn[], stopped?: AbortSignal): Promise<ChatEnd> {
     const { maxTurns = 50, maxMs = 30 * 60_000 } = this.options;
     const time = AbortSignal.timeout(maxMs);
     const signal = stopped ? AbortSignal.any([stopped, time]) : time;
@@ -185,13 +186,14 @@ export class Agent {
     return { ending, text: this.said };
   }
 
-  private async begin(prompt: string, signal: AbortSignal): Promise<void> {
+  private async begin(prompt: string | Turn[], signal: AbortSignal): Promise<void> {
     setMaxListeners(0, signal); // any number of calls may run side by side
     this.said = '';
     signal.throwIfAborted();
     this.turns = repair(this.turns); // the last chat may have failed in the midst of its calls
     await unlessAborted(this.awaitServers(signal), signal);
-    this.push({ role: 'user', text: prompt });
+    const words: Turn[] = typeof prompt === 'string' ? [{ role: 'user', text: prompt }] : prompt;
+    for (const turn of words) this.push(turn);
   }
 
   private endingAfterError(error: unknown, signal: AbortSignal, time: AbortSignal): Ending {
@@ -354,6 +356,7 @@ export class Agent {
     let startedAt: number | undefined;
     const ms = () => (startedAt === undefined ? 0 : now() - startedAt);
     try {
+      tool = tool.forCall?.(args) ?? tool;
       const verdict = await unlessAborted(gate(tool, args, signal), signal);
       if (!verdict.allowed) return refusal(verdict);
       startedAt = now(); // not before: a person's time to answer is not the tool's
@@ -461,7 +464,14 @@ export class Agent {
     if (!this.isTableOld()) return;
     const { tools = [] } = this.options;
     this.table = new Map(tools.map((tool) => [tool.definition.name, tool]));
+    for (const name of this.idle()) this.table.delete(name);
     this.addServerTools();
+  }
+
+  /** Rows of ours that have nothing to do now. */
+  private idle(): string[] {
+    const idle = (this.options.tools ?? []).filter(({ isOffered }) => isOffered?.() === false);
+    return idle.map(({ definition }) => definition.name);
   }
 
   /** Servers may have a hundred thousand tools, so rows are made again only after a change. */
@@ -469,6 +479,7 @@ export class Agent {
     const { mcp, switchedOff } = this.options;
     const offered = mcp?.getToolDefinitions();
     const off = (switchedOff?.() ?? []).map(({ server, tool }) => keyOf(server, tool));
+    off.push(...this.idle());
     const before = this.madeOf;
     this.madeOf = { offered, off };
     return before?.offered !== offered || before?.off.join() !== off.join();
@@ -594,6 +605,8 @@ export type Tool = {
   touches?: (args: Json) => Touch; // without it, no call is allowed unasked
   preview?: (args: Json) => Promise<Change>; // rejects if the call would fail, and says why
   origin?: { server: string; tool: Json }; // its MCP server, and how that describes it
+  isOffered?: () => boolean; // if not, the model is not told of it
+  forCall?: (args: Json) => Tool; // the row that runs: for the gate, whose it is may depend on them
   run: (args: Json, context: ToolContext) => Promise<ToolOutput>; // may throw
 };
 

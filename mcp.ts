@@ -792,6 +792,14 @@ export type ToolResult = {
   structuredContent?: unknown;
 };
 
+export type Resource = Json & { uri: string };
+export type ResourceTemplate = Json & { uriTemplate: string };
+export type Prompt = Json & { name: string };
+/** It has a `text`, or a `blob` in base64. */
+export type ResourceContents = Json;
+export type PromptMessage = { role: 'user' | 'assistant'; content: unknown[] };
+export type Reference = { type: 'ref/prompt'; name: string } | { type: 'ref/resource'; uri: string };
+
 /** A call whose answer has not come yet. */
 type Waiter = {
   call: Call;
@@ -1470,6 +1478,81 @@ export class McpConnection {
     };
   }
 
+  // ── More than tools ──
+
+  listResources(): Promise<Resource[]> {
+    return this.listOf<Resource>('resources/list', 'resources', 'uri');
+  }
+
+  listResourceTemplates(): Promise<ResourceTemplate[]> {
+    return this.listOf('resources/templates/list', 'resourceTemplates', 'uriTemplate');
+  }
+
+  listPrompts(): Promise<Prompt[]> {
+    return this.listOf<Prompt>('prompts/list', 'prompts', 'name');
+  }
+
+  /** What can be used of a list: objects with a text under `key`, each once. Servers announce lists
+   *  and then do not know the request for them; that is an empty list. */
+  private async listOf<T extends Json>(method: string, list: string, key: string): Promise<T[]> {
+    const [offer = ''] = method.split('/');
+    const offers = this.server?.capabilities;
+    if (offers && !offers[offer]) return [];
+    const all: unknown[] = await this.listAll(method, list).catch((error) => {
+      if (error instanceof RpcError && error.code === -32601) return [];
+      throw error;
+    });
+    const byKey = new Map(all.filter(isObject).map((row) => [row[key], row as T]));
+    const usable = [...byKey].filter(([name]) => typeof name === 'string' && name !== '');
+    return usable.map(([, row]) => row);
+  }
+
+  /** Mostly one, but a folder may have many. */
+  async readResource(uri: string, options?: CallOptions): Promise<ResourceContents[]> {
+    const { contents } = await this.request('resources/read', { uri }, options);
+    if (Array.isArray(contents)) return contents.filter(isObject);
+    throw this.error('protocol', `answered resources/read with contents ${excerpt(contents)}`);
+  }
+
+  /** `notifications/resources/updated` tells of a change, and not what has changed. */
+  async subscribe(uri: string, options?: CallOptions): Promise<void> {
+    await this.request('resources/subscribe', { uri }, options);
+  }
+
+  async unsubscribe(uri: string, options?: CallOptions): Promise<void> {
+    await this.request('resources/unsubscribe', { uri }, options);
+  }
+
+  /** Never without the user's wish: some servers act on what they are asked for here. */
+  async getPrompt(
+    name: string, args: Record<string, string> = {}, options?: CallOptions,
+  ): Promise<PromptMessage[]> {
+    const { messages } = await this.request('prompts/get', { name, arguments: args }, options);
+    if (!Array.isArray(messages)) {
+      throw this.error('protocol', `answered prompts/get with messages ${excerpt(messages)}`);
+    }
+    return messages.filter(isObject).map(({ role, content = [] }) => ({
+      role: role === 'assistant' ? role : 'user',
+      content: [content].flat(),
+    }));
+  }
+
+  /** What the value of an argument may become; `others` are the arguments that are known. */
+  async complete(
+    ref: Reference, argument: { name: string; value: string },
+    others: Record<string, string> = {}, options?: CallOptions,
+  ): Promise<string[]> {
+    const context = Object.keys(others).length > 0 ? { context: { arguments: others } } : {};
+    const params = { ref, argument, ...context };
+    const { completion } = await this.request('completion/complete', params, options);
+    const { values } = asObject(completion);
+    return Array.isArray(values) ? values.filter((value) => typeof value === 'string') : [];
+  }
+
+  async setLogLevel(level: string, options?: CallOptions): Promise<void> {
+    await this.request('logging/setLevel', { level }, options);
+  }
+
   // ── Errors and warnings ──
 
   error(kind: ErrorKind, what: string): McpError {
@@ -1963,6 +2046,9 @@ export type ToolDefinition = {
   tool: Tool; // as the server describes it
 };
 
+/** What a server has, and which server. */
+export type Of<T> = T & { server: string };
+
 const REFRESH_DELAY_MS = 100;
 const MAX_REFRESH_DELAY_MS = 5000;
 
@@ -2321,6 +2407,71 @@ export class McpManager {
     const row = this.table.get(label);
     if (row) return row.server.connection!.callTool(row.tool.name, args, options);
     throw new McpError('unknown-tool', `no MCP server has a tool called ${excerpt(label)}`);
+  }
+
+  listResources(only?: string): Promise<Of<Resource>[]> {
+    return this.gather('resources', (connection) => connection.listResources(), only);
+  }
+
+  listResourceTemplates(only?: string): Promise<Of<ResourceTemplate>[]> {
+    return this.gather('templates', (connection) => connection.listResourceTemplates(), only);
+  }
+
+  listPrompts(only?: string): Promise<Of<Prompt>[]> {
+    return this.gather('prompts', (connection) => connection.listPrompts(), only);
+  }
+
+  /** Of all servers that are connected, side by side. One that fails is left out, with a warning,
+   *  unless it is the only one that is wanted. */
+  private async gather<T>(
+    what: string, list: (connection: McpConnection) => Promise<T[]>, only?: string,
+  ): Promise<Of<T>[]> {
+    const isMeant = ({ name, state }: ServerStatus) =>
+      only === undefined ? state === 'connected' : name === only;
+    const names = this.status().filter(isMeant).map(({ name }) => name);
+    if (only !== undefined && names.length === 0) this.of(only); // throws
+    const lists = names.map(async (server): Promise<Of<T>[]> => {
+      const connection = this.of(server);
+      const rows = await list(connection).catch((error) => {
+        if (only !== undefined) throw error;
+        connection.warn(what, `did not list its ${what}: ${textOf(error)}`);
+        return [];
+      });
+      return rows.map((row) => ({ ...row, server }));
+    });
+    return (await Promise.all(lists)).flat();
+  }
+
+  async readResource(server: string, uri: string, options?: CallOptions) {
+    return this.of(server).readResource(uri, options);
+  }
+
+  async subscribe(server: string, uri: string, options?: CallOptions) {
+    return this.of(server).subscribe(uri, options);
+  }
+
+  async unsubscribe(server: string, uri: string, options?: CallOptions) {
+    return this.of(server).unsubscribe(uri, options);
+  }
+
+  async getPrompt(
+    server: string, name: string, args?: Record<string, string>, options?: CallOptions,
+  ) {
+    return this.of(server).getPrompt(name, args, options);
+  }
+
+  async complete(server: string, ...given: Parameters<McpConnection['complete']>) {
+    return this.of(server).complete(...given);
+  }
+
+  async setLogLevel(server: string, level: string, options?: CallOptions) {
+    return this.of(server).setLogLevel(level, options);
+  }
+
+  private of(server: string): McpConnection {
+    const connection = this.servers.get(server)?.connection;
+    if (connection) return connection;
+    throw new McpError('config', `no MCP server ${excerpt(server)} is running`);
   }
 
   /** For everything that is not a tool: resources, prompts, a request of your own. */

@@ -19,6 +19,14 @@ import { addDir } from './23-the-server-asks/add-dir.ts';
 import { elicitation } from './23-the-server-asks/elicitation.ts';
 import { Folders, roots } from './23-the-server-asks/roots.ts';
 import { sampling } from './23-the-server-asks/sampling.ts';
+import { contextCommands } from './24-more-than-tools/commands.ts';
+import { keepLogs, Logs } from './24-more-than-tools/logs.ts';
+import { resourceMentions } from './24-more-than-tools/mentions.ts';
+import { promptCommands } from './24-more-than-tools/prompts.ts';
+import { resourceRows } from './24-more-than-tools/rows.ts';
+import { subscribeInBothEras } from './24-more-than-tools/subscribe.ts';
+import { verbs } from './24-more-than-tools/verbs.ts';
+import { Watches, watchResources } from './24-more-than-tools/watch.ts';
 import { calculator } from './25-other-pipes/calculator.ts';
 import { inProcess, withBuiltIns } from './25-other-pipes/in-process.ts';
 import { WebSocketTransport } from './25-other-pipes/websocket.ts';
@@ -30,6 +38,8 @@ export const compose: Compose = (host) => {
   const { person, warn, emit, model } = host;
   const folders = new Folders(() => host.roots.folders);
   const logins = new Logins({ warn: host.warn });
+  const logs = new Logs(host);
+  const watches = new Watches(host);
   return {
     transports: {
       ...httpTransports,
@@ -47,15 +57,24 @@ export const compose: Compose = (host) => {
       mirrorArguments,
       declareGrant,
       listenForChanges(),
+      keepLogs(logs),
+      subscribeInBothEras(),
+      watchResources(watches),
       eitherEra({ verdicts: new KeptVerdicts() }), // last: it completes every request
     ],
     tools: [
       ...hands(host),
+      ...resourceRows(host),
     ],
     commands: {
       ...commands,
       'add-dir': addDir(host.roots, folders),
+      ...contextCommands(logs, watches),
     },
+    moreCommands: [promptCommands],
+    mentions: [resourceMentions],
+    news: [watches.news],
+    verbs: { ...verbs },
     models: {
       ...models,
     },

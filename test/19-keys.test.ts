@@ -355,13 +355,14 @@ test('a link of the project that leads out of the folder is sent only after a qu
   symlinkSync(join(outside, 'diary.txt'), join(cwd, 'guide.md'));
   const roots = new Roots(cwd);
   const person = new ScriptedPerson(['n']);
-  const program = { roots, person, gate: { isHidden: () => false }, screen: { say: () => {} } };
+  const screen = { say: () => {} };
+  const program = { roots, person, gate: { isHidden: () => false }, screen, composition: {}, news: async () => [] };
   const shortcuts = new Shortcuts(program as unknown as Program);
   const { signal } = new AbortController();
-  assert.equal(await shortcuts.expand('read @guide.md', signal), undefined);
+  assert.equal(await shortcuts.expand('read @guide.md', true, signal), undefined);
   assert.match(person.questions[0]!.text, /diary\.txt" \(a link leads there, out of the folder\)/);
-  const typed = await shortcuts.expand(`read @"${join(outside, 'diary.txt')}"`, signal); // in so many words
-  assert.match(typed!, /private/);
+  const typed = await shortcuts.expand(`read @"${join(outside, 'diary.txt')}"`, true, signal); // in so many words
+  assert.match(JSON.stringify(typed), /private/);
 });
 
 test('what comes through a pipe, or as an argument, runs nothing and sends no file', async () => {

@@ -8,6 +8,7 @@ export type Page = {
   lines: string[];
   prompt: string;
   isSecret?: boolean;
+  complete?: (typed: string) => Promise<string[]>; // for Tab: whole answers that fit
   onlyIfSeen?: string[]; // these answers count only if all of the lines were in sight
 };
 /** Shows a page and reads a line. `undefined`: there is no answer, nor will there be another. */

@@ -329,11 +329,14 @@ export class Gate {
     if (!tool.origin) return { kind: 'tool', ...signed(tool.definition) };
     const server = this.trust.seen.get(tool.origin.server);
     if (!server) return undefined;
+    const whole = this.wholeOf(tool.origin.server);
+    // "Always this server" shows its tools, and means nothing that is not among them.
+    const isShown = whole?.tools.some(({ name }) => name === tool.origin!.tool.name);
     return {
       kind: 'mcp',
       server: tool.origin.server,
       fingerprint: server.fingerprint,
-      whole: this.wholeOf(tool.origin.server)?.list,
+      whole: isShown ? whole?.list : undefined,
       ...signed(tool.origin.tool),
     };
   }
@@ -532,6 +535,9 @@ function ruleFor(tool: Tool, args: Json, location?: Location): string {
   const { name } = tool.definition;
   const touch = tool.touches?.(args);
   if (touch?.kind === 'shell') return `${name}(${touch.command})`;
+  // A row for all servers: the rule means the one that was asked about.
+  const { origin } = tool;
+  if (origin && !name.startsWith('mcp__')) return `mcp__${origin.server}__${origin.tool.name}`;
   const isPlain = location && /^[\w./-]+$/.test(location.shown); // else it would have to be escaped
   return isPlain ? `${name}(${location.shown})` : name;
 }

@@ -13,8 +13,8 @@ export type Question = {
   from?: string; // the MCP server that wants to know; shown first
   signal?: AbortSignal; // withdraws this question, open or waiting in line, and no other
 };
-/** Asks for a line of text. What is typed for a secret is not shown. */
-export type TextQuestion = Question & { prompt: string; isSecret?: boolean };
+/** Asks for a line of text. What is typed for a secret is not shown; Tab completes where it can. */
+export type TextQuestion = Question & { prompt: string } & Pick<Page, 'isSecret' | 'complete'>;
 /** `word` is an answer too, so that "yes" means the same as "y". The label shows both: "[y]es".
  *  `isNo`: it agrees to nothing, so it counts even if not all of the question was in sight. */
 export type Choice = { key: string; word: string; label: string; isNo?: boolean };
@@ -114,8 +114,9 @@ export abstract class LineByLine implements Person {
   protected abstract launch(url: URL): boolean;
 
   ask(question: TextQuestion): Promise<string | undefined> {
-    const { prompt, isSecret } = question;
-    return this.dialogue(question, (read) => read({ lines: headed(question), prompt, isSecret }));
+    const { prompt, isSecret, complete } = question;
+    const lines = headed(question);
+    return this.dialogue(question, (read) => read({ lines, prompt, isSecret, complete }));
   }
 
   choose(question: ChoiceQuestion): Promise<Chosen | undefined> {

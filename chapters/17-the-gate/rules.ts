@@ -126,14 +126,17 @@ function fitnessOf(rule: Rule, { tools }: RuleReader, row?: Row): 'fit' | 'odd' 
 }
 
 const isMcp = (tool: string) => /^mcp__/i.test(tool);
-const partsOf = (tool: string) => tool.slice('mcp__'.length).split('__');
+/** mcp__server__resources/read: not a tool, which cannot have a slash here, but a request to it. */
+const METHOD = /(?<=^mcp__.+__)resources\/(read|list)$/;
+const partsOf = (tool: string) =>
+  tool.replace(METHOD, 'method').slice('mcp__'.length).split('__');
 
 /** Could a server have such a tool? Names of servers have no slash and no control character, names
  *  of tools that we offer are of letters, digits, "_", "." and "-". */
 function isPossible(tool: string): boolean {
   const parts = partsOf(tool);
   const isTool = parts.length === 1 || /^[\w.*-]+$/.test(parts.at(-1)!);
-  return isTool && /^[^/\\\p{Cc}]{6,263}$/u.test(tool);
+  return isTool && /^[^/\\\p{Cc}]{6,263}$/u.test(tool.replace(METHOD, 'method'));
 }
 
 /** To allow, the server must be beyond doubt: its name ends at the first "__". */

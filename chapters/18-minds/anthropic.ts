@@ -89,7 +89,7 @@ function messagesFrom(turns: Turn[]): Message[] {
 
 function contentOf(turn: Turn, ids: Map<ToolCall | Result, string>): Json[] {
   if (turn.role === 'assistant') return assistantContent(turn, ids);
-  if (turn.role === 'user') return textBlocks(turn.text);
+  if (turn.role === 'user') return [...(turn.images ?? []).map(blockFor), ...textBlocks(turn.text)];
   return turn.results.map((result) => resultBlock(result, ids.get(result)));
 }
 

@@ -129,7 +129,7 @@ export function transcript(turns: Turn[], room: number): string {
 }
 
 function linesOf(turn: Turn): string[] {
-  if (turn.role === 'user') return [said('User', turn.text)];
+  if (turn.role === 'user') return [said('User', turn.text + ' [image]'.repeat(turn.images?.length ?? 0))];
   if (turn.role === 'tools') return turn.results.map(resultIn);
   const calls = turn.calls.map(({ name, args }) =>
     `Agent calls ${name}: ${shortened(JSON.stringify(args ?? {}), MAX_RESULT)}`,

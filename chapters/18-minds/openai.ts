@@ -1,7 +1,7 @@
 // openai.ts: the chat completions API, by node:http. It is the wire that almost every server speaks, and almost each in a
 // way of its own: Ollama, llama.cpp, vLLM, LM Studio, OpenRouter …
 
-import type { AssistantTurn, Model, ModelEvent, ModelRequest, Result } from '../../agent.ts';
+import type { AssistantTurn, Image, Model, ModelEvent, ModelRequest, Result } from '../../agent.ts';
 import type { StopReason, ToolCall, Turn, Usage } from '../../agent.ts';
 import type { Json } from '../../mcp.ts';
 import {
@@ -70,7 +70,7 @@ function messagesFrom(turns: Turn[]): Json[] {
   const ids = fitIds(turns, 40);
   const messages: Json[] = [];
   for (const turn of turns) {
-    if (turn.role === 'user') addUser(messages, [{ type: 'text', text: turn.text }]);
+    if (turn.role === 'user') addUser(messages, [{ type: 'text', text: turn.text }, ...(turn.images ?? []).map(picture)]);
     if (turn.role === 'assistant') messages.push(...assistantMessages(turn, ids));
     if (turn.role !== 'tools') continue;
     for (const result of turn.results) messages.push(toolMessage(result, ids));
@@ -109,9 +109,12 @@ function toolMessage(result: Result, ids: Map<ToolCall | Result, string>): Json 
 
 /** A model that cannot see may refuse them: the wire has no way to ask beforehand. */
 function pictures({ name, blocks }: Result): Part[] {
-  const urls = blocks.flatMap((block) => ('data' in block ? [`data:${block.mimeType};base64,${block.data}`] : []));
-  const parts = urls.map((url): Part => ({ type: 'image_url', image_url: { url } }));
+  const parts = blocks.flatMap((block) => (block.type === 'image' ? [picture(block)] : []));
   return parts.length === 0 ? [] : [{ type: 'text', text: `From the tool ${fitName(name)}:` }, ...parts];
+}
+
+function picture({ mimeType, data }: Image): Part {
+  return { type: 'image_url', image_url: { url: `data:${mimeType};base64,${data}` } };
 }
 
 // ─── The stream, as a turn ────────────────────────────────────────────────────────────────────────────────────

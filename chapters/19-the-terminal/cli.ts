@@ -70,7 +70,8 @@ async function answerOnce(program: Program): Promise<number> {
     if (options.verbose && !report) show.callEvent(event);
   };
   await program.readNotes(abort.signal);
-  const { text } = await agent.chat(options.prompt, abort.signal);
+  const news = await program.news(abort.signal);
+  const { text } = await agent.chat([options.prompt, ...news].join('\n\n'), abort.signal);
   if (!options.json && text) screen.printAnswer(text);
   return seen.exitCode();
 }
@@ -169,10 +170,12 @@ async function converse(program: Program): Promise<number> {
     show.event(event);
   };
   const takeTurn = async (line: string, signal: AbortSignal, isTyped: boolean) => {
-    if (isCommand(line)) return slash(line, program, signal);
+    const isForUs = isCommand(line);
+    const said = isForUs ? await slash(line, program, signal) : undefined;
+    if (isForUs && !said) return;
     if (isTyped && isShellLine(line)) return shortcuts.run(line, signal);
     await program.readNotes(signal);
-    const prompt = isTyped ? await shortcuts.expand(line, signal) : line;
+    const prompt = said ?? (await shortcuts.expand(line, isTyped, signal));
     if (prompt === undefined) return screen.input.giveBack(line);
     show.begin();
     await agent.chat(prompt, signal);

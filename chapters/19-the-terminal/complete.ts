@@ -2,32 +2,71 @@
 
 import { opendirSync, type Dirent } from 'node:fs';
 import { join } from 'node:path';
+import type { Command } from './host.ts';
 import type { Program } from './program.ts';
 
 const MAX_LOOKED_AT = 5000; // names in a folder
 const MAX_FOUND = 200;
 
-/** The words that fit what is between `start` and the cursor. */
-export type Completion = { start: number; words: string[] };
+/** The words that fit what is between `start` and the cursor. `isOpen`: also a whole one goes on. */
+export type Completion = { start: number; words: string[]; isOpen?: boolean };
+/** Servers take a while. */
+export type Completing = Completion | Promise<Completion>;
 
-export function complete(before: string, program: Program): Completion {
+export function complete(before: string, program: Program): Completing {
   const mention = /(?:^|[\s(])@(?:"([^"\n]*)|([^\s"]*))$/.exec(before);
-  if (mention) return completeFile(before, mention[1] ?? mention[2] ?? '', program);
+  if (mention) return completeMention(before, mention[1] ?? mention[2] ?? '', program);
   if (/^\s*\/\S*$/.test(before)) return completeCommand(before, program);
   if (/^\s*\/[\w-]+\s/.test(before)) return completeWord(before, program);
   return { start: before.length, words: [] };
 }
 
-function completeCommand(before: string, { composition }: Program): Completion {
-  const names = [...Object.keys(composition.commands), 'exit'].map((name) => `/${name}`);
-  return fitting(before, before.trimStart(), names.sort());
+function completeCommand(before: string, program: Program): Completing {
+  const names = [...Object.keys(program.composition.commands), 'exit'];
+  const found = (all: string[]) =>
+    fitting(before, before.trimStart(), all.map((name) => `/${name}`).sort());
+  const more = moreCommands(program);
+  return more ? more.then((others) => found([...names, ...Object.keys(others)])) : found(names);
 }
 
-function completeWord(before: string, program: Program): Completion {
-  const [name = '', ...words] = before.trimStart().slice(1).split(/\s+/);
+/** Those of the moment, all together. */
+function moreCommands(program: Program): Promise<Record<string, Command>> | undefined {
+  const { moreCommands: rows = [] } = program.composition;
+  const some = rows.flatMap((find) => find(program) ?? []);
+  if (some.length === 0) return undefined;
+  return Promise.all(some).then((all) => Object.assign({}, ...all.reverse()));
+}
+
+/** One of the program's, or one of the moment. */
+export function commandNamed(
+  name: string, program: Program,
+): Command | undefined | Promise<Command | undefined> {
   const { commands } = program.composition;
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  return fitting(before, words.at(-1) ?? '', command?.complete?.(words, program) ?? []);
+  if (Object.hasOwn(commands, name)) return commands[name];
+  return moreCommands(program)?.then((more) => (Object.hasOwn(more, name) ? more[name] : undefined));
+}
+
+function completeWord(before: string, program: Program): Completing {
+  const [name = '', ...words] = before.trimStart().slice(1).split(/\s+/);
+  const found = (all: string[]) => fitting(before, words.at(-1) ?? '', all);
+  const wordsFor = (command?: Command) => command?.complete?.(words, program) ?? [];
+  const command = commandNamed(name, program);
+  if (command instanceof Promise) return command.then(wordsFor).then(found);
+  const known = wordsFor(command);
+  return known instanceof Promise ? known.then(found) : found(known);
+}
+
+/** Files come first; what else has such a name is looked for where it may be. */
+function completeMention(before: string, typed: string, program: Program): Completing {
+  const files = completeFile(before, typed, program);
+  const { mentions = [] } = program.composition;
+  const asked = mentions.flatMap((each) => each.complete(typed, program) ?? []);
+  if (asked.length === 0) return files;
+  return Promise.all(asked).then((found) => {
+    const others = found.flatMap(({ words }) => words.map((word) => `@${quotedIfNeeded(word)}`));
+    const words = [...files.words, ...others].slice(0, MAX_FOUND);
+    return { start: files.start, words, isOpen: found.some(({ isOpen }) => isOpen) };
+  });
 }
 
 function fitting(before: string, word: string, candidates: string[]): Completion {

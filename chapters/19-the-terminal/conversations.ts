@@ -101,10 +101,11 @@ const isResult = (result: Json) => isCall(result) && isList(result.blocks, isBlo
 
 function isTurn(value: unknown): value is Turn {
   if (!isObject(value)) return false;
-  const { role, text, calls, results } = value;
+  const { role, text, images = [], calls, results } = value;
   if (role === 'tools') return isList(results, isResult);
   if (typeof text !== 'string') return false;
-  return role === 'user' || (role === 'assistant' && isList(calls, isCall));
+  if (role === 'user') return isList(images, isBlock);
+  return role === 'assistant' && isList(calls, isCall);
 }
 
 // ─── Which one ─────────────────────────────────────────────────────────────────────────────────

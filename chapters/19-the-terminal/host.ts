@@ -4,14 +4,15 @@
 import { randomUUID } from 'node:crypto';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { AgentEvent, Model, Tool } from '../../agent.ts';
+import type { AgentEvent, Image, Model, Tool, Turn } from '../../agent.ts';
 import type {
-  Extension, Json, ManagerOptions, ServerEntry, TransportFactory,
+  Extension, Json, ManagerOptions, McpManager, ServerEntry, TransportFactory,
 } from '../../mcp.ts';
 import { loadEntries } from '../../mcp.ts';
 import { Roots } from '../16-hands/paths.ts';
 import { nobody, type Person } from '../17-the-gate/person.ts';
 import { keysOf, type ModelRow } from '../18-minds/models.ts';
+import type { Run } from './main.ts';
 import type { Program } from './program.ts';
 
 /** What rows may need of the program that they become part of. */
@@ -21,6 +22,7 @@ export type Host = {
   emit: (event: AgentEvent) => void; // for listeners: the terminal, --json, the trace
   roots: Roots; // the folders that tools may touch
   model: () => Model | undefined; // the one that answers at this moment
+  manager: () => McpManager | undefined; // of the servers, once there is one
   resultsFolder: string; // for results that are too big for the model
   isHidden: (path: string) => boolean; // from a search: rules forbid to read it
   shellEnv: string[]; // names of variables that commands get besides the safe ones
@@ -32,6 +34,10 @@ export type Composition = {
   extensions: Extension[];
   tools: Tool[]; // rows of the agent's table
   commands: Record<string, Command>; // by the word behind the slash
+  moreCommands?: MoreCommands[]; // those of the moment, such as the prompts of servers
+  mentions?: Mentions[]; // what an @ may name besides files
+  news?: News[]; // what the model hears with the next prompt
+  verbs?: Record<string, () => Promise<Run>>; // by the first word of the command line
   models: Record<string, ModelRow>; // by the word before the slash: anthropic/…
   logins?: ServerLogins;
   notes?: (server: string) => string[]; // more to say of one in /mcp
@@ -64,9 +70,26 @@ export type Place = Pick<ServerEntry, 'scope' | 'file' | 'authority'> & { keys: 
 /** What can be said in a chat to the program itself. */
 export type Command = {
   help: string; // "/tools    what the model can call": one line for each form
-  run: (words: string[], program: Program, signal: AbortSignal) => unknown;
-  complete?: (words: string[], program: Program) => string[]; // for the last of them, by Tab
+  /** `rest` is the line behind its name, as it was typed. What it returns is said to the model. */
+  run: (
+    words: string[], program: Program, signal: AbortSignal, rest: string,
+  ) => void | Turn[] | Promise<void | Turn[]>;
+  /** For the last of the words, by Tab. */
+  complete?: (words: string[], program: Program) => string[] | Promise<string[]>;
 };
+/** Nothing if there is nobody to ask: then no time is lost. */
+export type MoreCommands = (program: Program) => Promise<Record<string, Command>> | undefined;
+
+export type Mentions = {
+  /** What @ and this word bring along. Nothing if the word means something else. */
+  attach: (word: string, program: Program, signal: AbortSignal) => Promise<Attached | undefined>;
+  /** Words that fit what is typed behind the @. Nothing if there is nobody to ask. */
+  complete: (typed: string, program: Program) => Promise<Completed> | undefined;
+};
+export type Attached = { text: string; images: Image[] };
+/** `isOpen`: even if it is the only one, it goes on. */
+export type Completed = { words: string[]; isOpen?: boolean };
+export type News = (signal: AbortSignal) => Promise<string[]>;
 
 /** Who we are to servers that want to know it. */
 export interface ServerLogins {
@@ -86,6 +109,7 @@ export function plainHost(given: Partial<Host> = {}): Host {
     emit: () => {},
     roots: new Roots(process.cwd()),
     model: () => undefined,
+    manager: () => undefined,
     resultsFolder: join(tmpdir(), `mcp-by-hand-${randomUUID()}`),
     isHidden: () => false,
     shellEnv: [],

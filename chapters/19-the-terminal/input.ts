@@ -3,7 +3,7 @@
 import type { Page } from '../17-the-gate/dialogue.ts';
 import { Turns } from '../17-the-gate/person.ts';
 import { now } from '../../mcp.ts';
-import { commonStart, type Completion } from './complete.ts';
+import { commonStart, type Completing, type Completion } from './complete.ts';
 import { Editor, type Key } from './editor.ts';
 import type { Typed } from './foot.ts';
 import { Keyboard, type Typist } from './keyboard.ts';
@@ -19,7 +19,7 @@ export class Input implements Typist {
   onEscape: () => void = () => {};
   onShiftTab: () => void = () => {};
   onPrompt: (text: string) => void = () => {}; // one was entered
-  complete: (before: string) => Completion = () => ({ start: 0, words: [] });
+  complete: (before: string) => Completing = () => ({ start: 0, words: [] });
   isAsking = false;
   isAway = false; // the terminal is the shell's
   askedMs = 0; // how long questions were open, all together
@@ -29,6 +29,7 @@ export class Input implements Typist {
   private chat = new Editor(this.past); // the next prompt, also while a turn or a question is open
   private answer?: Editor; // to the question that is open
   private isSecret = false;
+  private answerWords?: Page['complete'];
   private question = ''; // that is open
   private laidOut?: () => Page; // the same, for the window as it is
   private label = ''; // of that question
@@ -134,17 +135,34 @@ export class Input implements Typist {
     this.chat = new Editor(this.past);
   }
 
-  /** One word that fits is put in; of several what they have in common, or else they are listed. */
+  /** What a server has to say comes later. If the line is another by then, it is of no use. */
   private finishWord(): void {
-    if (this.answer) return;
-    const before = this.chat.text.slice(0, this.chat.cursor);
-    const { start, words } = this.complete(before);
+    const { editor } = this;
+    const before = editor.text.slice(0, editor.cursor);
+    const found = this.answer ? this.completeAnswer(before) : this.complete(before);
+    const isSame = () => editor === this.editor && editor.text.slice(0, editor.cursor) === before;
+    if (!(found instanceof Promise)) return this.putIn(before, found);
+    found.then((completion) => {
+      if (!isSame()) return;
+      this.putIn(before, completion);
+      this.screen.redraw();
+    }).catch(() => {}); // a server that fails has nothing to add
+  }
+
+  private completeAnswer(before: string): Completing {
+    const words = this.answerWords?.(before) ?? Promise.resolve([]);
+    return words.then((found) => ({ start: 0, words: found, isOpen: true }));
+  }
+
+  /** One word that fits is put in; of several what they have in common, or else they are listed. */
+  private putIn(before: string, { start, words, isOpen }: Completion): void {
     const [only] = words;
     if (only === undefined) return;
     const common = commonStart(words);
-    const isWhole = words.length === 1 && !/[/]$/.test(only);
-    if (isWhole) this.chat.replaceFrom(start, `${only} `);
-    else if (common.length > before.length - start) this.chat.replaceFrom(start, common);
+    const isOne = words.length === 1;
+    const isWhole = isOne && !isOpen && !/[/]$/.test(only);
+    if (isWhole) this.editor.replaceFrom(start, `${only} `);
+    else if (isOne || common.length > before.length - start) this.editor.replaceFrom(start, common);
     else this.screen.say(listed(words), 'dim');
   }
 
@@ -255,6 +273,7 @@ export class Input implements Typist {
     this.isAsking = true;
     this.answer = new Editor(); // what was typed before was no answer to this
     this.isSecret = page.isSecret === true;
+    this.answerWords = page.complete;
     this.laidOut = laidOut;
     const withdraw = () => this.settle(undefined);
     signal.addEventListener('abort', withdraw);

@@ -73,9 +73,17 @@ async function run(argv: string[], output: Output, load: Load, early?: Early): P
   }
   const screen = output as Screen; // only a version and an early call have less
   const isHelp = flagsIn(argv).some((flag) => flag === '--help' || flag === '-h');
-  if (isHelp || !Object.hasOwn(COMMANDS, name)) return chat(argv, screen, load);
-  const command = await COMMANDS[name]!();
+  const command = isHelp ? undefined : await commandNamed(name, screen, load);
+  if (!command) return chat(argv, screen, load);
   return command(args, screen, () => rowsFor(screen, load));
+}
+
+/** One of ours, or one that the rows of the program bring. */
+async function commandNamed(name: string, screen: Screen, load: Load): Promise<Run | undefined> {
+  if (Object.hasOwn(COMMANDS, name)) return COMMANDS[name]!();
+  if (!/^[a-z]+$/.test(name)) return undefined; // a prompt, or a flag
+  const { verbs = {} } = await rowsFor(screen, load);
+  return Object.hasOwn(verbs, name) ? verbs[name]!() : undefined;
 }
 
 async function chat(argv: string[], screen: Screen, load: Load): Promise<number> {

@@ -64,6 +64,9 @@ From a clone, write "npm start --" for mcp-by-hand.
   mcp-by-hand call …              [--json] [--trace FILE] [--timeout SECONDS] SERVER TOOL key=value …
                                   [--header "Name: value"] URL TOOL key=value …
                                   [-e KEY=VALUE] TOOL key=value … -- COMMAND ARGS
+  mcp-by-hand read …              [--json] SERVER ADDRESS, or URL ADDRESS, or ADDRESS -- COMMAND ARGS
+  mcp-by-hand prompt …            [--json] SERVER NAME key=value …, or the same two forms
+  mcp-by-hand resources, prompts  [--json] [SERVER, or URL, or -- COMMAND ARGS]
 
 Model
   -m, --model NAME                {models}

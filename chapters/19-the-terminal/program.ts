@@ -76,8 +76,9 @@ export class Program {
     const shellEnv = shellEnvIn(options.env);
     const model = () => this.agent.model; // not yet, but as soon as a server asks for it
     const emit = (event: AgentEvent) => this.tell(event);
+    const manager = () => this.manager;
     this.composition = compose({
-      person, warn, emit, roots, model, resultsFolder, isHidden, shellEnv,
+      person, warn, emit, roots, model, manager, resultsFolder, isHidden, shellEnv,
     });
     const { tools, models } = this.composition;
     refuseKeys(shellEnv, keysOf(models));
@@ -133,6 +134,12 @@ export class Program {
     const isNew = !this.hasReadNotes || this.agent.turns.length === 0;
     this.hasReadNotes = true;
     if (isNew) await this.notes.read(signal);
+  }
+
+  /** Before a prompt: what the rows of the program have for the model. */
+  async news(signal: AbortSignal): Promise<string[]> {
+    const all = (this.composition.news ?? []).map((tell) => tell(signal));
+    return (await Promise.all(all)).flat();
   }
 
   makeModel(name?: string, baseUrl?: string): Model {

@@ -5,9 +5,11 @@
 
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
+import type { Turn } from '../../agent.ts';
 import type { Json } from '../../mcp.ts';
 import { openFile, type Location } from '../16-hands/paths.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
+import type { Attached } from './host.ts';
 import type { Program } from './program.ts';
 import { seconds } from './calls.ts';
 import { cut } from './screen.ts';
@@ -17,6 +19,7 @@ const MAX_FILES = 20;
 const MAX_RAN = 100_000; // characters of what was run before one prompt
 const MAX_SECONDS = 600;
 const MENTION = /(?<=^|[\s(])@(?:"([^"\n]+)"|([^\s"]+))/g;
+type Mentioned = { files: { shown: string; location: Location }[]; others: string[][] };
 const YES = { key: 'y', word: 'yes', label: '[y]es' };
 const NO = { key: 'n', word: 'no', label: '[n]o', isNo: true };
 
@@ -74,26 +77,48 @@ export class Shortcuts {
   forget(): void { this.ran = []; }
 
   /** The prompt as the model gets it. Nothing if the user does not want it to be sent. */
-  async expand(prompt: string, signal: AbortSignal): Promise<string | undefined> {
-    const files: string[] = [];
-    for (const { shown, location } of this.mentioned(prompt)) {
+  async expand(prompt: string, isTyped: boolean, signal: AbortSignal): Promise<Turn[] | undefined> {
+    const { files, others } = isTyped ? this.mentioned(prompt) : { files: [], others: [] };
+    const attached = await this.attach(others, signal);
+    const texts: string[] = [];
+    for (const { shown, location } of files) {
       if (!(await this.mayBeSent(location, signal))) return undefined;
-      files.push(await this.contentOf(shown, location));
+      texts.push(await this.contentOf(shown, location));
     }
     const ran = this.ran.splice(0).map((text) => `I ran this command myself:\n${fenced(text)}`);
-    return [prompt, ...ran, ...files.filter(Boolean)].join('\n\n');
+    const news = await this.program.news(signal);
+    const brought = [...texts, ...attached.map(({ text }) => text)].filter(Boolean);
+    const text = [prompt, ...ran, ...brought, ...news].join('\n\n');
+    const images = attached.flatMap((each) => each.images);
+    return [{ role: 'user', text, ...(images.length > 0 && { images }) }];
   }
 
-  /** Words behind an @ that are files. `user@host` and `@types/node` are just words. */
-  private mentioned(prompt: string): { shown: string; location: Location }[] {
+  /** Words behind an @: files, and what may be something else. `user@host` and `@types/node` are just
+   *  words. */
+  private mentioned(prompt: string): Mentioned {
     const found = new Map<string, { shown: string; location: Location }>();
+    const others = new Map<string, string[]>();
     for (const [, inQuotes, word = ''] of prompt.matchAll(MENTION)) {
       const named = inQuotes === undefined ? withoutTail(word) : [inQuotes];
       const first = named.map((path) => this.fileAt(path)).find(Boolean);
-      if (!first) this.tellMissing(named.at(-1) ?? '');
-      else if (found.size < MAX_FILES) found.set(first.location.real, first);
+      if (first && found.size < MAX_FILES) found.set(first.location.real, first);
+      if (!first && others.size < MAX_FILES) others.set(named[0] ?? '', named);
     }
-    return [...found.values()];
+    return { files: [...found.values()], others: [...others.values()] };
+  }
+
+  /** What rows of the program know by these names. */
+  private async attach(all: string[][], signal: AbortSignal): Promise<Attached[]> {
+    const { mentions = [] } = this.program.composition;
+    const found: Attached[] = [];
+    for (const named of all) {
+      const tries = named.flatMap((word) => mentions.map((each) => ({ word, each })));
+      let first: Attached | undefined;
+      for (const { word, each } of tries) first ??= await each.attach(word, this.program, signal);
+      if (first) found.push(first);
+      else this.tellMissing(named.at(-1) ?? '');
+    }
+    return found;
   }
 
   /** A name with a slip in it should not pass for the file. */

@@ -4,6 +4,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { nearest } from '../16-hands/nearest.ts';
 import { MODES } from '../17-the-gate/modes.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
+import type { Turn } from '../../agent.ts';
+import { commandNamed } from './complete.ts';
 import type { Command } from './host.ts';
 import { NO_TERMINAL } from './login-command.ts';
 import { mustBeOneOf, serverAndTool } from './one-tool.ts';
@@ -139,20 +141,29 @@ function showModel([name]: string[], program: Program): void {
 /** One slash and a word: a path has more slashes, and is part of a prompt. */
 export const isCommand = (line: string) => /^\s*\/[\w-]*(\s|$)/.test(line);
 
-/** Runs until it is done, or until Ctrl-C: then a slow server goes on starting behind the prompt. */
-export async function slash(line: string, program: Program, signal: AbortSignal): Promise<void> {
+/** Runs until it is done, or until Ctrl-C: then a slow server goes on starting behind the prompt.
+ *  What it returns is to be said to the model. */
+export async function slash(
+  line: string, program: Program, signal: AbortSignal,
+): Promise<Turn[] | undefined> {
   const { screen, masker, composition } = program;
-  const [name = '', ...words] = line.trim().slice(1).split(/\s+/);
-  const known = composition.commands;
-  const command = Object.hasOwn(known, name) ? known[name] : undefined;
-  const stopped = new Promise((resolve) => signal.addEventListener('abort', resolve));
+  const typed = line.trim().slice(1);
+  const [name = '', ...words] = typed.split(/\s+/);
+  const stopped = new Promise<undefined>((resolve) => {
+    signal.addEventListener('abort', () => resolve(undefined));
+  });
   try {
-    const names = [...Object.keys(known), 'exit'];
-    if (!command) throw new Error(`there is no /${name}${hint(name, names, '/')}`);
     screen.spin(() => [`/${name}`]);
-    await Promise.race([command.run(words, program, signal), stopped]);
+    const command = await Promise.race([commandNamed(name, program), stopped]);
+    const names = [...Object.keys(composition.commands), 'exit'];
+    if (signal.aborted) return undefined;
+    if (!command) throw new Error(`there is no /${name}${hint(name, names, '/')}`);
+    const rest = typed.slice(name.length).trim();
+    const said = await Promise.race([command.run(words, program, signal, rest), stopped]);
+    return said ?? undefined;
   } catch (error) {
     screen.say(masker.text((error as Error).message), 'red');
+    return undefined;
   } finally {
     screen.stopSpinning();
   }

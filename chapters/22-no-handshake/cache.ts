@@ -1,11 +1,13 @@
-// cache.ts: since 2026-07-28 a result says how long it may be kept.
+// cache.ts: since 2026-07-28 a result says how long it may be kept. Before, a server could promise to
+// tell when a list changes; that is as good.
 
-import { isStateless, now } from '../../mcp.ts';
-import type { Call, Extension, Json, Next, Offer } from '../../mcp.ts';
+import { asObject, isStateless, now } from '../../mcp.ts';
+import type { Call, Extension, Json, Next, Offer, ServerDescription } from '../../mcp.ts';
 
 const MAX_KEPT = 1000; // answers to one method,
 const MAX_SIZE = 2 ** 24; // and characters of them together
 const MAX_KEPT_MS = 24 * 3600_000; // also for a server that says 1e999
+const UNTIL_TOLD_MS = 300_000; // some promise to tell, and do not
 const LISTS: Record<Offer, string[]> = {
   tools: ['tools/list'],
   prompts: ['prompts/list'],
@@ -22,8 +24,10 @@ export const keepAnswers: Extension = (connection) => {
   };
   return {
     layer: (call, next) => {
-      const mayKeep = isStateless(connection.server) && MAY_KEEP.includes(call.method);
-      return mayKeep && !isRepetition(call) ? answer(call, next, kept) : next(call);
+      if (!MAY_KEEP.includes(call.method) || isRepetition(call)) return next(call);
+      const { server } = connection;
+      if (isStateless(server)) return answer(call, next, kept);
+      return willTell(server, call) ? answer(call, next, kept, UNTIL_TOLD_MS) : next(call);
     },
     handlers: { 'notifications/resources/updated': () => forget('resources/read') },
     opened: () => kept.clear(),
@@ -31,10 +35,19 @@ export const keepAnswers: Extension = (connection) => {
   };
 };
 
+/** Of the handshake era: it announces every change of this list. That of the tools is the manager's. */
+function willTell(server: ServerDescription | undefined, { method }: Call): boolean {
+  const [offer = ''] = method.split('/');
+  const isList = method.endsWith('/list') && offer !== 'tools';
+  return isList && asObject(server?.capabilities?.[offer]).listChanged === true;
+}
+
 /** With answers to what the server asked: a request like no other. */
 const isRepetition = ({ params = {} }: Call) => 'inputResponses' in params || 'requestState' in params;
 
-async function answer(call: Call, next: Next, kept: Map<string, Kept>): Promise<Json> {
+async function answer(
+  call: Call, next: Next, kept: Map<string, Kept>, ms?: number,
+): Promise<Json> {
   const { _meta, ...params } = call.params ?? {};
   const answers: Kept = kept.get(call.method) ?? new Map();
   kept.set(call.method, answers);
@@ -45,7 +58,7 @@ async function answer(call: Call, next: Next, kept: Map<string, Kept>): Promise<
   try {
     const result = await next(call);
     // If the list has changed while we waited, `answers` is a map that is not in use any more.
-    keep(answers, key, result);
+    keep(answers, key, { ttlMs: ms, ...result });
     return result;
   } catch (error) {
     if ('cursor' in params) kept.delete(call.method); // its page may no longer be true

@@ -93,10 +93,11 @@ class Listener {
 
   /** The server says which of the changes it will tell. */
   acknowledged({ notifications, _meta }: Json): void {
+    const promised = asObject(notifications);
+    if ('resourceSubscriptions' in promised) return; // another's: chapter 24 watches resources
     this.id = asObject(_meta)[SUBSCRIPTION_KEY];
     if (this.isDeaf) this.tellGap();
     this.isDeaf = false;
-    const promised = asObject(notifications);
     const missing = Object.keys(this.wanted).filter((name) => promised[name] !== true);
     if (missing.length === 0) return;
     this.connection.warn('listen', `will not tell us of ${missing.join(', ')}`);

@@ -1,0 +1,98 @@
+// context.ts: what servers have besides tools, as something that a model can take. The same limits as
+// for the results of tools: there are resources of four million characters.
+
+import type { Block, Image, Turn } from '../../agent.ts';
+import { asObject, isObject, show } from '../../mcp.ts';
+import type { Json, PromptMessage, Resource, ResourceContents } from '../../mcp.ts';
+import { fit, fromMcp } from '../16-hands/results.ts';
+import { plain, quoted } from '../17-the-gate/safe-text.ts';
+
+const MAX_CONTENTS = 100; // parts of one resource
+const MAX_MESSAGES = 50; // of one prompt
+const GO_ON = 'Go on.';
+
+/** Parts of a resource as blocks: pictures as pictures, other data in a file, texts as they are. */
+export function blocksOf(contents: ResourceContents[], folder: string): Block[] {
+  const several = contents.length > 1;
+  const content = contents.slice(0, MAX_CONTENTS).flatMap((each) => {
+    const heading = several ? [{ type: 'text', text: `${show(each.uri)}:` }] : [];
+    return [...heading, asBlock(each)];
+  });
+  const left = contents.length - MAX_CONTENTS;
+  if (left > 0) content.push({ type: 'text', text: `[and ${left} more parts, which were left out]` });
+  return fromMcp({ text: '', content, isError: false }, folder).blocks;
+}
+
+/** A block of chapter 9. By its bytes an image is one, whatever it is called. */
+function asBlock(contents: ResourceContents): Json {
+  const { mimeType, blob } = contents;
+  const isImage = typeof blob === 'string' && show(mimeType ?? '').startsWith('image/');
+  return isImage ? { type: 'image', mimeType, data: blob } : { type: 'resource', resource: contents };
+}
+
+/** What goes along with a prompt: text, in a frame that says whose it is, and images. */
+export type Attached = { text: string; images: Image[] };
+
+export function attached(
+  server: string, uri: string, contents: ResourceContents[], folder: string,
+): Attached {
+  const { blocks } = fit({ blocks: blocksOf(contents, folder), isError: false }, folder, server);
+  const types = new Set(contents.map(({ mimeType }) => show(mimeType ?? 'no type')));
+  const what = `The resource ${quoted(uri)} of the MCP server ${quoted(server)}`;
+  const { text, images } = split(blocks);
+  return { text: `${what} (${quoted([...types].join(', '))}), as data:\n${fenced(text)}`, images };
+}
+
+function split(blocks: Block[]): Attached {
+  const texts = blocks.map((block) => (block.type === 'text' ? block.text : '[the image is attached]'));
+  return { text: texts.join('\n'), images: blocks.filter((block) => block.type === 'image') };
+}
+
+/** Between fences that do not occur in it. */
+function fenced(text: string): string {
+  let fence = '```';
+  while (text.includes(fence)) fence += '`';
+  return `${fence}\n${plain(text).replace(/\n$/, '')}\n${fence}`;
+}
+
+// ─── Prompts ───────────────────────────────────────────────────────────────────────────────────
+
+/** The messages of a prompt as turns of a conversation, each in its role. A model has to be told
+ *  something last, so after the words of an assistant the user says: go on. */
+export function turnsOf(messages: PromptMessage[], folder: string, name: string): Turn[] {
+  const turns = messages.slice(0, MAX_MESSAGES).map(({ role, content }): Turn => {
+    const blocks = fromMcp({ text: '', content: content.map(asContent), isError: false }, folder).blocks;
+    const { text, images } = split(fit({ blocks, isError: false }, folder, name).blocks);
+    if (role === 'assistant') return { role, text, calls: [] };
+    return { role, text, ...(images.length > 0 && { images }) };
+  });
+  return turns.at(-1)?.role === 'assistant' ? [...turns, { role: 'user', text: GO_ON }] : turns;
+}
+
+/** Some servers write the text itself; and a resource may be a picture. */
+function asContent(block: unknown): unknown {
+  if (typeof block === 'string') return { type: 'text', text: block };
+  const { type, resource } = asObject(block);
+  return type === 'resource' && isObject(resource) ? asBlock(resource) : block;
+}
+
+// ─── Lists ─────────────────────────────────────────────────────────────────────────────────────
+
+/** Widgets are pages for a program that draws them. They are of no use to a reader. */
+export const isReadable = ({ mimeType }: Json) => !show(mimeType ?? '').includes('profile=mcp-app');
+
+/** For people: not what a server means for its own assistant. */
+export function isForPeople(resource: Resource): boolean {
+  const { audience } = asObject(resource.annotations);
+  const isHidden = Array.isArray(audience) && !audience.includes('user');
+  return isReadable(resource) && !isHidden;
+}
+
+/** "uri  name: what it is", in one line of at most so many characters. */
+export function lineFor(address: string, row: Json, most = 300): string {
+  const { name, title, description } = row;
+  const called = show(title ?? name ?? '');
+  const words = [called === address ? '' : called, show(description ?? '')].filter(Boolean).join(': ');
+  const line = plain(`${address}  ${words}`).replace(/\s*\n\s*/g, ' ').trimEnd();
+  return line.length > most ? `${line.slice(0, most)}…` : line;
+}

@@ -1,0 +1,125 @@
+// mentions.ts: @server:uri in a prompt. Only what a person types is read: chapter 19 sees to that.
+
+import { setTimeout as wait } from 'node:timers/promises';
+import { textOf, type McpManager, type Of, type Resource, type ResourceTemplate } from '../../mcp.ts';
+import type { Attached, Completed, Mentions } from '../19-the-terminal/host.ts';
+import type { Program } from '../19-the-terminal/program.ts';
+import { attached, isForPeople, isReadable } from './context.ts';
+import { fillIn } from './fill-in.ts';
+import { serversWith } from './rows.ts';
+import { expand, placeIn, variablesOf } from './template.ts';
+
+const PATIENCE_MS = 2000;
+const MAX_OFFERED = 200;
+
+export const resourceMentions: Mentions = { attach, complete };
+
+// ─── What is sent along ────────────────────────────────────────────────────────────────────────
+
+async function attach(
+  word: string, program: Program, signal: AbortSignal,
+): Promise<Attached | undefined> {
+  const { agent, manager, screen } = program;
+  if (!word.includes(':')) return undefined;
+  await agent.awaitServers(signal);
+  const place = serverIn(word, manager);
+  if (!place) return undefined;
+  const { server } = place;
+  const tell = (what: string) => screen.say(`  @${word}: ${what}`, 'dim');
+  try {
+    const uri = await wholeAddress(place, program, signal);
+    if (uri === undefined) return undefined;
+    const contents = await manager.readResource(server, uri, { signal });
+    if (contents.length === 0) throw new Error('the server has nothing there');
+    const found = attached(server, uri, contents, program.session.resultsFolder);
+    const images = found.images.length > 0 ? ` and ${found.images.length} images` : '';
+    tell(`${found.text.length} characters${images} are sent`);
+    return found;
+  } catch (error) {
+    tell(`only its name is sent: ${textOf(error)}`);
+    return { text: '', images: [] };
+  }
+}
+
+type Place = { server: string; uri: string };
+
+/** Names of servers may have colons, too. */
+function serverIn(word: string, manager: McpManager): Place | undefined {
+  const names = serversWith(manager).filter((name) => word.startsWith(`${name}:`));
+  const [server] = names.sort((a, b) => b.length - a.length);
+  const uri = word.slice((server?.length ?? 0) + 1);
+  return server === undefined || uri === '' ? undefined : { server, uri };
+}
+
+/** Of a template the user is asked for what belongs into its holes. */
+async function wholeAddress(
+  { server, uri: given }: Place, { manager, person }: Program, signal: AbortSignal,
+): Promise<string | undefined> {
+  if (!given.includes('{')) return given;
+  const templates = await manager.listResourceTemplates(server);
+  const isMeant = ({ uriTemplate }: ResourceTemplate) => uriTemplate === given;
+  if (!templates.some(isMeant)) return given;
+  const holes = variablesOf(given).map((name) => ({ name, description: '', isRequired: true }));
+  const ref = { type: 'ref/resource', uri: given } as const;
+  const values = await fillIn(holes, {}, { person, manager, server, ref, what: given, signal });
+  return values && expand(given, values);
+}
+
+// ─── What Tab offers ───────────────────────────────────────────────────────────────────────────
+
+/** Servers get two seconds, all of them together. */
+function complete(typed: string, { manager }: Program): Promise<Completed> | undefined {
+  if (serversWith(manager).length === 0) return undefined;
+  const patience = wait(PATIENCE_MS, { words: [] }, { ref: false });
+  return Promise.race([find(typed, manager), patience]);
+}
+
+async function find(typed: string, manager: McpManager): Promise<Completed> {
+  const place = serverIn(typed, manager);
+  const [resources, templates] = await Promise.all([
+    manager.listResources(place?.server).catch((): Of<Resource>[] => []),
+    manager.listResourceTemplates(place?.server).catch((): Of<ResourceTemplate>[] => []),
+  ]);
+  const filled = place && (await completeHole(place.server, place.uri, templates, manager));
+  if (filled && filled.words.length > 0) return filled;
+  const candidates = [
+    ...resources.filter(isForPeople).map((row) => ({ row, word: `${row.server}:${row.uri}` })),
+    ...templates.filter(isReadable).map((row) => ({ row, word: `${row.server}:${row.uriTemplate}` })),
+  ];
+  const fits = candidates.filter(({ row, word }) => {
+    const names = [word, row.name, row.title].map((each) => String(each ?? '').toLowerCase());
+    return names.some((name) => isAlike(name, typed.toLowerCase()));
+  });
+  const begin = fits.filter(({ word }) => word.startsWith(typed));
+  const words = (begin.length > 0 ? begin : fits).map(({ word }) => word);
+  return { words: words.filter(isTypeable).slice(0, MAX_OFFERED) };
+}
+
+/** A server's address is put into the line that a person is typing. */
+const isTypeable = (word: string) => /^[^\p{C}\p{Zl}\p{Zp}"]+$/u.test(word);
+
+/** All letters of what is typed, in their order: "mkg" means memory:…knowledge-graph. */
+function isAlike(name: string, typed: string): boolean {
+  let at = 0;
+  for (const char of typed) {
+    at = name.indexOf(char, at) + 1;
+    if (at === 0) return false;
+  }
+  return true;
+}
+
+/** In a hole of a template the server is asked what may stand there. */
+async function completeHole(
+  server: string, typed: string, templates: Of<ResourceTemplate>[], manager: McpManager,
+): Promise<Completed> {
+  for (const { uriTemplate } of templates) {
+    const place = placeIn(uriTemplate, typed);
+    if (!place) continue;
+    const { name, value, others, before, after, isLast } = place;
+    const ref = { type: 'ref/resource', uri: uriTemplate } as const;
+    const values = await manager.complete(server, ref, { name, value }, others).catch(() => []);
+    const words = values.map((each) => `${server}:${before}${encodeURIComponent(each)}${after}`);
+    if (words.length > 0) return { words: words.filter(isTypeable), isOpen: !isLast };
+  }
+  return { words: [] };
+}
