@@ -128,6 +128,21 @@ test('a line belongs to the first chapter that quotes it, a blank one goes with 
   assert.deepEqual(problemsOnPages(small()), []);
 });
 
+test('a chapter may have a second page: its quotations count, and what is wrong there names it', async () => {
+  const [first, second] = TWO.split('\nexport const twice = (n: number) => n * 2;');
+  const more = `# More of it\n\n${fence('mcp.ts', 'export const twice = (n: number) => n * 2;')}\n\n\`\`\`console\n$ echo three\nthree\n\`\`\`\n`;
+  const files = { 'chapters/02-world/README.md': first! + second!, 'chapters/02-world/2-more.md': more };
+  const book = small(files);
+  assert.deepEqual(book.chapters.map(({ pages }) => pages.length), [1, 2]);
+  assert.deepEqual(problemsOnPages(book), []);
+  assert.deepEqual(owners(book, 'mcp.ts'), owners(small(), 'mcp.ts'));
+  const page = 'chapters/02-world/2-more.md';
+  assert.deepEqual(await problemsOfConsoles(small({ ...files, [page]: more.replace('\nthree', '\nfour') })).then((all) => all.map((each) => each.split(': ')[0])), [`${page}:10`]);
+  const wrong = small({ ...files, [page]: more.replace('n * 2', 'n * 3') });
+  assert.match(problemsOnPages(wrong).join(), /^chapters\/02-world\/2-more\.md:5: this is not in mcp\.ts/);
+  assert.match(fix(wrong).join(), /^chapters\/02-world\/2-more\.md:5: could not be found in mcp\.ts/);
+});
+
 test('the program of a chapter is its lines and those before; the difference is what it adds', () => {
   assert.equal(cut(small(), 'mcp.ts', 1), `
 export function greet(name: string): string {
@@ -240,7 +255,7 @@ test('a line for a while says where it is by its neighbours, and what is wrong w
   assert.match(problems(`${EARLY}\n\n${REPLACED}`), /mcp\.ts:2 is quoted before 2, and would be there twice/);
   const hole = fence('mcp.ts exercise', HEAD, '  // …', '}');
   assert.match(problems(`${EARLY}\n\n${hole}`), /an exercise is to write these lines/);
-  assert.match(problems(EARLY.replace('  return name;', Array(101).fill('  name += name;').join('\n'))), /101 lines are there only for a while/);
+  assert.match(problems(EARLY.replace('  return name;', Array(151).fill('  name += name;').join('\n'))), /151 lines are there only for a while/);
   const twice = EARLY.replace('return name', 'return name.trim()');
   assert.match(problems(`${EARLY}\n\n${twice}`), /01-hello\/README\.md:5 still stands in for the same lines, until 2/);
   const lost = fix(growing(EARLY.replace('greet', 'meet')));

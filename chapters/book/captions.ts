@@ -55,44 +55,49 @@ export function captionOf(book: Book, chapter: Chapter, quotation: Quotation): s
 const listed = (words: string[]) => words.join(', ').replace(/, ([^,]*)$/, ' and $1');
 
 /** Of the lines that end with this step, those in whose place this quotation is the first to put others. */
-function linesReplaced(book: Book, { file, step, runs, line }: Quotation): number {
+function linesReplaced(book: Book, quotation: Quotation): number {
+  const { file, step, runs, page, line } = quotation;
   const all = quotationsOf(book, file);
+  const before = all.slice(0, all.findIndex((other) => other.page === page && other.line === line));
   const ended = all.filter(({ until }) => until === step);
   const isOver = (standIn: Quotation, given: Quotation['runs']) => {
     const [first, last] = standIn.runs.map(({ at }) => at) as [number, number];
     return given.some(({ at, lines }) => at < last && at + lines.length > first + 1);
   };
   const here = ended.filter((standIn) => {
-    const others = all.filter((other) => other.step === step && other.until === undefined && other.line < line);
+    const others = before.filter((other) => other.step === step && other.until === undefined);
     return isOver(standIn, runs) && !others.some((other) => isOver(standIn, other.runs));
   });
   return here.reduce((sum, { body }) => sum + body.length - 2, 0);
 }
 
 /** Every quotation with what should be above it, and the number of the line where that should be, counted from 0. */
-function wanted(book: Book, chapter: Chapter) {
-  return chapter.quotations.map((quotation) => ({
+function wanted(book: Book, chapter: Chapter, page: string) {
+  return chapter.quotations.filter((quotation) => quotation.page === page).map((quotation) => ({
     at: quotation.line - 3, // the body begins below the fence
     caption: captionOf(book, chapter, quotation),
   }));
 }
 
 export function problemsOfCaptions(book: Book): string[] {
-  return book.chapters.flatMap((chapter) => {
-    const lines = linesOf(read(book.root, chapter.page));
-    const odd = wanted(book, chapter).filter(({ at, caption }) => lines[at] !== caption);
-    return odd.map(({ at, caption }) => `${chapter.page}:${at + 1}: above this block should be: ${caption}`);
+  return allPages(book).flatMap(({ chapter, page }) => {
+    const lines = linesOf(read(book.root, page));
+    const odd = wanted(book, chapter, page).filter(({ at, caption }) => lines[at] !== caption);
+    return odd.map(({ at, caption }) => `${page}:${at + 1}: above this block should be: ${caption}`);
   });
 }
 
 export function fixCaptions(book: Book): void {
-  for (const chapter of book.chapters) {
-    const lines = linesOf(read(book.root, chapter.page));
+  for (const { chapter, page } of allPages(book)) {
+    const lines = linesOf(read(book.root, page));
     const before = lines.join('\n');
-    for (const { at, caption } of wanted(book, chapter).toReversed()) {
+    for (const { at, caption } of wanted(book, chapter, page).toReversed()) {
       const isThere = CAPTION.test(lines[at] ?? '');
       lines.splice(isThere ? at : at + 1, isThere ? 1 : 0, caption);
     }
-    if (lines.join('\n') !== before) writeFileSync(join(book.root, chapter.page), lines.join('\n'));
+    if (lines.join('\n') !== before) writeFileSync(join(book.root, page), lines.join('\n'));
   }
 }
+
+const allPages = (book: Book) =>
+  book.chapters.flatMap((chapter) => chapter.pages.map((page) => ({ chapter, page })));

@@ -16,7 +16,7 @@ import { stepBefore, stepOf, type Book, type Fence } from './pages.ts';
  *  stopped after five seconds, and some demos start their own source: so what differs is run once more, alone and as
  *  it is typed. */
 export async function problemsOfConsoles(book: Book, chapters = book.chapters): Promise<string[]> {
-  const fences = chapters.flatMap(({ page, fences: all }) => all.map((fence) => ({ page, ...fence })));
+  const fences = chapters.flatMap((chapter) => chapter.fences);
   const odd: typeof fences = [];
   await sideBySide(fences.filter(({ language }) => language === 'console'), async (block) => {
     if ((await problemsOfConsole(book, block, 'in one file')).length > 0) odd.push(block);
@@ -29,7 +29,7 @@ export async function problemsOfConsoles(book: Book, chapters = book.chapters): 
 type How = 'in one file' | 'as typed';
 
 export async function problemsOfConsole(
-  book: Book, { page, line, body }: Fence & { page: string }, how: How = 'as typed',
+  book: Book, { page, line, body }: Fence, how: How = 'as typed',
 ): Promise<string[]> {
   const problems: string[] = [];
   const home = mkdtempSync(join(tmpdir(), 'book '));

@@ -18,7 +18,7 @@ export type Judge = (bench: Bench) => Promise<void>;
 export function exerciseOf(book: Book, chapter: Chapter): Exercise | undefined {
   const quotation = chapter.quotations.find(({ words }) => words.includes('exercise'));
   if (!quotation) return undefined;
-  const text = read(book.root, chapter.page);
+  const text = read(book.root, quotation.page);
   const title = /^## Exercise: (.*)$/m.exec(text)?.[1] ?? chapter.title;
   const hints = [...text.matchAll(/<summary>Hint \d<\/summary>\n([^]*?)<\/details>/g)].map(([, hint]) => hint!.trim());
   return { chapter, title, quotation, hints, folder: join(workFolder(book), pad(chapter.n)) };

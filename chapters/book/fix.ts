@@ -3,12 +3,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { linesOf, read } from './files.ts';
-import type { Book, Run } from './pages.ts';
+import type { Book, Chapter, Run } from './pages.ts';
 
 /** Puts the source's new words into quotations that no longer match. Returns what it could not find. */
 export function fix(book: Book): string[] {
   const lost: string[] = [];
-  for (const { page, quotations } of book.chapters) {
+  for (const { page, quotations } of book.chapters.flatMap(byPage)) {
     const text = linesOf(read(book.root, page));
     const edits: (Run & { found: string[] })[] = [];
     for (const { file, source, runs, until } of quotations)
@@ -28,6 +28,10 @@ export function fix(book: Book): string[] {
     if (edits.length > 0) writeFileSync(join(book.root, page), text.join('\n'));
   }
   return lost;
+}
+
+function byPage({ pages, quotations }: Chapter) {
+  return pages.map((page) => ({ page, quotations: quotations.filter((each) => each.page === page) }));
 }
 
 /** The stretch of the source that has the most lines of the quotation in their order, at least half of them. If the

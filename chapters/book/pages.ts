@@ -23,13 +23,14 @@ export type Chapter = {
   n: Step;
   title: string;
   folder: string;
-  page: string;
-  stops: Step[]; // inside its page, in order
+  page: string; // the first, or only one
+  pages: string[]; // README.md, and then 2-….md, 3-….md
+  stops: Step[]; // inside its pages, in order
   fences: Fence[];
   quotations: Quotation[];
 };
-/** ```LANGUAGE WORDS, then the body. `line` is where the body begins, counted from 1. */
-export type Fence = { line: number; language: string; words: string[]; body: string[]; step: Step };
+/** ```LANGUAGE WORDS, then the body. `line` is where on its page the body begins, counted from 1. */
+export type Fence = { page: string; line: number; language: string; words: string[]; body: string[]; step: Step };
 export type Quotation = Fence & { file: string; source: string[]; runs: Run[]; until?: Step };
 /** Lines of a quotation without a gap. `at` is where they are in the file, counted from 0; -1 if nowhere. */
 export type Run = { line: number; lines: string[]; at: number };
@@ -63,18 +64,20 @@ export function readBook(at = root): Book {
   const chapters = slugs.filter((slug) => isFile(at, 'chapters', slug, 'README.md')).map((slug): Chapter => {
     const folder = `chapters/${slug}`;
     const page = `${folder}/README.md`;
+    const more = readdirSync(join(at, folder)).filter((name) => /^[2-9]-[\w-]+\.md$/.test(name)).sort();
+    const pages = [page, ...more.map((name) => `${folder}/${name}`)];
     const text = read(at, page);
     const title = /^# (?:\d+\. )?(.*)$/m.exec(text)?.[1] ?? slug;
     const n = Number(slug.slice(0, 2));
-    const fences = withSteps(fencesIn(text), n);
+    const fences = withSteps(pages.flatMap((each) => fencesIn(read(at, each), each)), n);
     const stops = [...new Set(fences.map(({ step }) => step))].filter((step) => step !== n);
     const quotations = fences.flatMap((fence) => asQuotation(folder, fence, sourceOf) ?? []);
-    return { n, title, folder, page, stops, fences, quotations };
+    return { n, title, folder, page, pages, stops, fences, quotations };
   });
   return { root: at, chapters, steps: chapters.flatMap(({ stops, n }) => [...stops, n]) };
 }
 
-/** A fence belongs to the next stop of its page, and after the last one to the end of the chapter. */
+/** A fence belongs to the next stop of its chapter, and after the last one to the end of the chapter. */
 function withSteps(fences: Fence[], n: Step): Fence[] {
   const stopAt = ({ language, body }: Fence) => {
     const command = language === 'console' && body.find((line) => /^\$ npm run chapter \d+\.\d+$/.test(line));
@@ -86,14 +89,14 @@ function withSteps(fences: Fence[], n: Step): Fence[] {
   });
 }
 
-export function fencesIn(text: string): Fence[] {
+export function fencesIn(text: string, page = ''): Fence[] {
   const fences: Fence[] = [];
   let open: Fence | undefined;
   for (const [n, line] of linesOf(text).entries()) {
     const [, language = '', words = ''] = /^```(\w*) ?(.*)$/.exec(line) ?? [];
     if (open && line === '```') open = void fences.push(open);
     else if (open) open.body.push(line);
-    else if (line.startsWith('```')) open = { line: n + 2, language, words: words.split(' '), body: [], step: 0 };
+    else if (line.startsWith('```')) open = { page, line: n + 2, language, words: words.split(' '), body: [], step: 0 };
   }
   return fences;
 }
