@@ -18,6 +18,7 @@ export type Conversation = {
   firstPrompt: string;
   count: number; // of its turns, also of those that were compacted since
   turns: Turn[];
+  kept: Map<string, Json>; // by rows of the program
   isCut: boolean; // its last line was never finished
 };
 
@@ -71,6 +72,7 @@ function readConversation(file: string, usedAt: number): Conversation {
     firstPrompt: all.find((turn) => turn.role === 'user')?.text ?? '',
     count: all.length,
     turns: turnsIn(lines),
+    kept: keptWith(lines),
     isCut: !text.endsWith('\n'),
   };
 }
@@ -81,6 +83,17 @@ function turnsIn(lines: Json[]): Turn[] {
   const last = lines.findLastIndex(isCompacted);
   const first = last === -1 ? [] : (lines[last]!.compacted as Turn[]);
   return [...first, ...lines.slice(last + 1).filter(isTurn)];
+}
+
+/** The last word on each key counts. */
+function keptWith(lines: Json[]): Map<string, Json> {
+  const kept = new Map<string, Json>();
+  for (const { kept: key, value } of lines) {
+    if (typeof key !== 'string') continue;
+    if (isObject(value)) kept.set(key, value);
+    else kept.delete(key);
+  }
+  return kept;
 }
 
 /** A line that was never finished is an empty object: it is passed over. */

@@ -20,6 +20,7 @@ export type Host = {
   person: Person;
   warn: (text: string) => void;
   emit: (event: AgentEvent) => void; // for listeners: the terminal, --json, the trace
+  kept?: Kept; // only a chat has a conversation to keep something with
   roots: Roots; // the folders that tools may touch
   model: () => Model | undefined; // the one that answers at this moment
   manager: () => McpManager | undefined; // of the servers, once there is one
@@ -27,6 +28,12 @@ export type Host = {
   isHidden: (path: string) => boolean; // from a search: rules forbid to read it
   shellEnv: string[]; // names of variables that commands get besides the safe ones
 };
+
+/** What rows keep with the conversation, for the next program that goes on with it. */
+export interface Kept {
+  keep(key: string, value?: Json): void; // without a value, it is kept no longer
+  onSwitch(listener: (kept: Map<string, Json>) => void): void; // to another one, which has this
+}
 
 /** The rows of a program. Where their order counts, the first is the outermost. */
 export type Composition = {

@@ -79,6 +79,7 @@ export class Program {
     const manager = () => this.manager;
     this.composition = compose({
       person, warn, emit, roots, model, manager, resultsFolder, isHidden, shellEnv,
+      kept: this.session,
     });
     const { tools, models } = this.composition;
     refuseKeys(shellEnv, keysOf(models));

@@ -8,7 +8,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Turn } from '../../agent.ts';
-import { VERSION } from '../../mcp.ts';
+import { VERSION, type Json } from '../../mcp.ts';
 import { refuseLinks } from '../16-hands/results.ts';
 import { takeLock, type Lock } from '../17-the-gate/lock.ts';
 import { quoted, type Masker } from '../17-the-gate/safe-text.ts';
@@ -51,6 +51,8 @@ export class Session {
   onCopy = () => {}; // from now on, what is said goes to a copy
   private file = '';
   private turns: Turn[] = []; // the whole conversation, as the next program would read it
+  private kept = new Map<string, Json>(); // by rows of the program, with it
+  private listeners: ((kept: Map<string, Json>) => void)[] = [];
   private copyOf?: string; // the id of another conversation
   private lock?: Lock; // while it is held, no other program writes to the file
   private masker: Masker;
@@ -80,24 +82,44 @@ export class Session {
     if (lock === 'taken') {
       this.copyOf = kept.id;
       this.onCopy();
-      return kept.turns;
+      return kept.turns; // what is kept with it is the other program's
     }
     this.lock = lock;
     this.file = kept.file;
     this.id = kept.id;
     this.name = kept.name;
     if (kept.isCut && lock) appendPrivately(this.file, ''); // the next line must not join the one that was cut off
+    this.kept = kept.kept;
+    this.tellSwitch();
     return kept.turns;
   }
 
   /** The next turn begins a new file. */
   begin(): void {
+    this.reset();
+    this.kept = new Map();
+    this.tellSwitch();
+  }
+
+  private reset(): void {
     this.close();
     this.id = randomUUID();
     this.file = '';
     this.name = '';
     this.turns = [];
     this.copyOf = undefined;
+  }
+
+  onSwitch(listener: (kept: Map<string, Json>) => void): void { this.listeners.push(listener); }
+
+  private tellSwitch(): void {
+    for (const listener of this.listeners) listener(new Map(this.kept));
+  }
+
+  keep(key: string, value?: Json): void {
+    if (value) this.kept.set(key, value);
+    else this.kept.delete(key);
+    if (this.file) this.write({ kept: key, value });
   }
 
   /** Others may write to it from now on. */
@@ -139,7 +161,7 @@ export class Session {
   /** Another program has taken us for dead, as one in another container may, and writes to the file. */
   private leave(): void {
     const { turns, id } = this;
-    this.begin();
+    this.reset();
     this.turns = turns;
     this.copyOf = id;
     this.onCopy();
@@ -154,7 +176,8 @@ export class Session {
     const file = join(this.folder, `${startedAt.replaceAll(':', '-')}-${id}.jsonl`);
     this.lock = takeLock(lockOf(file));
     const header = { session: VERSION, id, kind, startedAt, copyOf };
-    const lines = [header, ...turns, ...(name ? [{ named: name }] : [])];
+    const kept = [...this.kept].map(([key, value]) => ({ kept: key, value }));
+    const lines = [header, ...turns, ...(name ? [{ named: name }] : []), ...kept];
     appendPrivately(file, lines.map((line) => this.masker.json(line)).join('\n'));
     this.file = file;
     removeOld(dirname(this.folder), file);

@@ -28,6 +28,7 @@ export function standardHeaders({ method, params = {} }: Message): Headers {
 
 function nameIn(method: string, params: Json): unknown {
   if (method === 'tools/call' || method === 'prompts/get') return params.name;
+  if (method.startsWith('tasks/')) return params.taskId; // of the Tasks extension, chapter 24
   return method === 'resources/read' ? params.uri : undefined;
 }
 

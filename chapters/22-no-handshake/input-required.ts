@@ -65,21 +65,26 @@ class Rounds {
     return { ...call, params: { ...call.params, ...added } };
   }
 
-  /** The answer of the handler that serves the same request in the handshake era. */
-  private async answerTo(key: string, { method, params }: Json, call: Call): Promise<unknown> {
-    const { connection } = this;
-    const name = show(method);
-    const capability = name.split('/')[0]!;
-    const isOffered = Object.hasOwn(connection.capabilities, capability) && connection.handles(name);
-    if (!isOffered) {
-      const what = `asks for ${excerpt(name)}, which we have not offered`;
-      throw connection.error('protocol', what);
-    }
-    // The call's signal alone would leave a question on the screen when the server is gone.
-    return withEither([call.options.signal, connection.signal], (signal) =>
-      connection.handle(name, asObject(params), { id: key, signal, call }),
-    );
+  private answerTo(key: string, question: Json, call: Call): Promise<unknown> {
+    return answerTo(this.connection, key, question, call);
   }
+}
+
+/** The answer of the handler that serves the same request in the handshake era. */
+export async function answerTo(
+  connection: McpConnection, key: string, { method, params }: Json, call: Call,
+): Promise<unknown> {
+  const name = show(method);
+  const capability = name.split('/')[0]!;
+  const isOffered = Object.hasOwn(connection.capabilities, capability) && connection.handles(name);
+  if (!isOffered) {
+    const what = `asks for ${excerpt(name)}, which we have not offered`;
+    throw connection.error('protocol', what);
+  }
+  // The call's signal alone would leave a question on the screen when the server is gone.
+  return withEither([call.options.signal, connection.signal], (signal) =>
+    connection.handle(name, asObject(params), { id: key, signal, call }),
+  );
 }
 
 const wantsInput = (method: string, { resultType }: Json) =>

@@ -16,7 +16,7 @@ import { sleep, withEither, type Pause } from '../22-no-handshake/pause.ts';
 const OPENING = /^(initialize|server\/discover|subscriptions\/listen)$/;
 const READING = [
   'ping', 'tools/list', 'prompts/list', 'resources/list', 'resources/templates/list',
-  'prompts/get', 'resources/read', 'completion/complete',
+  'prompts/get', 'resources/read', 'completion/complete', 'tasks/get',
 ];
 const MAX_RESTARTS = 4; // in a row, without a single answer in between
 const MAX_TRIES = 5; // of one call, or to reach a server that is away
