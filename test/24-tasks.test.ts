@@ -22,7 +22,8 @@ const fixture = join(root, 'fixtures', 'tasker.mjs');
 const WIRES = ['stdio', 'http'] as const;
 type Wire = (typeof WIRES)[number];
 
-async function configOf(wire: Wire): Promise<Json> {
+async function configOf(wire: Wire | 'old'): Promise<Json> {
+  if (wire === 'old') return { command: process.execPath, args: [fixture, '--old'] };
   if (wire === 'stdio') return { command: process.execPath, args: [fixture] };
   const child = spawn(process.execPath, [fixture, 'http']);
   later(() => child.kill('SIGKILL'));
@@ -31,7 +32,7 @@ async function configOf(wire: Wire): Promise<Json> {
 }
 
 /** A connection to the server with tasks. The pauses between looks are noted, and take no time. */
-async function connected(wire: Wire = 'stdio', options: TaskOptions = {}, outer: Extension[] = []) {
+async function connected(wire: Wire | 'old' = 'stdio', options: TaskOptions = {}, outer: Extension[] = []) {
   const stage = new Stage();
   const pauses: number[] = [];
   const pause = async (ms: number) => void pauses.push(ms);
@@ -186,4 +187,18 @@ test('a task in answer to anything but a call, without an id, or unasked for is 
   const without = await open(await configOf('stdio'), { extensions: inBothEras() });
   assert.match((await rejection(without.connection.callTool('run', {}))).message, /Missing required client capability/);
   await connection.close();
+});
+
+test('in 2025-11-25 a tool that runs as a task only is called as one, and its result fetched; others are not', async () => {
+  const { connection, run, sent, pauses } = await connected('old');
+  assert.match((await rejection(run([done('x')]))).message, /requires task augmentation/); // nobody has told us yet
+  await connection.listTools();
+  assert.equal((await run([working, { ...working, pollInterval: 3000 }, done('it is 42')])).text, 'it is 42');
+  assert.deepEqual(sent('tools/call').map(({ task }) => task), [undefined, {}]);
+  assert.ok(pauses.length >= 2);
+  assert.match((await rejection(run([{ status: 'failed', error: { code: -32603, message: 'no paper' } }]))).message, /no paper/);
+  const stop = new AbortController();
+  stop.abort();
+  assert.equal((await rejection(run([working], {}, { signal: stop.signal }))).kind, 'aborted');
+  assert.deepEqual([sent('tasks/result').length, sent('tasks/update')], [2, []]);
 });

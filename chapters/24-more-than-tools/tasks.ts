@@ -1,8 +1,8 @@
 // tasks.ts: the Tasks extension. A server may answer a call with a task, work that goes on after the
 // answer. We look at it now and then, answer its questions, and in the end it has the result.
 
-import { asObject, excerpt, isStateless, now, RpcError, show, textOf } from '../../mcp.ts';
-import type { Call, Extension, Json, McpConnection } from '../../mcp.ts';
+import { asObject, excerpt, isObject, isStateless, now, RpcError, show, textOf } from '../../mcp.ts';
+import type { Call, Extension, Json, Layer, McpConnection } from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
 import { answerTo } from '../22-no-handshake/input-required.ts';
 import { sleep, type Pause } from '../22-no-handshake/pause.ts';
@@ -13,6 +13,7 @@ const MAX_POLL_MS = 600_000; // and however seldom
 const FIRST_POLL_MS = 1000; // where it does not say,
 const LAST_POLL_MS = 10_000; // growing up to this
 const MAX_TASK_MS = 7 * 24 * 3_600_000; // for a task that has no end of its own
+const MAX_NEEDY = 10_000;
 const MAX_ID = 1000; // characters: it goes into a header
 const MAX_MESSAGE = 1000;
 const MAX_FAILURES = 5; // looks in a row that bring nothing
@@ -33,24 +34,48 @@ export type TaskOptions = {
 /** Inside answerWithin, to which a task would be a result of a type that it does not know. */
 export function tasks({ pause, accept = awaitTask, opened }: TaskOptions = {}): Extension {
   return function tasks(connection) {
-    const taken = async (call: Call, result: Json): Promise<Json> => {
-      if (result.resultType !== 'task') return result;
-      const { taskId } = result;
+    const needy = new Set<unknown>(); // tools that run as tasks only
+    const begin = (call: Call, seed: Json): Promise<Json> => {
+      const { taskId } = seed;
       if (typeof taskId === 'string' && taskId !== '' && taskId.length <= MAX_ID)
-        return accept(new Task(connection, taskId, call, { seed: result, pause }));
+        return accept(new Task(connection, taskId, call, { seed, pause }));
       throw connection.error('protocol', `answered with a task of the id ${excerpt(taskId)}`);
+    };
+    const later: Layer = (call, next) => {
+      const taken = (result: Json) => (result.resultType === 'task' ? begin(call, result) : result);
+      if (call.method === 'tools/call') return next(call).then(taken);
+      if (call.method === 'tasks/get') return next(call).then(complete);
+      return next(call); // any other method with a task for an answer is refused outside
+    };
+    // In 2025-11-25 the client decides, and for such a tool it has no choice.
+    const before: Layer = (call, next) => {
+      if (call.method === 'tools/list') return next(call).then((result) => noteNeedy(result, needy));
+      const isTask = call.method === 'tools/call' && needy.has(call.params?.name);
+      if (!isTask || !takesTasks(connection)) return next(call);
+      const taken = (result: Json) => (isObject(result.task) ? begin(call, result.task) : result);
+      return next({ ...call, params: { ...call.params, task: {} } }).then(taken);
     };
     return {
       capabilities: { extensions: { [TASKS]: {} } },
-      layer: (call, next) => {
-        if (!isStateless(connection.server)) return next(call);
-        if (call.method === 'tools/call') return next(call).then((result) => taken(call, result));
-        if (call.method === 'tasks/get') return next(call).then(complete);
-        return next(call); // any other method with a task for an answer is refused outside
-      },
+      layer: (call, next) => (isStateless(connection.server) ? later : before)(call, next),
       opened: () => opened?.(connection),
     };
   };
+}
+
+function noteNeedy(result: Json, needy: Set<unknown>): Json {
+  const tools = Array.isArray(result.tools) ? result.tools.filter(isObject) : [];
+  for (const { name, execution } of tools) {
+    needy.delete(name);
+    const isNeedy = asObject(execution).taskSupport === 'required';
+    if (isNeedy && needy.size < MAX_NEEDY) needy.add(name);
+  }
+  return result;
+}
+
+function takesTasks({ server }: McpConnection): boolean {
+  const { requests } = asObject(server?.capabilities?.tasks);
+  return asObject(asObject(requests).tools).call !== undefined;
 }
 
 /** What is in a task is a result like any other. Some say that its type is "task", too. */
@@ -114,6 +139,7 @@ export class Task {
       for (;;) {
         const task = await this.look();
         this.note(task);
+        if (this.isToFetch) return await this.fetchResult();
         if (task.status === 'completed') return complete(asObject(task.result));
         if (task.status === 'failed') throw this.failure(task);
         if (task.status === 'cancelled') throw this.cancelled();
@@ -161,7 +187,23 @@ export class Task {
     }
   }
 
-  private note({ status, statusMessage, pollIntervalMs, ttlMs }: Json): void {
+  /** In 2025-11-25 it is not part of the state. Nor are questions: they come as requests, once we
+   *  wait for the result. */
+  private get isToFetch(): boolean {
+    const isOver = ['completed', 'failed', 'input_required'].includes(this.status);
+    return isOver && !isStateless(this.connection.server);
+  }
+
+  private fetchResult(): Promise<Json> {
+    const { signal } = this.over;
+    const options = { signal, timeoutMs: Infinity }; // a person may be asked meanwhile
+    const fetching = this.connection.request('tasks/result', { taskId: this.id }, options);
+    return unlessAborted(fetching, signal);
+  }
+
+  private note(task: Json): void {
+    const { status, statusMessage } = task;
+    const { pollIntervalMs = task.pollInterval, ttlMs = task.ttl } = task; // as 2025-11-25 has them
     this.status = status as Status;
     this.message = typeof statusMessage === 'string' ? statusMessage.slice(0, MAX_MESSAGE) : '';
     const own = isCount(pollIntervalMs) ? pollIntervalMs : undefined;
