@@ -202,6 +202,7 @@ async function converse(program: Program): Promise<number> {
       person.attend();
       await takeTurn(line, running.signal, isTyped);
       running = undefined;
+      person.attend(); // what was stopped is over: who asks now is another
       wantsOut = false;
     }
     showMode(program);
