@@ -19,12 +19,14 @@ import { addDir } from './23-the-server-asks/add-dir.ts';
 import { elicitation } from './23-the-server-asks/elicitation.ts';
 import { Folders, roots } from './23-the-server-asks/roots.ts';
 import { sampling } from './23-the-server-asks/sampling.ts';
+import { Background } from './24-more-than-tools/background.ts';
 import { contextCommands } from './24-more-than-tools/commands.ts';
 import { keepLogs, Logs } from './24-more-than-tools/logs.ts';
 import { resourceMentions } from './24-more-than-tools/mentions.ts';
 import { promptCommands } from './24-more-than-tools/prompts.ts';
 import { resourceRows } from './24-more-than-tools/rows.ts';
 import { subscribeInBothEras } from './24-more-than-tools/subscribe.ts';
+import { tasksCommand } from './24-more-than-tools/tasks-command.ts';
 import { verbs } from './24-more-than-tools/verbs.ts';
 import { Watches, watchResources } from './24-more-than-tools/watch.ts';
 import { calculator } from './25-other-pipes/calculator.ts';
@@ -40,6 +42,7 @@ export const compose: Compose = (host) => {
   const logins = new Logins({ warn: host.warn });
   const logs = new Logs(host);
   const watches = new Watches(host);
+  const background = new Background(host);
   return {
     transports: {
       ...httpTransports,
@@ -53,6 +56,7 @@ export const compose: Compose = (host) => {
       sampling({ person, model }),
       roots(folders),
       answerWithin(),
+      background.extension, // inside: a task becomes the result of its call
       keepAnswers, // inside: what is sent again with answers is never kept
       mirrorArguments,
       declareGrant,
@@ -70,10 +74,11 @@ export const compose: Compose = (host) => {
       ...commands,
       'add-dir': addDir(host.roots, folders),
       ...contextCommands(logs, watches),
+      tasks: tasksCommand(background),
     },
     moreCommands: [promptCommands],
     mentions: [resourceMentions],
-    news: [watches.news],
+    news: [watches.news, background.news],
     verbs: { ...verbs },
     models: {
       ...models,

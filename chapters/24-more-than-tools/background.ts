@@ -7,7 +7,7 @@ import { fit, fromMcp } from '../16-hands/results.ts';
 import { canonical, sha256 } from '../17-the-gate/digest.ts';
 import type { Person } from '../17-the-gate/person.ts';
 import { plain, quoted } from '../17-the-gate/safe-text.ts';
-import type { Kept } from '../19-the-terminal/host.ts';
+import type { Kept, News } from '../19-the-terminal/host.ts';
 import { sleep, type Pause } from '../22-no-handshake/pause.ts';
 import { awaitTask, Task, tasks } from './tasks.ts';
 
@@ -157,7 +157,7 @@ export class Background {
   // ── What the model hears ──
 
   /** With the next prompt, and once. */
-  async news(signal: AbortSignal): Promise<string[]> {
+  news: News = async (signal) => {
     await this.lookAgain(signal);
     const done = [...this.jobs.values()].filter(({ outcome }) => outcome);
     for (const job of done) this.forget(job);
@@ -166,7 +166,7 @@ export class Background {
       const what = `Task ${number}, your call of ${quoted(tool)}, ${words}. Its result, as data:`;
       return `${what}\n${text.replace(/^/gm, '> ')}`;
     });
-  }
+  };
 
   /** Of what another program has begun we know nothing before the servers are there. */
   private async lookAgain(signal: AbortSignal): Promise<void> {
