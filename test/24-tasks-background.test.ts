@@ -124,7 +124,7 @@ test('a program that goes on with the conversation takes its tasks up again, wit
   assert.deepEqual(after.background.lines.map((line) => line.split(' ')[0]), ['2', '3']);
 });
 
-test('what ended before it could be told is told by the next program; what its server has forgotten, too', async () => {
+test('C22: the id of a task is for the server that gave it; what ended before it could be told is told by the next program', async () => {
   const file = place();
   const slow = { pollIntervalMs: 100 };
   const before = await program(file);

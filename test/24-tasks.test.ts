@@ -164,7 +164,7 @@ test('how a task can end: refused, cancelled over there, forgotten, out of time,
   assert.match((await rejection(run([{ ...working, ttlMs: 0 }], { ttlMs: 0 }))).message, /its time is over/);
 });
 
-test('a task that is lost sight of does not make the call again, not even where twice does no harm', async () => {
+test('C23: a task that is lost sight of does not make the call again, not even where twice does no harm', async () => {
   const quick = async () => {};
   const { connection, run, sent } = await connected('stdio', {}, [stayAlive({ pause: quick })]);
   const dead = rejection(run([working]));

@@ -69,7 +69,8 @@ export class Background {
     const { kept, person } = this.options;
     if (!kept || !person.isThere || this.jobs.size >= MAX_TASKS) return awaitTask(task);
     const over = new AbortController();
-    const early = await awaitTask(task, this.patience(task, over.signal)).finally(() => over.abort());
+    const patience = this.patience(task, over.signal);
+    const early = await awaitTask(task, patience).finally(() => over.abort());
     return early ?? this.goOn(task);
   }
 
@@ -276,7 +277,7 @@ function jobIn(value: Json, number: number): Job | undefined {
   return { server, tool, taskId, identity, startedAt, outcome, number } as Job;
 }
 
-/** What is started or reached, and not how it is authorized: a token may be another one tomorrow. */
+/** What is started or reached, and not how it is authorized: a token may be another tomorrow. */
 function identityOf({ config }: McpConnection): string {
   const { type, command, args, cwd, url } = config;
   return sha256(canonical({ type, command, args, cwd, url }));

@@ -1,7 +1,9 @@
-// tasks.ts: the Tasks extension. A server may answer a call with a task, work that goes on after the
-// answer. We look at it now and then, answer its questions, and in the end it has the result.
+// tasks.ts: the Tasks extension. A server may answer a call with a task: work that goes on after
+// the answer. We look at it now and then, answer its questions, and in the end it has the result.
 
-import { asObject, excerpt, isObject, isStateless, now, RpcError, show, textOf } from '../../mcp.ts';
+import {
+  asObject, excerpt, isObject, isStateless, now, RpcError, show, textOf,
+} from '../../mcp.ts';
 import type { Call, Extension, Json, Layer, McpConnection } from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
 import { answerTo } from '../22-no-handshake/input-required.ts';
@@ -49,7 +51,8 @@ export function tasks({ pause, accept = awaitTask, opened }: TaskOptions = {}): 
     };
     // In 2025-11-25 the client decides, and for such a tool it has no choice.
     const before: Layer = (call, next) => {
-      if (call.method === 'tools/list') return next(call).then((result) => noteNeedy(result, needy));
+      const noted = (result: Json) => noteNeedy(result, needy);
+      if (call.method === 'tools/list') return next(call).then(noted);
       const isTask = call.method === 'tools/call' && needy.has(call.params?.name);
       if (!isTask || !takesTasks(connection)) return next(call);
       const taken = (result: Json) => (isObject(result.task) ? begin(call, result.task) : result);
@@ -81,8 +84,8 @@ function takesTasks({ server }: McpConnection): boolean {
 /** What is in a task is a result like any other. Some say that its type is "task", too. */
 const complete = (result: Json): Json => ({ ...result, resultType: 'complete' });
 
-/** As if there were no task: the caller waits, and cancels it by aborting the call. Whoever has only
- *  so much patience gets nothing when that is over, and the task goes on. */
+/** As if there were no task: the caller waits, and cancels it by aborting the call. When its patience
+ *  is over, it gets nothing, and the task goes on. */
 export async function awaitTask(task: Task): Promise<Json>;
 export async function awaitTask(task: Task, patience: Promise<void>): Promise<Json | undefined>;
 export async function awaitTask(task: Task, patience?: Promise<void>): Promise<Json | undefined> {
