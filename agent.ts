@@ -56,6 +56,7 @@ export type Result = {
   name: string;
   blocks: Block[];
   isError: boolean;
+  loads?: string[]; // tools that the model has found by it
 };
 
 export type Block =
@@ -69,6 +70,7 @@ export type Image = { type: 'image'; mimeType: string; data: string };
 export interface Model {
   readonly name: string; // such as "rehearsal" or "anthropic/claude-sonnet-5"
   contextWindow?: number; // tokens that it can read, if that is known
+  readonly maxTools?: number; // that its wire takes in one request
   query(request: ModelRequest): AsyncIterable<ModelEvent>; // throws when there is no answer
 }
 
@@ -121,6 +123,7 @@ export interface AgentOptions {
   gate?: GateKeeper; // without one, only reading is allowed
   mcp?: McpManager;
   switchedOff?: () => SwitchedOff[]; // called once for each answer of the model
+  shelf?: Shelf; // for more tools than a request should hold
   resultsFolder: string; // for results that are too big for the model
   cwd?: string;
   notes?: () => string; // of the project, which the user has approved; part of every request
@@ -151,6 +154,10 @@ export class Agent {
   private madeOf?: { offered?: readonly McpDefinition[]; off: string[] }; // what the table shows
   private leftOut = '';
   private offered?: Set<string>; // the tools that the model was told of
+  private everything = this.table; // the rows that are shown, and those on the shelf
+  private shelved = new Map<string, Tool>();
+  private shelfWords = '';
+  private deferred = new Set<string>(); // servers with tools on the shelf
   private news: string[] = []; // what has become of them since
 
   constructor(options: AgentOptions) {
@@ -209,6 +216,7 @@ export class Agent {
   private async query(signal: AbortSignal): Promise<AnswerEnd> {
     if (this.share >= NEARLY_FULL) await this.makeRoom(signal);
     this.refreshTable();
+    this.arrangeShelf();
     this.noticeChanges();
     this.said = '';
     try {
@@ -334,6 +342,8 @@ export class Agent {
   private async runCall(call: ToolCall, signal: AbortSignal): Promise<Result> {
     const { id, name } = call;
     const tool = this.table.get(name);
+    const shelved = this.shelved.get(name);
+    if (shelved) return this.loadFirst(call, shelved);
     if (!tool) return this.notRun(call, 'unknown', this.unknownTool(name));
     const { inputSchema } = tool.definition;
     if (!call.args) {
@@ -360,9 +370,9 @@ export class Agent {
       const verdict = await unlessAborted(gate(tool, args, signal), signal);
       if (!verdict.allowed) return refusal(verdict);
       startedAt = now(); // not before: a person's time to answer is not the tool's
-      const { blocks, isError, change } = await tool.run(args, context);
+      const { isError, ...output } = await tool.run(args, context);
       const outcome = isError ? 'failed' : 'worked';
-      return { outcome: signal.aborted ? 'aborted' : outcome, blocks, change, ms: ms() };
+      return { ...output, outcome: signal.aborted ? 'aborted' : outcome, ms: ms() };
     } catch (error) {
       const outcome = signal.aborted ? 'aborted' : 'failed';
       const words = signal.aborted ? STOPPED : textOf(error);
@@ -377,6 +387,14 @@ export class Agent {
     return this.finish(call, { outcome, blocks: inWords(why), ms: 0 });
   }
 
+  /** It was written without its definition, which comes with the next request. */
+  private loadFirst(call: ToolCall, { definition }: Tool): Result {
+    const schema = JSON.stringify(definition.inputSchema);
+    const how = `Its arguments must fit ${schema}\n${definition.description}`;
+    const result = this.notRun(call, 'unreadable', `${NOT_LOADED} ${how}`);
+    return { ...result, loads: [definition.name] };
+  }
+
   private finish({ id, name }: ToolCall, tried: Tried): Result {
     const { outcome } = tried;
     const isError = outcome !== 'worked';
@@ -385,7 +403,10 @@ export class Agent {
     const ms = Math.round(tried.ms);
     const text = blocksToText(blocks);
     this.emit({ type: 'tool_end', id, name, outcome, ms, text, change: tried.change });
-    return { id, name, blocks, isError };
+    const result: Result = { id, name, blocks, isError };
+    const loads = tried.loads?.filter((found) => this.shelved.has(found)) ?? [];
+    if (loads.length > 0) result.loads = loads;
+    return result;
   }
 
   private unknownTool(name: string): string {
@@ -466,6 +487,22 @@ export class Agent {
     this.table = new Map(tools.map((tool) => [tool.definition.name, tool]));
     for (const name of this.idle()) this.table.delete(name);
     this.addServerTools();
+    this.everything = this.table;
+  }
+
+  /** Leaves in the table what the model is shown. The rest it must find first. */
+  private arrangeShelf(): void {
+    const { shelf, mcp, contextWindow: window = this.model.contextWindow } = this.options;
+    if (!shelf) return;
+    const { everything: table, turns, model } = this;
+    const { rows, deferred, words } = shelf({
+      table, turns, model, window, servers: mcp?.status() ?? [],
+    });
+    this.table = new Map(rows.map((row) => [row.definition.name, row]));
+    const rest = [...table].filter(([name]) => !this.table.has(name));
+    this.shelved = new Map(rest);
+    this.deferred = new Set(deferred);
+    this.shelfWords = words ?? '';
   }
 
   /** Rows of ours that have nothing to do now. */
@@ -485,6 +522,13 @@ export class Agent {
     return before?.offered !== offered || before?.off.join() !== off.join();
   }
 
+  /** All that can be called, also what the model would have to find first. */
+  get allTools(): Tool[] {
+    let all = this.table;
+    all = this.everything;
+    return [...all.values()];
+  }
+
   private addServerTools(): void {
     const { offered = [], off = [] } = this.madeOf ?? {};
     const switchedOff = new Set(off);
@@ -492,8 +536,7 @@ export class Agent {
     for (const found of offered) {
       const { server, tool } = found;
       if (switchedOff.has(keyOf(server, tool.name))) continue;
-      const isOffered = this.table.size < MAX_TOOLS && isOfferable(found);
-      if (isOffered) this.table.set(found.name, this.row(found));
+      if (isOfferable(found)) this.table.set(found.name, this.row(found));
       else leftOut.push(`${tool.name} of ${server}`);
     }
     this.tellLeftOut(leftOut);
@@ -517,21 +560,22 @@ export class Agent {
     const list = firstOf(leftOut);
     const isNew = list !== this.leftOut;
     this.leftOut = list;
-    const why = 'for their names or sizes or because there are too many tools';
-    if (list && isNew) this.note(`left out, ${why}: ${list}`);
+    if (list && isNew) this.note(`left out, for their names or sizes: ${list}`);
   }
 
   /** Servers gain and lose tools in mid-conversation, and the model remembers the old ones. */
   private noticeChanges(): void {
     const before = this.offered;
     const after = new Set(this.table.keys());
+    for (const name of this.shelved.keys()) after.add(name);
     this.offered = after;
     if (!before) return;
+    for (const name of this.shelved.keys()) before.add(name); // to find a tool is no news
     const added = [...after].filter((name) => !before.has(name));
     const gone = [...before].filter((name) => !after.has(name));
     const changes: string[] = [];
-    if (added.length > 0) changes.push(`new: ${added.join(', ')}`);
-    if (gone.length > 0) changes.push(`gone: ${gone.join(', ')}`);
+    if (added.length > 0) changes.push(`new: ${firstOf(added, MAX_NEWS)}`);
+    if (gone.length > 0) changes.push(`gone: ${firstOf(gone, MAX_NEWS)}`);
     if (changes.length === 0) return;
     const what = changes.join('; ');
     this.note(`the tools have changed; ${what}`);
@@ -550,8 +594,10 @@ export class Agent {
     if (notes) parts.push(notes);
     for (const { name, state, instructions } of mcp?.status() ?? []) {
       if (state !== 'connected' || !instructions) continue;
+      if (this.deferred.has(name)) continue; // a sentence of it is among the shelf's words
       parts.push(`The MCP server ${quoted(name)} says of itself:\n${cited(instructions)}`);
     }
+    if (this.shelfWords) parts.push(this.shelfWords);
     const late = mcp && firstOf(lateIn(mcp));
     const starting = `MCP servers ${JSON.stringify(late)}`;
     if (late) parts.push(`Still starting, their tools come later: ${starting}.`);
@@ -630,6 +676,20 @@ export type ToolOutput = {
   blocks: Block[];
   isError: boolean;
   change?: Change; // what it did to a file, for listeners; the model has it in the blocks
+  loads?: string[]; // tools that the model can call from now on
+};
+
+/** Chooses what a request shows of the table. The rest can still be found and called. */
+export type Shelf = (offer: {
+  table: ReadonlyMap<string, Tool>;
+  turns: readonly Turn[];
+  model: Model;
+  window?: number; // tokens of the model's context
+  servers: ServerStatus[];
+}) => {
+  rows: Tool[]; // in this order
+  deferred?: Iterable<string>; // servers whose tools are not all among them
+  words?: string; // for the prompt: what else there is
 };
 
 /** A server's tool that the model shall not see. Without `tool` it is a whole server, which the
@@ -693,6 +753,7 @@ type Tried = {
   blocks: Block[];
   ms: number;
   change?: Change;
+  loads?: string[];
 };
 
 /** How a chat ended. */
@@ -711,12 +772,11 @@ function endingAfter(stop: StopReason): Ending {
 // ─── Small parts ─────────────────────────────────────────────────────────────────────────────────
 
 const GOOD_NAME = /^(?!__proto__$)[\w.-]{1,128}$/;
-const MAX_TOOLS = 500;
 const FEW = 5; // of a kind that are told one by one
-const MAX_SCHEMA = 50_000; // characters
+const MAX_SCHEMA = 100_000; // characters
 const MAX_PAUSES = 5;
 const NEARLY_FULL = 0.8; // of the model's context: the answer needs room, too
-const MAX_NEWS = 20; // changes of the tools that the model is told
+const MAX_NEWS = 20; // changes of the tools that the model is told, and names in each
 const MAX_SAID = 2_000_000; // characters of one answer
 const MAX_KEPT = 100_000; // characters of an answer that failed: more would not fit a later request
 const MAX_CALLS = 1000; // in one answer; of more not even the refusals fit a later request
@@ -731,6 +791,7 @@ You work in one folder, with the tools you are given.
 - Answer briefly, in plain text. Name files as path:line.`;
 
 const STOPPED = 'Stopped by the user, or out of time, before it was done.';
+const NOT_LOADED = 'Not run yet: this tool was not loaded. It is now: call it again.';
 const CUT_OFF = 'Not run: your answer was cut off. Be brief.';
 const REMOVED = '[removed to save room; call the tool again if needed]';
 const LOST = 'Not known: the program ended before the result was there.';
@@ -739,9 +800,9 @@ const TOO_LONG = 'the conversation is too long for the model; begin a new one wi
 const CHANGED = 'The tools have changed in the course of this conversation;';
 
 /** The first few, and how many more there are. */
-function firstOf(names: string[]): string {
-  const more = names.length > FEW ? ` and ${names.length - FEW} more` : '';
-  return names.slice(0, FEW).join(', ') + more;
+function firstOf(names: string[], few = FEW): string {
+  const more = names.length > few ? ` and ${names.length - few} more` : '';
+  return names.slice(0, few).join(', ') + more;
 }
 
 /** The servers that are not there yet. */

@@ -1808,6 +1808,7 @@ export function problemWithConfig(config: unknown): string | undefined {
   const { type = '', timeout = 1, command, args = [], env = {}, cwd = '' } = config;
   if (typeof type !== 'string') return '"type" is not a string';
   if (!positive(timeout)) return '"timeout" is not a number of milliseconds above 0';
+  if (loadWish(config) === null) return '"alwaysLoad" or "deferred" is not true or false, or both are';
   if (transportType(config) !== 'stdio') return undefined; // its transport checks the rest
   const isText = (value: unknown) => typeof value === 'string' && !value.includes('\0');
   if (!isText(command) || command === '') return '"command" is missing or is not a string';
@@ -1815,6 +1816,14 @@ export function problemWithConfig(config: unknown): string | undefined {
   const isMapping = isObject(env) && Object.entries(env).flat().every(isText);
   if (!isMapping) return '"env" is not a mapping of strings';
   return isText(cwd) ? undefined : '"cwd" is not a string';
+}
+
+/** Whether a model shall see its tools at once, or only when it looks for them. */
+function loadWish({ alwaysLoad = false, deferred = false }: Json) {
+  if (typeof alwaysLoad !== 'boolean' || typeof deferred !== 'boolean') return null;
+  if (alwaysLoad && deferred) return null;
+  if (alwaysLoad) return 'always';
+  return deferred ? 'deferred' : undefined;
 }
 
 function problemWithType(
@@ -2491,6 +2500,7 @@ export class McpManager {
         reason,
         startMs,
         tools: tools.size,
+        load: loadWish(config),
         warnings: [...(connection?.warnings.values() ?? [])],
       };
     });

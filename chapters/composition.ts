@@ -35,6 +35,7 @@ import { WebSocketTransport } from './25-other-pipes/websocket.ts';
 import { stayAlive } from './26-staying-alive/alive.ts';
 import { Scopes } from './27-scopes/scopes.ts';
 import { goodbyeIn, inTurn } from './27-scopes/turns.ts';
+import { ToolShelf } from './28-a-thousand-tools/shelf.ts';
 
 export const compose: Compose = (host) => {
   const { person, warn, emit, model } = host;
@@ -43,6 +44,7 @@ export const compose: Compose = (host) => {
   const logs = new Logs(host);
   const watches = new Watches(host);
   const background = new Background(host);
+  const shelf = new ToolShelf();
   return {
     transports: {
       ...httpTransports,
@@ -69,7 +71,9 @@ export const compose: Compose = (host) => {
     tools: [
       ...hands(host),
       ...resourceRows(host),
+      shelf.findTools,
     ],
+    shelf: shelf.arrange,
     commands: {
       ...commands,
       'add-dir': addDir(host.roots, folders),

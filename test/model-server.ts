@@ -335,6 +335,7 @@ function checkAnthropic(headers: IncomingHttpHeaders, body: any, check: Check): 
     body.tools?.map(({ name, description, input_schema }: any) => ({ name, description, schema: input_schema })),
     check,
   );
+  checkReferences(body, check);
   const marks = JSON.stringify(body).match(/"cache_control":\{[^}]*\}/g) ?? [];
   check(marks.length <= 4, `cache_control stands at ${marks.length} places, 4 are allowed`);
   for (const mark of marks) check(mark === '"cache_control":{"type":"ephemeral"}', `${mark} does not fit`);
@@ -365,6 +366,29 @@ function checkAnthropic(headers: IncomingHttpHeaders, body: any, check: Check): 
   checkPairs(asked, [], 'the end', check);
 }
 
+/** As the API does it: a reference leads to a tool of this very request, or the request is refused. */
+function checkReferences({ tools = [], messages }: any, check: Check): void {
+  const deferred = tools.filter((tool: any) => tool.defer_loading);
+  check(deferred.length < Math.max(1, tools.length), 'all tools are deferred: at least one must not be');
+  for (const { name, cache_control } of deferred)
+    check(!cache_control, `the tool ${name} cannot have both defer_loading and cache_control`);
+  const names = new Set(tools.map(({ name }: any) => name));
+  const blocks = messages.flatMap(({ content }: any) => (Array.isArray(content) ? content : []));
+  const named = new Set();
+  for (const { type, content, is_error } of blocks) {
+    if (type !== 'tool_result' || !Array.isArray(content)) continue;
+    const references = content.filter((part: any) => part.type === 'tool_reference');
+    if (references.length === 0) continue;
+    check(references.length === content.length && !is_error, 'references stand beside other content');
+    for (const { tool_name } of references) {
+      named.add(tool_name);
+      check(names.has(tool_name), `Tool reference '${tool_name}' not found in available tools`);
+    }
+  }
+  for (const { name } of deferred)
+    check(named.has(name), `the tool ${name} is deferred, but nothing leads to it`); // stricter: we never mean that
+}
+
 function checkBlock(block: any, role: string, where: string, check: Check): void {
   const users = ['text', 'image', 'tool_result'];
   if (role === 'user') check(users.includes(block.type), `${where}: a user cannot send ${block.type}`);
@@ -392,8 +416,8 @@ function checkBlock(block: any, role: string, where: string, check: Check): void
   const isTextOnly = block.content.every(({ type }: any) => type === 'text');
   check(isTextOnly || !block.is_error, `${where}: with is_error, a result must be text`);
   for (const part of block.content) {
-    check(['text', 'image'].includes(part.type), `${where}: a result cannot hold ${part.type}`);
-    checkBlock(part, 'user', where, check);
+    check(['text', 'image', 'tool_reference'].includes(part.type), `${where}: a result cannot hold ${part.type}`);
+    if (part.type !== 'tool_reference') checkBlock(part, 'user', where, check);
   }
 }
 
@@ -405,6 +429,7 @@ function checkOpenAi(headers: IncomingHttpHeaders, body: any, check: Check): voi
     !('max_tokens' in body && 'max_completion_tokens' in body),
     'max_tokens and max_completion_tokens exclude each other',
   );
+  check((body.tools?.length ?? 0) <= 128, `there are ${body.tools?.length} tools, 128 are allowed`);
   for (const { type } of body.tools ?? []) check(type === 'function', `a tool has the type ${type}`);
   checkTools(
     body.tools?.map(({ function: f }: any) => ({ name: f.name, description: f.description, schema: f.parameters })),

@@ -7,6 +7,7 @@ import { isObject, type Json } from '../../mcp.ts';
 import {
   addressOf, cutOff, failure, messagesOf, parse, problemIn, queryService, type Address, type Wait,
 } from './post.ts';
+import { isAboutReferences, knowsReferences, referencedIn, referencesFor, wordsFor } from './references.ts';
 import type { Reply } from './send.ts';
 import { fitBlocks, fitIds, fitName, fitTool, readArguments, tokenCount } from './shapes.ts';
 
@@ -22,6 +23,7 @@ export type AnthropicOptions = {
   baseUrl?: string; // without /v1
   version?: string;
   maxTokens?: number;
+  references?: boolean; // to tools that were found on the way; by default, if the address is the vendor's
   silenceMs?: number; // between two bytes of an answer
   wait?: Wait; // before the next try, so that a test need not
 };
@@ -30,6 +32,7 @@ export class Anthropic implements Model {
   readonly name: string;
   private readonly options: AnthropicOptions;
   private readonly address: Address;
+  private references: boolean;
 
   constructor(options: AnthropicOptions) {
     const { model, key, bearer = false, baseUrl = 'https://api.anthropic.com', version = VERSION } = options;
@@ -39,20 +42,33 @@ export class Anthropic implements Model {
     const base = baseUrl.replace(/\/v1\/*$/, ''); // people copy it from an OpenAI setting
     this.address = addressOf(this.name, base, '/v1/messages', { 'anthropic-version': version, ...secret }, key);
     this.address.silenceMs = options.silenceMs;
+    this.references = options.references ?? knowsReferences(this.address.url, model);
   }
 
-  query(request: ModelRequest): AsyncIterable<ModelEvent> {
+  async *query(request: ModelRequest): AsyncIterable<ModelEvent> {
     const readAnswer = (reply: Reply) => read(this.address, reply);
-    return queryService(this.address, this.bodyFor(request), request.signal, readAnswer, this.options.wait);
+    const ask = () =>
+      queryService(this.address, this.bodyFor(request), request.signal, readAnswer, this.options.wait);
+    try {
+      yield* ask();
+    } catch (error) {
+      if (!this.references || !isAboutReferences(error)) throw error;
+      this.references = false;
+      yield* ask();
+    }
   }
 
   // Everything that stays the same comes first, in the same bytes: a cache holds beginnings.
   private bodyFor({ system, turns, tools, maxTokens }: ModelRequest): Json {
-    const offer = tools.map(fitTool).map(({ inputSchema, ...rest }): Json => ({ ...rest, input_schema: inputSchema }));
+    const referenced = this.references ? referencedIn(turns, tools) : undefined;
+    const offer = tools.map(fitTool).map(({ inputSchema, ...rest }): Json => {
+      const isDeferred = referenced?.has(rest.name);
+      return { ...rest, input_schema: inputSchema, ...(isDeferred ? { defer_loading: true } : {}) };
+    });
     const instructions = textBlocks(system);
-    const messages = messagesFrom(turns);
+    const messages = messagesFrom(turns, referenced);
     // One mark where tools and instructions end, one where the conversation does. A mark covers all that is before it.
-    mark(instructions.at(-1) ?? offer.at(-1));
+    mark(instructions.at(-1) ?? offer.findLast((tool) => !tool.defer_loading)); // both marks on one tool are refused
     if (messages.at(-1)?.role === 'user') mark(messages.at(-1)?.content.at(-1)); // thoughts must not be marked
     return {
       model: this.options.model,
@@ -74,12 +90,12 @@ function mark(block: Json | undefined): void {
 type Message = { role: 'user' | 'assistant'; content: Json[] };
 
 /** Roles alternate. What the user says after tools have run stands behind their results, in the same message. */
-function messagesFrom(turns: Turn[]): Message[] {
+function messagesFrom(turns: Turn[], referenced?: Set<string>): Message[] {
   const ids = fitIds(turns, 64);
   const messages: Message[] = [];
   for (const turn of turns) {
     const role = turn.role === 'assistant' ? 'assistant' : 'user';
-    const content = contentOf(turn, ids);
+    const content = contentOf(turn, ids, referenced);
     const last = messages.at(-1);
     if (last?.role === role) last.content.push(...content);
     else if (content.length > 0) messages.push({ role, content }); // an empty message would be refused
@@ -87,10 +103,20 @@ function messagesFrom(turns: Turn[]): Message[] {
   return messages;
 }
 
-function contentOf(turn: Turn, ids: Map<ToolCall | Result, string>): Json[] {
+function contentOf(turn: Turn, ids: Map<ToolCall | Result, string>, referenced?: Set<string>): Json[] {
   if (turn.role === 'assistant') return assistantContent(turn, ids);
   if (turn.role === 'user') return [...(turn.images ?? []).map(blockFor), ...textBlocks(turn.text)];
-  return turn.results.map((result) => resultBlock(result, ids.get(result)));
+  return turn.results.map((result) => {
+    if (referenced && result.loads?.length) return foundBlock(result, ids.get(result), referenced);
+    return resultBlock(result, ids.get(result));
+  });
+}
+
+/** It found tools: names are enough, and with them nothing else may be said. */
+function foundBlock(result: Result, id: string | undefined, referenced: Set<string>): Json {
+  const references = referencesFor(result, referenced);
+  const content = references.length > 0 ? references : textBlocks(wordsFor(result));
+  return { type: 'tool_result', tool_use_id: id, content };
 }
 
 /** With `is_error` the API takes texts only. An error with an image says so in words. */

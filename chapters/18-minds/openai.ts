@@ -24,6 +24,7 @@ export type OpenAiOptions = {
 
 export class OpenAi implements Model {
   readonly name: string;
+  readonly maxTools = 128; // the vendor refuses more, and others took that over
   private readonly options: OpenAiOptions;
   private readonly address: Address;
 
@@ -42,7 +43,7 @@ export class OpenAi implements Model {
   }
 
   private bodyFor({ system, turns, tools, maxTokens }: ModelRequest): Json {
-    const functions = tools.map(fitTool).map(({ inputSchema, ...tool }) => ({ ...tool, parameters: inputSchema }));
+    const functions = tools.slice(0, this.maxTools).map(fitTool).map(({ inputSchema, ...tool }) => ({ ...tool, parameters: inputSchema }));
     return {
       model: this.options.model,
       stream: true,

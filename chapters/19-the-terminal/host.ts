@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { AgentEvent, Image, Model, Tool, Turn } from '../../agent.ts';
+import type { AgentEvent, Image, Model, Shelf, Tool, Turn } from '../../agent.ts';
 import type {
   Extension, Json, ManagerOptions, McpManager, ServerEntry, TransportFactory,
 } from '../../mcp.ts';
@@ -40,6 +40,7 @@ export type Composition = {
   transports: Record<string, TransportFactory>; // by the `type` of an entry
   extensions: Extension[];
   tools: Tool[]; // rows of the agent's table
+  shelf?: Shelf; // for more of them than a request should hold
   commands: Record<string, Command>; // by the word behind the slash
   moreCommands?: MoreCommands[]; // those of the moment, such as the prompts of servers
   mentions?: Mentions[]; // what an @ may name besides files

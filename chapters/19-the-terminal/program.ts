@@ -81,7 +81,7 @@ export class Program {
       person, warn, emit, roots, model, manager, resultsFolder, isHidden, shellEnv,
       kept: this.session,
     });
-    const { tools, models } = this.composition;
+    const { tools, models, shelf } = this.composition;
     refuseKeys(shellEnv, keysOf(models));
     const { allow } = this.composition;
     const rules = rulesIn(options, { tools, warn }, allow);
@@ -98,6 +98,7 @@ export class Program {
     this.agent = new Agent({
       model: this.makeModel(options.model, options.baseUrl),
       tools,
+      shelf,
       gate: this.gate.check,
       mcp: this.manager,
       switchedOff: () => this.trust.list().disabled,

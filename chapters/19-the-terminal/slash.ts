@@ -181,7 +181,7 @@ async function showTools(
 ): Promise<void> {
   await agent.awaitServers(signal);
   agent.refreshTable();
-  for (const { name, description } of [...agent.table.values()].map((tool) => tool.definition)) {
+  for (const { name, description } of agent.allTools.map((tool) => tool.definition)) {
     const words = description.replace(/^> /gm, ''); // the mark is for the model
     screen.print(cut(`${name}: ${words}`, screen.width - 1));
   }

@@ -1,0 +1,287 @@
+// Chapter 28: more tools than a request should hold. What is shown, what is found, and what each
+// wire gets to see of it.
+
+import { afterEach, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { Agent, Scripted, type AgentEvent, type AgentOptions, type Model } from '../agent.ts';
+import { ToolShelf, type ShelfLimits } from '../chapters/28-a-thousand-tools/shelf.ts';
+import { Anthropic } from '../chapters/18-minds/anthropic.ts';
+import { OpenAi } from '../chapters/18-minds/openai.ts';
+import { knowsReferences } from '../chapters/18-minds/references.ts';
+import { McpManager, problemWithConfig, type Json } from '../mcp.ts';
+import { cleanUp, folder as newFolder } from './helpers.ts';
+import { call, fail, say, startModelServer, type Script } from './model-server.ts';
+
+afterEach(cleanUp);
+
+const fixture = '../fixtures/catalogue.mjs';
+const { services, madeUp } = await import(fixture);
+
+
+type Given = Partial<AgentOptions> & { entries?: Record<string, Json>; limits?: ShelfLimits };
+
+async function start(model: Model, { entries, limits, ...options }: Given = {}) {
+  const mcp = new McpManager({ load: () => services(entries), transports: madeUp });
+  const shelf = new ToolShelf(limits);
+  const events: AgentEvent[] = [];
+  const agent = new Agent({
+    model,
+    mcp,
+    shelf: shelf.arrange,
+    tools: [shelf.findTools],
+    gate: async () => ({ allowed: true }),
+    emit: (event) => void events.push(event),
+    resultsFolder: newFolder(),
+    ...options,
+  });
+  return { agent, mcp, events };
+}
+
+const use = (name: string, args: Json = {}) => ({ calls: [{ name, args }] });
+const toolsIn = ({ requests }: Scripted) =>
+  requests.map(({ tools }) => tools.map(({ name }) => name.replace('mcp__', '')));
+const outcomes = (events: AgentEvent[]) =>
+  events.flatMap((event) => (event.type === 'tool_end' ? event.outcome : []));
+
+test('too many tools: the request holds one that finds them, and what it found stays, in order', async () => {
+  const model = new Scripted([
+    use('find_tools', { query: 'delete a calendar event', limit: 2 }),
+    use('find_tools', { query: 'create an issue in the tracker', limit: 1 }),
+    use('mcp__tracker__create_issue', { title: 'It is broken' }),
+    'Done.',
+    'Again.',
+  ]);
+  const { agent, events } = await start(model);
+  await agent.chat('Go.');
+  await agent.chat('And now?');
+  const [first, second, third, fourth, fifth] = toolsIn(model);
+  assert.deepEqual(first, ['find_tools']);
+  assert.equal(second![1], 'diary__delete_event');
+  assert.equal(second!.length, 3);
+  assert.deepEqual(third, [...second!, 'tracker__create_issue'], 'later ones come last');
+  assert.deepEqual(fourth, third);
+  assert.deepEqual(fifth, third, 'they stay for the conversation');
+  assert.deepEqual(outcomes(events), ['worked', 'worked', 'worked']);
+  assert.ok(!events.some(({ type }) => type === 'note'), 'to find a tool is no news');
+  const { system } = model.requests[0]!;
+  assert.match(system, /- "diary": 20 tools\n> Your calendar\./);
+  assert.equal(model.requests[4]!.system, system, 'and the beginning stays the same');
+});
+
+test('few tools are all shown, and nothing is said of a shelf', async () => {
+  const model = new Scripted(['Done.']);
+  const limits = { count: 1000, share: 1 };
+  const { agent } = await start(model, { limits, contextWindow: 1_000_000 });
+  await agent.chat('Go.');
+  assert.equal(model.requests[0]!.tools.length, 400);
+  assert.ok(!toolsIn(model)[0]!.includes('find_tools'));
+  assert.doesNotMatch(model.requests[0]!.system, /find_tools/);
+});
+
+test('too much is a number of tools, a share of the context, or what the wire takes', async () => {
+  const shown = async (given: Given, maxTools?: number) => {
+    const model = Object.assign(new Scripted(['Done.']), { maxTools });
+    const { agent } = await start(model, given);
+    await agent.chat('Go.');
+    return model.requests[0]!.tools.length;
+  };
+  const wide = { contextWindow: 1e9 };
+  assert.equal(await shown({ ...wide, limits: { count: 400 } }), 400);
+  assert.equal(await shown({ ...wide, limits: { count: 399 } }), 1);
+  assert.equal(await shown({ contextWindow: 300_000, limits: { count: 400 } }), 1);
+  assert.equal(await shown({ contextWindow: 600_000, limits: { count: 400 } }), 400);
+  assert.equal(await shown({ ...wide, limits: { count: 400 } }, 128), 1);
+});
+
+test('an entry may say that its tools are always shown, or never at once', async () => {
+  const model = new Scripted(['Done.', 'Done.']);
+  const entries = { weather: { alwaysLoad: true }, diary: { deferred: true } };
+  const { agent } = await start(model, { entries });
+  await agent.chat('Go.');
+  assert.equal(toolsIn(model)[0]!.length, 21);
+  assert.ok(toolsIn(model)[0]!.includes('weather__get_forecast'));
+  const few = await start(model, { entries, limits: { count: 1000 }, contextWindow: 1e9 });
+  await few.agent.chat('Go.');
+  assert.equal(toolsIn(model)[1]!.length, 381, 'all but those of the one that asks for it');
+  assert.match(model.requests[1]!.system, /"diary"/);
+  assert.doesNotMatch(model.requests[1]!.system, /- "drive"/);
+  const problem = (more: Json) => problemWithConfig({ command: 'x', ...more }) ?? '';
+  assert.match(problem({ alwaysLoad: 'yes' }), /alwaysLoad/);
+  assert.match(problem({ alwaysLoad: true, deferred: true }), /both/);
+  assert.equal(problem({ deferred: false, alwaysLoad: true }), '');
+});
+
+test('a call to a tool that is not loaded loads it, and says how to call it', async () => {
+  const model = new Scripted([
+    use('mcp__diary__create_event', { name: 'wrong' }),
+    use('mcp__diary__create_event', { title: 'Lunch' }),
+    'Done.',
+  ]);
+  const { agent, events } = await start(model);
+  await agent.chat('Go.');
+  assert.deepEqual(outcomes(events), ['unreadable', 'worked']);
+  const [, results] = agent.turns.filter(({ role }) => role !== 'user');
+  assert.match(JSON.stringify(results), /was not loaded.*title/);
+  assert.deepEqual(toolsIn(model)[1], ['find_tools', 'diary__create_event']);
+});
+
+test('names are loaded as they are; other words are answered with what there is', async () => {
+  const model = new Scripted([
+    use('find_tools', { names: ['mcp__ads__list_keyword', 'mcp__no__such', 7] }),
+    use('find_tools', { query: 'xylophone' }),
+    use('find_tools', { query: 3, limit: 'many', names: 'x' }),
+    'Done.',
+  ]);
+  const { agent, events } = await start(model);
+  await agent.chat('Go.');
+  assert.deepEqual(toolsIn(model)[1], ['find_tools', 'ads__list_keyword']);
+  assert.deepEqual(outcomes(events), ['worked', 'failed', 'failed']);
+  const told = events.flatMap((event) => (event.type === 'tool_end' ? event.text : []));
+  assert.match(told[1]!, /No tool fits.*"tracker"/);
+});
+
+test('a conversation that is resumed has its tools again; a new one does not', async () => {
+  const model = new Scripted([
+    use('find_tools', { query: 'delete a calendar event', limit: 2 }), 'Done.', 'Again.', 'New.',
+  ]);
+  const { agent } = await start(model);
+  await agent.chat('Go.');
+  const kept = JSON.parse(JSON.stringify(agent.turns)); // as a file has it
+  const resumed = await start(model, { turns: kept });
+  await resumed.agent.chat('Go on.');
+  assert.deepEqual(toolsIn(model)[2], toolsIn(model)[1]);
+  resumed.agent.startOver();
+  await resumed.agent.chat('New.');
+  assert.deepEqual(toolsIn(model)[3], ['find_tools']);
+});
+
+test('never more than the wire takes: the latest found stay', async () => {
+  const names = ['list', 'get', 'create', 'update', 'delete'].flatMap((verb) =>
+    ['event', 'calendar', 'invitation', 'reminder'].map((noun) => `mcp__diary__${verb}_${noun}`),
+  );
+  const model = Object.assign(
+    new Scripted([
+      use('find_tools', { names: names.slice(0, 10) }),
+      use('find_tools', { names: names.slice(10) }),
+      'Done.',
+    ]),
+    { maxTools: 16 },
+  );
+  const { agent } = await start(model);
+  await agent.chat('Go.');
+  const last = toolsIn(model)[2]!;
+  assert.equal(last.length, 16);
+  assert.equal(last.at(-1), names.at(-1)!.replace('mcp__', ''));
+});
+
+// ─── On the wires ──────────────────────────────────────────────────────────────────────────────
+
+const found = 'mcp__diary__delete_event';
+const searching: Script = [
+  call('find_tools', { query: 'delete a calendar event', limit: 2 }),
+  call(found, { id: '7' }),
+  say('Done.'),
+];
+const wait = async () => {};
+
+test('Anthropic: found tools are marked, and the result that found them refers to them', async () => {
+  const server = await startModelServer([...searching, say('Still there.'), say('Gone.')]);
+  const options = { model: 'claude-sonnet-5', key: 'k', baseUrl: server.url, wait };
+  const { agent, mcp } = await start(new Anthropic({ ...options, references: true }));
+  await agent.chat('Go.');
+  await agent.chat('And now?');
+  assert.deepEqual(server.problems, []);
+  const { tools, messages } = server.requests[1]!.body;
+  assert.deepEqual(tools.map((tool: any) => [tool.name, tool.defer_loading ?? false]), [
+    ['find_tools', false], [found, true], [tools[2].name, true],
+  ]);
+  const [{ content }] = messages.at(-1).content;
+  assert.deepEqual(content, [
+    { type: 'tool_reference', tool_name: found },
+    { type: 'tool_reference', tool_name: tools[2].name },
+  ]);
+  const called = server.requests[2]!.body.messages.at(-1).content[0].content;
+  assert.match(called[0].text, /diary: delete_event/, 'a call has its own result, not a reference');
+  await mcp.disable('diary'); // a reference to one of its tools would end the conversation
+  await agent.chat('And without it?');
+  assert.deepEqual(server.problems, []);
+  const last = JSON.stringify(server.requests[4]!.body);
+  assert.doesNotMatch(last, /tool_reference|defer_loading/);
+  assert.match(last, /no longer there/);
+});
+
+test('Anthropic: a tool that was called without a search is referred to as well', async () => {
+  const server = await startModelServer([call(found, {}), call(found, { id: '7' }), say('Done.')]);
+  const options = { model: 'claude-sonnet-5', key: 'k', baseUrl: server.url, wait };
+  const { agent } = await start(new Anthropic({ ...options, references: true }));
+  const { text } = await agent.chat('Go.');
+  assert.deepEqual([server.problems, text], [[], 'Done.']);
+  assert.match(JSON.stringify(server.requests[1]!.body.messages), /tool_reference/);
+});
+
+test('Anthropic elsewhere: definitions come in at the end, and no mark leaves us', async () => {
+  const server = await startModelServer(searching);
+  const options = { model: 'claude-sonnet-5', key: 'k', baseUrl: server.url, wait };
+  const { agent } = await start(new Anthropic(options));
+  await agent.chat('Go.');
+  assert.deepEqual(server.problems, []);
+  const [, second] = server.requests;
+  assert.doesNotMatch(JSON.stringify(second!.body), /tool_reference|defer_loading/);
+  assert.equal(second!.body.tools[1].name, found);
+  assert.match(JSON.stringify(second!.body.messages), /call them now/);
+});
+
+test('a service that refuses references gets words, in the same turn and from then on', async () => {
+  const refusal = { type: 'invalid_request_error', message: 'tools.1.defer_loading: not permitted' };
+  const [find, ...rest] = searching;
+  const server = await startModelServer([find!, fail(400, refusal), ...rest]);
+  const options = { model: 'claude-sonnet-5', key: 'k', baseUrl: server.url, wait };
+  const { agent } = await start(new Anthropic({ ...options, references: true }));
+  const { text } = await agent.chat('Go.');
+  assert.deepEqual([text, server.problems], ['Done.', []]);
+  assert.match(JSON.stringify(server.requests[1]!.body), /defer_loading/);
+  assert.doesNotMatch(JSON.stringify(server.requests.slice(2)), /defer_loading/);
+});
+
+test('references are for the vendor\'s own address, and for models that know them', () => {
+  const at = (url: string, model = 'claude-sonnet-5') => knowsReferences(new URL(url), model);
+  assert.ok(at('https://api.anthropic.com/v1/messages'));
+  assert.ok(at('https://api.anthropic.com/v1/messages', 'claude-opus-4-5-20251101'));
+  assert.ok(!at('https://proxy.example/v1/messages'));
+  assert.ok(!at('https://api.anthropic.com.evil.example/v1/messages'));
+  for (const old of ['claude-3-7-sonnet-20250219', 'claude-sonnet-4-20250514', 'claude-opus-4-1-x'])
+    assert.ok(!at('https://api.anthropic.com/v1/messages', old), old);
+});
+
+test('the strict server refuses a reference to a tool that is gone', async () => {
+  const server = await startModelServer([say('never')]);
+  const result = { tool_use_id: 'a', content: [{ type: 'tool_reference', tool_name: 'gone' }] };
+  const response = await fetch(`${server.url}/v1/messages`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-api-key': 'k', 'anthropic-version': '2023-06-01' },
+    body: JSON.stringify({
+      model: 'm', max_tokens: 9, stream: true,
+      tools: [{ name: 'a', description: '', input_schema: { type: 'object' } }],
+      messages: [
+        { role: 'user', content: [{ type: 'text', text: 'x' }] },
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'a', input: {} }] },
+        { role: 'user', content: [{ type: 'tool_result', ...result }] },
+      ],
+    }),
+  });
+  assert.equal(response.status, 400);
+  assert.match(await response.text(), /'gone' not found in available tools/);
+});
+
+test('OpenAI: found tools are functions of the next request, and never more than 128', async () => {
+  const server = await startModelServer([...searching, say('x')]);
+  const model = new OpenAi({ model: 'gpt-5', baseUrl: `${server.url}/v1`, wait });
+  const { agent } = await start(model, { limits: { count: 1000 }, contextWindow: 1e9 });
+  await agent.chat('Go.');
+  const all = await start(model, { shelf: undefined, tools: [] }); // a program without a shelf
+  await all.agent.chat('Go.');
+  assert.deepEqual(server.problems, []);
+  const counts = server.requests.map(({ body }) => body.tools.length);
+  assert.deepEqual(counts, [1, 3, 3, 128]);
+  assert.equal(server.requests[1]!.body.tools[1].function.name, found);
+});
