@@ -44,7 +44,7 @@ export class Calls {
     }
     if (event.type === 'tool_progress') {
       const call = this.running.get(event.id);
-      if (call) call.progress = event.progress;
+      if (call && !goesBack(event.progress, call.progress)) call.progress = event.progress;
     }
     if (event.type !== 'tool_end') return undefined;
     const call = this.running.get(event.id);
@@ -52,6 +52,11 @@ export class Calls {
     const { name, outcome, ms, text, change } = event;
     return { args: {}, startedAt: now, ...call, name, outcome, ms, text, change };
   }
+}
+
+/** It must increase, says the specification. What does not is a slip, or an old message. */
+function goesBack({ progress }: Json, before: Json = {}): boolean {
+  return typeof progress === 'number' && typeof before.progress === 'number' && progress < before.progress;
 }
 
 function kindOf(tool: Tool | undefined, args: Json): Call['kind'] {

@@ -89,8 +89,9 @@ export type Command = {
 export type MoreCommands = (program: Program) => Promise<Record<string, Command>> | undefined;
 
 export type Mentions = {
-  /** What @ and this word bring along. Nothing if the word means something else. */
-  attach: (word: string, program: Program, signal: AbortSignal) => Promise<Attached | undefined>;
+  /** What @ and this word bring along: the word as it was typed, and without the punctuation behind
+   *  it. Nothing if it means something else. */
+  attach: (words: string[], program: Program, signal: AbortSignal) => Promise<Attached | undefined>;
   /** Words that fit what is typed behind the @. Nothing if there is nobody to ask. */
   complete: (typed: string, program: Program) => Promise<Completed> | undefined;
 };

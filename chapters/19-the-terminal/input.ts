@@ -163,7 +163,15 @@ export class Input implements Typist {
     const isWhole = isOne && !isOpen && !/[/]$/.test(only);
     if (isWhole) this.editor.replaceFrom(start, `${only} `);
     else if (isOne || common.length > before.length - start) this.editor.replaceFrom(start, common);
-    else this.screen.say(listed(words), 'dim');
+    else this.list(words);
+  }
+
+  /** Below an open question, too: the user has asked for it. */
+  private list(words: string[]): void {
+    const { isAsking } = this;
+    this.isAsking = false;
+    this.screen.say(listed(words), 'dim');
+    this.isAsking = isAsking;
   }
 
   // ── What is shown of it ──

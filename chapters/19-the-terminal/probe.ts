@@ -1,7 +1,7 @@
 // `probe`: does this server work? Handshake, lists, one call if wanted; the exit code tells which of
 // them failed.
 
-import { isObject, McpConnection, now, show, textOf, transportType } from '../../mcp.ts';
+import { isObject, McpConnection, now, RpcError, show, textOf, transportType } from '../../mcp.ts';
 import type { Json, Tool, ToolResult } from '../../mcp.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
 import { argumentsFrom, exitCodeFor, findTool, kindOf } from './calling.ts';
@@ -22,6 +22,7 @@ type Report = {
   startMs?: number;
   tools?: Tool[];
   resources?: Json[];
+  resourceTemplates?: Json[];
   prompts?: Json[];
   result?: ToolResult;
   warnings: string[];
@@ -101,11 +102,23 @@ async function examine(
   }
 }
 
+const OTHERS = [
+  ['resources', 'resources/list', 'resources'],
+  ['resources', 'resources/templates/list', 'resourceTemplates'],
+  ['prompts', 'prompts/list', 'prompts'],
+] as const;
+
+/** Servers announce lists and do not have them: that is a warning, and the tools work. */
 async function listTheRest(connection: McpConnection, report: Report): Promise<void> {
-  for (const what of ['resources', 'prompts'] as const) {
-    if (!report.capabilities?.[what]) continue;
-    const found = await connection.listAll(`${what}/list`, what);
-    report[what] = found.filter(isObject);
+  for (const [offer, method, list] of OTHERS) {
+    if (!report.capabilities?.[offer]) continue;
+    try {
+      report[list] = (await connection.listAll(method, list)).filter(isObject);
+    } catch (error) {
+      const isUnknown = error instanceof RpcError && error.code === -32601;
+      if (isUnknown) report[list] = [];
+      else connection.warn(list, `did not list its ${list}: ${textOf(error)}`);
+    }
   }
 }
 
@@ -113,21 +126,21 @@ async function listTheRest(connection: McpConnection, report: Report): Promise<v
 
 function lines(report: Report): string[] {
   const { ok, error, protocolVersion, serverInfo, capabilities, startMs, warnings } = report;
-  const { server, tools, resources, prompts, result } = report;
+  const { server, tools, resources, resourceTemplates, prompts, result } = report;
   const facts = [
     `${ok ? '✓' : '✗'} ${server}`,
     protocolVersion && `protocol ${protocolVersion}`,
     serverInfo && nameAndVersion(serverInfo),
     startMs !== undefined && `${startMs} ms`,
   ];
-  const names = (rows?: Json[]) => rows?.map((row) => cut(show(row.name ?? row.uri), 200));
   return [
     facts.filter(Boolean).join(' · '),
     ...how(report).map((line) => `  ${line}`),
     ...(capabilities ? [`  can: ${Object.keys(capabilities).join(', ') || 'nothing'}`] : []),
     ...block(`tools (${tools?.length})`, tools?.map((tool) => signature(tool))),
-    ...block(`resources (${resources?.length})`, names(resources)),
-    ...block(`prompts (${prompts?.length})`, names(prompts)),
+    ...block(`resources (${resources?.length})`, resources?.map(address)),
+    ...block(`resource templates (${resourceTemplates?.length})`, resourceTemplates?.map(address)),
+    ...block(`prompts (${prompts?.length})`, prompts?.map(promptLine)),
     ...block(`the call ${result?.isError ? 'failed' : 'worked'}:`, result?.text.split('\n')),
     ...warnings.map((warning) => `  ! ${warning}`),
     ...(error ? [`  ${error.kind}: ${error.message}`] : []),
@@ -136,6 +149,18 @@ function lines(report: Report): string[] {
 
 function block(title: string, rows?: string[]): string[] {
   return rows ? [`  ${title}`, ...rows.map((row) => `    ${row}`)] : [];
+}
+
+function address({ uri, uriTemplate, name, title }: Json): string {
+  return cut(`${show(uri ?? uriTemplate)}  ${show(title ?? name ?? '')}`, 200);
+}
+
+/** As a function, like a tool. */
+function promptLine({ name, description, arguments: list }: Json): string {
+  const args = Array.isArray(list) ? list.filter(isObject) : [];
+  const parts = args.map((each) => `${show(each.name)}${each.required === true ? '' : '?'}`);
+  const [words = ''] = show(description ?? '').split('\n');
+  return cut(`${show(name)}(${parts.join(', ')})${words && `  ${words}`}`, 300);
 }
 
 /** A tool as TypeScript would write it, `add(a: number, b?: "x" | "y")`, and what it says of itself. */

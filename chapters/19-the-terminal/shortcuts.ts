@@ -112,9 +112,8 @@ export class Shortcuts {
     const { mentions = [] } = this.program.composition;
     const found: Attached[] = [];
     for (const named of all) {
-      const tries = named.flatMap((word) => mentions.map((each) => ({ word, each })));
       let first: Attached | undefined;
-      for (const { word, each } of tries) first ??= await each.attach(word, this.program, signal);
+      for (const each of mentions) first ??= await each.attach(named, this.program, signal);
       if (first) found.push(first);
       else this.tellMissing(named.at(-1) ?? '');
     }

@@ -8,7 +8,7 @@ import { Trust } from '../17-the-gate/trust.ts';
 import { exitCodeFor, kindOf } from '../19-the-terminal/calling.ts';
 import { approved } from '../19-the-terminal/entries.ts';
 import { EXIT, Stop, usage } from '../19-the-terminal/exit.ts';
-import { forConnections, type Composition } from '../19-the-terminal/host.ts';
+import { forConnections, loadHere, type Composition } from '../19-the-terminal/host.ts';
 import type { Run } from '../19-the-terminal/main.ts';
 import { isAddress, pairs, parse } from '../19-the-terminal/parse.ts';
 import { PersonAtTerminal } from '../19-the-terminal/person-at-terminal.ts';
@@ -175,6 +175,8 @@ async function list(
   const manager = new McpManager({
     ...forConnections(composition),
     approve: (entry) => trust.approve(entry),
+    load: (report) => loadHere(composition, report),
+    prepare: () => composition.sources?.prepare?.(),
     onWarning: (warning) => screen.warn(warning),
   });
   try {

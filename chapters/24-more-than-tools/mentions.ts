@@ -17,22 +17,24 @@ export const resourceMentions: Mentions = { attach, complete };
 // ─── What is sent along ────────────────────────────────────────────────────────────────────────
 
 async function attach(
-  word: string, program: Program, signal: AbortSignal,
+  words: string[], program: Program, signal: AbortSignal,
 ): Promise<Attached | undefined> {
   const { agent, manager, screen } = program;
-  if (!word.includes(':')) return undefined;
+  if (!words[0]?.includes(':')) return undefined;
   await agent.awaitServers(signal);
-  const place = serverIn(word, manager);
-  if (!place) return undefined;
+  const places = words.flatMap((word) => serverIn(word, manager) ?? []);
+  if (places.length === 0) return undefined;
+  const place = await meant(places, manager);
   const { server } = place;
-  const tell = (what: string) => screen.say(`  @${word}: ${what}`, 'dim');
+  const tell = (what: string) => screen.say(`  @${server}:${place.uri}: ${what}`, 'dim');
   try {
     const uri = await wholeAddress(place, program, signal);
     if (uri === undefined) return undefined;
     const contents = await manager.readResource(server, uri, { signal });
     if (contents.length === 0) throw new Error('the server has nothing there');
     const found = attached(server, uri, contents, program.session.resultsFolder);
-    const images = found.images.length > 0 ? ` and ${found.images.length} images` : '';
+    const { length } = found.images;
+    const images = length === 0 ? '' : ` and ${length === 1 ? 'an image' : `${length} images`}`;
     tell(`${found.text.length} characters${images} are sent`);
     return found;
   } catch (error) {
@@ -42,6 +44,18 @@ async function attach(
 }
 
 type Place = { server: string; uri: string };
+
+/** An address may end with a full stop, but a sentence does so more often. */
+async function meant(places: Place[], manager: McpManager): Promise<Place> {
+  const last = places.at(-1)!;
+  if (places.length === 1) return last;
+  const [resources, templates] = await Promise.all([
+    manager.listResources(last.server).catch((): Resource[] => []),
+    manager.listResourceTemplates(last.server).catch((): ResourceTemplate[] => []),
+  ]);
+  const listed = [...resources.map(({ uri }) => uri), ...templates.map((each) => each.uriTemplate)];
+  return places.find(({ uri }) => listed.includes(uri)) ?? last;
+}
 
 /** Names of servers may have colons, too. */
 function serverIn(word: string, manager: McpManager): Place | undefined {
