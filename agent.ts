@@ -127,6 +127,7 @@ export interface AgentOptions {
   resultsFolder: string; // for results that are too big for the model
   cwd?: string;
   notes?: () => string; // of the project, which the user has approved; part of every request
+  prepare?: (signal: AbortSignal) => Promise<void>; // when the servers are there, before each prompt
   turns?: Turn[]; // a conversation to continue
   emit?: (event: AgentEvent) => void;
   record?: (turn: Turn) => void; // called for each turn as it happens
@@ -199,6 +200,7 @@ export class Agent {
     signal.throwIfAborted();
     this.turns = repair(this.turns); // the last chat may have failed in the midst of its calls
     await unlessAborted(this.awaitServers(signal), signal);
+    await this.options.prepare?.(signal);
     const words: Turn[] = typeof prompt === 'string' ? [{ role: 'user', text: prompt }] : prompt;
     for (const turn of words) this.push(turn);
   }
@@ -650,6 +652,7 @@ export type Tool = {
   readOnly: boolean; // such calls run side by side; it does not make them allowed
   touches?: (args: Json) => Touch; // without it, no call is allowed unasked
   preview?: (args: Json) => Promise<Change>; // rejects if the call would fail, and says why
+  consent?: (args: Json, signal: AbortSignal) => Promise<Verdict>; // asks in words of its own
   origin?: { server: string; tool: Json }; // its MCP server, and how that describes it
   isOffered?: () => boolean; // if not, the model is not told of it
   forCall?: (args: Json) => Tool; // the row that runs: for the gate, whose it is may depend on them

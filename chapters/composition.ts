@@ -25,6 +25,8 @@ import { keepLogs, Logs } from './24-more-than-tools/logs.ts';
 import { resourceMentions } from './24-more-than-tools/mentions.ts';
 import { promptCommands } from './24-more-than-tools/prompts.ts';
 import { resourceRows } from './24-more-than-tools/rows.ts';
+import { skillsCommand } from './24-more-than-tools/skills-command.ts';
+import { Skills } from './24-more-than-tools/skills.ts';
 import { subscribeInBothEras } from './24-more-than-tools/subscribe.ts';
 import { tasksCommand } from './24-more-than-tools/tasks-command.ts';
 import { verbs } from './24-more-than-tools/verbs.ts';
@@ -44,6 +46,7 @@ export const compose: Compose = (host) => {
   const logs = new Logs(host);
   const watches = new Watches(host);
   const background = new Background(host);
+  const skills = new Skills({ ...host, home: homedir() });
   const shelf = new ToolShelf();
   return {
     transports: {
@@ -57,6 +60,7 @@ export const compose: Compose = (host) => {
       elicitation({ person, warn, emit, home: homedir() }),
       sampling({ person, model }),
       roots(folders),
+      skills.extension,
       answerWithin(),
       background.extension, // inside: a task becomes the result of its call
       keepAnswers, // inside: what is sent again with answers is never kept
@@ -70,7 +74,8 @@ export const compose: Compose = (host) => {
     ],
     tools: [
       ...hands(host),
-      ...resourceRows(host),
+      ...resourceRows(host, (...read) => skills.mayRead(...read)),
+      skills.row(),
       shelf.findTools,
     ],
     shelf: shelf.arrange,
@@ -79,10 +84,12 @@ export const compose: Compose = (host) => {
       'add-dir': addDir(host.roots, folders),
       ...contextCommands(logs, watches),
       tasks: tasksCommand(background),
+      skills: skillsCommand(skills),
     },
     moreCommands: [promptCommands],
     mentions: [resourceMentions],
     news: [watches.news, background.news],
+    prepare: (signal) => skills.ready(signal),
     verbs: { ...verbs },
     models: {
       ...models,

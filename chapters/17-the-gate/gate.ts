@@ -37,7 +37,7 @@ type Facts = {
   location?: Location; // where its path leads
   commands: string[]; // what its command line may be made of: to forbid
   line?: Part[]; // what it is made of for certain: to allow
-  isFree?: boolean; // it only shows files that may be read
+  isFree?: boolean; // it only shows what may be read
   build?: string; // it changes a file that runs with the next build: the reason to ask
 };
 export type GateOptions = {
@@ -94,6 +94,11 @@ export class Gate {
     // Explicitly: some versions of Node overflow when they write such a thing, and others do not.
     const deep = `its arguments have more than ${MAX_LEVELS} levels`;
     if (isDeeper(args, MAX_LEVELS)) return { allowed: false, reason: `Not allowed: ${deep}.` };
+    const verdict = await this.decide(tool, args, signal);
+    return verdict.allowed && tool.consent ? tool.consent(args, signal) : verdict;
+  };
+
+  private async decide(tool: Tool, args: Json, signal: AbortSignal): Promise<Verdict> {
     const judgement = this.judge(tool, args);
     const { effect, why, isOpen, location, grant } = judgement;
     if (effect === 'allow') return { allowed: true };
@@ -104,7 +109,7 @@ export class Gate {
     const how = [hint, ...this.gitCautions(tool, args).map((caution) => ` (${caution}.)`)].join('');
     const reason = `Not allowed: ${what}${why}, and there is nobody to ask.${how}`;
     return { allowed: false, reason };
-  };
+  }
 
   judge(tool: Tool, args: Json): Judgement {
     const { name } = tool.definition;
@@ -148,7 +153,8 @@ export class Gate {
     const touch = tool.touches?.(args);
     const location = touch && 'path' in touch ? this.roots.locate(touch.path) : undefined;
     const build = touch?.kind === 'write' ? location!.build : undefined;
-    const facts = { tool, touch, location, commands: [], build };
+    const asksItself = tool.readOnly && tool.consent !== undefined;
+    const facts = { tool, touch, location, commands: [], build, isFree: asksItself };
     if (touch?.kind !== 'shell') return facts;
     const line = takeApart(touch.command);
     const spelled = line?.map(({ words }) => words.map(({ text }) => text).join(' ')) ?? [];

@@ -11,6 +11,7 @@ import type {
 import { loadEntries } from '../../mcp.ts';
 import { Roots } from '../16-hands/paths.ts';
 import { nobody, type Person } from '../17-the-gate/person.ts';
+import { Trust } from '../17-the-gate/trust.ts';
 import { keysOf, type ModelRow } from '../18-minds/models.ts';
 import type { Run } from './main.ts';
 import type { Program } from './program.ts';
@@ -23,6 +24,7 @@ export type Host = {
   kept?: Kept; // only a chat has a conversation to keep something with
   roots: Roots; // the folders that tools may touch
   model: () => Model | undefined; // the one that answers at this moment
+  trust: Trust; // what the user has agreed to
   manager: () => McpManager | undefined; // of the servers, once there is one
   resultsFolder: string; // for results that are too big for the model
   isHidden: (path: string) => boolean; // from a search: rules forbid to read it
@@ -45,6 +47,7 @@ export type Composition = {
   moreCommands?: MoreCommands[]; // those of the moment, such as the prompts of servers
   mentions?: Mentions[]; // what an @ may name besides files
   news?: News[]; // what the model hears with the next prompt
+  prepare?: (signal: AbortSignal) => Promise<void>; // when the servers are there, before each prompt
   verbs?: Record<string, () => Promise<Run>>; // by the first word of the command line
   models: Record<string, ModelRow>; // by the word before the slash: anthropic/…
   logins?: ServerLogins;
@@ -118,6 +121,7 @@ export function plainHost(given: Partial<Host> = {}): Host {
     emit: () => {},
     roots: new Roots(process.cwd()),
     model: () => undefined,
+    trust: new Trust(),
     manager: () => undefined,
     resultsFolder: join(tmpdir(), `mcp-by-hand-${randomUUID()}`),
     isHidden: () => false,

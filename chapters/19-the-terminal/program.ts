@@ -78,8 +78,8 @@ export class Program {
     const emit = (event: AgentEvent) => this.tell(event);
     const manager = () => this.manager;
     this.composition = compose({
-      person, warn, emit, roots, model, manager, resultsFolder, isHidden, shellEnv,
-      kept: this.session,
+      person, warn, emit, roots, model, manager, trust: this.trust,
+      resultsFolder, isHidden, shellEnv, kept: this.session,
     });
     const { tools, models, shelf } = this.composition;
     refuseKeys(shellEnv, keysOf(models));
@@ -104,6 +104,7 @@ export class Program {
       switchedOff: () => this.trust.list().disabled,
       resultsFolder,
       notes: () => this.notes.text,
+      prepare: this.composition.prepare,
       turns: this.turnsBefore(options),
       maxTurns: options.maxTurns,
       graceMs: graceFor(screen, options),

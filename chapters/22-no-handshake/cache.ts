@@ -11,9 +11,9 @@ const UNTIL_TOLD_MS = 300_000; // some promise to tell, and do not
 const LISTS: Record<Offer, string[]> = {
   tools: ['tools/list'],
   prompts: ['prompts/list'],
-  resources: ['resources/list', 'resources/templates/list'],
+  resources: ['resources/list', 'resources/templates/list', 'resources/read'],
 };
-const MAY_KEEP = [...Object.values(LISTS).flat(), 'resources/read'];
+const MAY_KEEP = Object.values(LISTS).flat();
 type Kept = Map<string, { result: Json; endsAt: number; size: number }>; // by parameters
 
 /** Answers from memory what the server has said we may remember. */

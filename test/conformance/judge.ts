@@ -3,9 +3,11 @@
 // speaks, and has to find out from the wire; whatever goes wrong ends it with a code other than 0.
 
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Gate, Roots, Trust } from '../../agent.ts';
+import { LineByLine } from '../../chapters/17-the-gate/person.ts';
 import type { OAuthConfig } from '../../chapters/21-authorization/clients.ts';
 import { Logins } from '../../chapters/21-authorization/login.ts';
 import { declareGrant } from '../../chapters/21-authorization/machines.ts';
@@ -13,9 +15,14 @@ import type { Visitor } from '../../chapters/21-authorization/oauth.ts';
 import { TokenStore } from '../../chapters/21-authorization/tokens.ts';
 import { inBothEras } from '../../chapters/22-no-handshake/era.ts';
 import { doze, type Pause } from '../../chapters/22-no-handshake/pause.ts';
+import { Skills } from '../../chapters/24-more-than-tools/skills.ts';
 import { asObject, McpConnection, type Extension, type Handler, type Json, type Tool } from '../../mcp.ts';
 
 const { MCP_CONFORMANCE_SCENARIO: scenario = '', MCP_CONFORMANCE_CONTEXT: context = '{}' } = process.env;
+
+// It forgives a client that fails after some scenarios, and our own run does not.
+const { JUDGE_REPORT: report } = process.env;
+process.on('exit', (code) => report && writeFileSync(report, `${code}`));
 
 // The suite waits long for a client that hangs. It is no reason to stay alive: if nothing else is left, we leave.
 setTimeout(() => assert.fail('the judge ran out of time'), 25_000).unref();
@@ -65,8 +72,21 @@ const home = mkdtempSync(join(tmpdir(), 'judge-'));
 process.on('exit', () => rmSync(home, { recursive: true, force: true }));
 const logins = new Logins({ store: new TokenStore({ home }), visitor, trustsAnyIssuer: true });
 
+/** A user who lets the model work by every skill, with a home and a project of their own. */
+class Agreeable extends LineByLine {
+  readonly isThere = true;
+  say(): void {}
+  protected async readLine(): Promise<string> { return 'y'; }
+  protected launch(): boolean { return false; }
+}
+const agreeable = new Agreeable();
+const trust = new Trust({ home, cwd: home, person: agreeable });
+const roots = new Roots(home);
+const skills = new Skills({ person: agreeable, trust, roots, home, resultsFolder: home, warn: console.error });
+const gate = new Gate({ roots, trust, person: agreeable });
+
 const connection = new McpConnection('suite', { type: 'http', url: process.argv.at(-1), oauth: oauthConfig() }, {
-  extensions: [declareGrant, elicitation, ...inBothEras({ pause })],
+  extensions: [declareGrant, elicitation, skills.extension, ...inBothEras({ pause })],
   transports: logins.transports,
   onWarning: console.error,
 });
@@ -87,6 +107,23 @@ function sample({ inputSchema }: Tool): Json {
 /** Whatever the server offers us is used: so a tool that must not be called must not have come through to here. */
 async function useAll(tools: Tool[]): Promise<void> {
   for (const tool of tools) await call(tool.name, sample(tool));
+}
+
+/** As a model does it: the gate first, and then the row. */
+async function useSkill(args: Json): Promise<unknown> {
+  const row = skills.row();
+  const { signal } = new AbortController();
+  const verdict = await gate.check(row, args, signal);
+  assert.ok(verdict.allowed, 'the user agrees');
+  return row.run(args, { signal, onProgress: () => {} });
+}
+
+/** Its text is not what its entry says. So it is not loaded, and its other file cannot be read. */
+async function refuseSkill(why: RegExp): Promise<void> {
+  await skills.ready();
+  const [{ label } = assert.fail('no skill is listed')] = skills.all();
+  await assert.rejects(useSkill({ name: label }), why);
+  await assert.rejects(useSkill({ name: label, file: 'references/FORMS.md' }), /is not loaded/);
 }
 
 const scenarios: Record<string, (tools: Tool[]) => Promise<unknown>> = {
@@ -110,6 +147,13 @@ const scenarios: Record<string, (tools: Tool[]) => Promise<unknown>> = {
   },
   'json-schema-ref-no-deref': async (tools) => assert.equal(tools.length, 1), // it can be listed, but not called
   'request-metadata': () => connection.request('tools/list'), // the server says it has no tools, but this asks it
+  'sep-2640-client-no-prefetch': async () => {
+    await skills.ready();
+    assert.equal(skills.all().length, 1); // it is listed; no model wants it
+  },
+  'sep-2640-client-verify-digest': () => refuseSkill(/its digest is sha256:/),
+  'sep-2640-client-verify-size': () => refuseSkill(/bytes, not/),
+  'sep-2640-client-verify-frontmatter': () => refuseSkill(/SKILL.md says of "description"/),
   'sep-2322-client-request-state': async () => {
     meanwhile = () => call('test_mrtr_unrelated', {});
     assert.equal(await call('test_mrtr_echo_state', {}), 'echo-state-ok');

@@ -1,0 +1,439 @@
+// frontmatter.ts: what a SKILL.md says of itself, between two lines of "---". It is YAML, of which
+// this knows the part that people write there. What it does not know it refuses, with the line: a
+// guess could differ from what others read, and the fields are compared with what was approved.
+
+import type { Json } from '../../mcp.ts';
+
+const MAX_FRONTMATTER = 65_536; // characters
+const MAX_LEVELS = 20;
+const MAX_FLOW_LINES = 100; // of one [list] or {mapping}
+
+/** The fields, and the text behind them. Throws with the line that cannot be read. */
+export function parseFrontmatter(text: string): { fields: Json; body: string } {
+  const lines = text.replace(/^\ufeff/, '').split('\n').map((line) => line.replace(/\r$/, ''));
+  if (!isRule(lines[0] ?? '')) throw new Error('it does not begin with a line "---"');
+  const end = lines.findIndex((line, n) => n > 0 && isRule(line));
+  if (end === -1) throw new Error('no second line "---" ends its frontmatter');
+  const inside = lines.slice(1, end);
+  if (inside.join('\n').length > MAX_FRONTMATTER)
+    throw new Error(`its frontmatter has more than ${MAX_FRONTMATTER} characters`);
+  const fields = new Yaml(inside).document();
+  return { fields, body: lines.slice(end + 1).join('\n') };
+}
+
+const isRule = (line: string) => line.startsWith('---') && line.slice(3).trim() === '';
+const indentOf = (line: string) => line.length - line.trimStart().length;
+const isEmpty = (line: string) => line.trim() === '' || line.trimStart().startsWith('#');
+const isItem = (text: string) => text === '-' || text.startsWith('- ');
+
+/** Reads lines by their indentation. */
+class Yaml {
+  private lines: string[];
+  private at = 0;
+
+  constructor(lines: string[]) {
+    this.lines = lines;
+  }
+
+  document(): Json {
+    const tabbed = this.lines.findIndex((line) => line.includes('\t'));
+    if (tabbed !== -1) throw this.error('a tab; write blanks, or \\t in double quotes', tabbed);
+    const indent = this.nextIndent();
+    if (indent === undefined) throw new Error('its frontmatter is empty');
+    if (isItem(this.text())) throw this.error('a list, where there should be fields');
+    const fields = this.mapping(indent, 1);
+    if (this.nextIndent() !== undefined) throw this.error('a line that belongs to nothing');
+    return fields;
+  }
+
+  // ── Blocks ──
+
+  private block(indent: number, level: number): unknown {
+    if (level > MAX_LEVELS) throw this.error(`more than ${MAX_LEVELS} levels`);
+    return isItem(this.text()) ? this.sequence(indent, level) : this.mapping(indent, level);
+  }
+
+  private mapping(indent: number, level: number): Json {
+    const entries = new Map<string, unknown>();
+    while (this.nextIndent() === indent && !isItem(this.text())) {
+      const { key, rest } = this.key(this.text());
+      if (entries.has(key)) throw this.error(`the field ${key} twice`);
+      this.at++;
+      entries.set(key, this.value(rest, indent, level));
+    }
+    this.mustNotBeDeeper(indent);
+    return Object.fromEntries(entries); // also of "__proto__" this makes a field like any other
+  }
+
+  private sequence(indent: number, level: number): unknown[] {
+    const items: unknown[] = [];
+    while (this.nextIndent() === indent && isItem(this.text())) items.push(this.item(indent, level));
+    this.mustNotBeDeeper(indent);
+    return items;
+  }
+
+  /** "- name: x" begins a mapping whose fields are below "name". */
+  private item(indent: number, level: number): unknown {
+    const rest = this.text().slice(1);
+    const within = indent + 1 + indentOf(rest);
+    const isNested = isItem(rest.trimStart()) || this.isField(rest.trimStart());
+    if (!isNested) {
+      this.at++;
+      return this.value(rest.trimStart(), indent, level, 'item');
+    }
+    this.lines[this.at] = ' '.repeat(within) + rest.trimStart();
+    return this.block(within, level + 1);
+  }
+
+  private isField(text: string): boolean {
+    if (/^["'[{|>&*!%@`#]/.test(text)) return false;
+    return text.endsWith(':') || text.includes(': ');
+  }
+
+  private key(text: string): { key: string; rest: string } {
+    const isQuoted = text.startsWith('"') || text.startsWith("'");
+    const end = isQuoted ? closing(text) + 1 : colonIn(text);
+    if (end <= 0) throw this.error('neither a field ("name: value") nor a part of one');
+    const key = isQuoted ? this.unquoted(text.slice(0, end)) : text.slice(0, end).trimEnd();
+    const after = text.slice(end).trimStart();
+    const isName = isQuoted || (/^\w[\w ./-]*$/.test(key) && typeof scalar(key) === 'string');
+    if (!isName || !/^:(\s|$)/.test(after)) throw this.error(`a name that it does not know: ${key}`);
+    return { key, rest: after.slice(1).trim() };
+  }
+
+  /** `rest` is what is behind the colon or the dash. Its line has been taken. */
+  private value(rest: string, indent: number, level: number, of = 'field'): unknown {
+    if (rest === '' || rest.startsWith('#')) return this.below(indent, level, of);
+    const [first = ''] = rest;
+    if (first === '|' || first === '>') return this.blockScalar(rest, indent);
+    if (first === '"' || first === "'") return this.quotedScalar(rest, indent);
+    if (first === '[' || first === '{') return this.flow(rest, indent, level);
+    if (/^([&*!%@`,\]}]|[-?:]( |$))/.test(rest)) {
+      this.at--; // its line is the one to name
+      throw this.error(`a value that begins with ${first}, which it does not know`);
+    }
+    return this.plainScalar(rest, indent);
+  }
+
+  /** A list may be as far to the left as the field that it belongs to. */
+  private below(indent: number, level: number, of: string): unknown {
+    const next = this.nextIndent();
+    const isList = of === 'field' && next === indent && isItem(this.text());
+    if (next === undefined || (next <= indent && !isList)) return null;
+    return this.block(next, level + 1);
+  }
+
+  // ── Texts ──
+
+  private plainScalar(rest: string, indent: number): unknown {
+    const parts = [withoutComment(rest)];
+    const isWhole = parts[0] === rest; // a comment ends it
+    while (isWhole && this.goesOn(indent)) parts.push(this.lines[this.at++]!.trim());
+    while (parts.at(-1) === '') parts.pop();
+    if (parts.some((part) => /:( |$)| #|^#/.test(part))) {
+      this.at--;
+      throw this.error('": " or "#" in a text without quotes; put the text into quotes');
+    }
+    return parts.length === 1 ? this.json(scalar(parts[0]!)) : folded(parts);
+  }
+
+  /** Infinity and the like are numbers in YAML, and nothing in JSON. */
+  private json(value: unknown): unknown {
+    const isOdd = typeof value === 'number' && !Number.isFinite(value);
+    if (!isOdd) return value;
+    this.at--;
+    throw this.error('a number that JSON cannot write');
+  }
+
+  private quotedScalar(rest: string, indent: number): string {
+    const parts = [rest];
+    let end = closing(rest);
+    let text = rest;
+    while (end === -1 && this.goesOn(indent)) {
+      parts.push(this.lines[this.at++]!.trim());
+      const [quote = '', last = ''] = [rest[0], parts.at(-1)];
+      if (closing(quote + last) !== -1 || this.at === this.lines.length) {
+        text = folded(parts);
+        end = closing(text);
+      }
+    }
+    if (end === -1) throw this.error('a quote that does not end');
+    if (parts.slice(0, -1).some((part) => part.endsWith('\\')))
+      throw this.error('a backslash at the end of a line, which it does not know');
+    if (withoutComment(text.slice(end + 1)) !== '')
+      throw this.error('something behind the quote that ends a text');
+    return this.unquoted(text.slice(0, end + 1));
+  }
+
+  private unquoted(text: string): string {
+    const inner = text.slice(1, -1);
+    if (text.startsWith("'")) return inner.replaceAll("''", "'");
+    return inner.replace(/\\(x[\da-f]{2}|u[\da-f]{4}|U[\da-f]{8}|[^])/gi, (_, code: string) => {
+      const known = ESCAPES[code];
+      if (known !== undefined) return known;
+      const point = code.length > 1 ? parseInt(code.slice(1), 16) : NaN;
+      if (!(point <= 0x10ffff)) throw this.error(`an escape that it does not know: \\${code}`);
+      return String.fromCodePoint(point);
+    });
+  }
+
+  /** "|" keeps the line ends, ">" makes one line of them. Both end with one, or none ("-"). */
+  private blockScalar(rest: string, indent: number): string {
+    const [, style, end = ''] = /^([|>])([+-]?)$/.exec(withoutComment(rest)) ?? [];
+    if (style === undefined) {
+      this.at--;
+      throw this.error(`a text that begins with ${rest}, which it does not know`);
+    }
+    const raw: string[] = [];
+    while (this.at < this.lines.length && this.isInside(indent)) raw.push(this.lines[this.at++]!);
+    const within = indentOf(raw.find((line) => line.trim() !== '') ?? '');
+    const first = raw.findIndex((line) => line.trim() !== '');
+    const isOdd = (line: string, n: number) =>
+      (line.trim() !== '' && indentOf(line) < within) || (n < first && line.length > within);
+    if (raw.some(isOdd)) throw this.error('a text whose lines are not indented alike');
+    const lines = raw.map((line) => (first === -1 ? '' : line.slice(within)));
+    const last = lines.findLastIndex((line) => line !== '');
+    const content = lines.slice(0, last + 1);
+    const body = style === '|' ? content.join('\n') : foldedBlock(content);
+    if (end === '-') return body;
+    const ends = end === '+' ? lines.length - content.length : 0;
+    return body === '' ? '\n'.repeat(ends) : body + '\n'.repeat(1 + ends);
+  }
+
+  /** Lists and mappings in brackets, as JSON has them, and with texts without quotes. */
+  private flow(rest: string, indent: number, level: number): unknown {
+    let text = rest;
+    for (let lines = 1; !isClosed(text); lines++) {
+      if (lines > MAX_FLOW_LINES || !this.goesOn(indent)) throw this.error('a bracket that does not end');
+      text += ` ${withoutComment(this.lines[this.at++]!.trim())}`;
+    }
+    this.at--; // its last line, for the errors
+    const refuse = (what: string) => this.error(what);
+    const unquoted = (quoted: string) => this.unquoted(quoted);
+    const value = new Flow(text, refuse, unquoted).document(level);
+    this.at++;
+    return value;
+  }
+
+  // ── Lines ──
+
+  private text(): string {
+    return this.lines[this.at]!.trim();
+  }
+
+  /** How far the next line with something in it is indented. */
+  private nextIndent(): number | undefined {
+    while (this.at < this.lines.length && isEmpty(this.lines[this.at]!)) this.at++;
+    const line = this.lines[this.at];
+    if (line === undefined) return undefined;
+    return indentOf(line);
+  }
+
+  private mustNotBeDeeper(indent: number): void {
+    const next = this.nextIndent();
+    if (next !== undefined && next > indent) throw this.error('a line that is indented too far');
+  }
+
+  /** Is the present line part of a text that began further left? */
+  private isInside(indent: number): boolean {
+    const line = this.lines[this.at]!;
+    return line.trim() === '' || indentOf(line) > indent;
+  }
+
+  private goesOn(indent: number): boolean {
+    return this.at < this.lines.length && this.isInside(indent);
+  }
+
+  /** With the number of the line in its file. */
+  private error(what: string, at = this.at): Error {
+    const line = Math.min(at, this.lines.length - 1) + 2;
+    return new Error(`its frontmatter has ${what} (line ${line})`);
+  }
+}
+
+type Refuse = (what: string) => Error;
+
+class Flow {
+  private text: string;
+  private at = 0;
+  private refuse: Refuse;
+  private unquoted: (text: string) => string;
+
+  constructor(text: string, refuse: Refuse, unquoted: (text: string) => string) {
+    this.text = text;
+    this.refuse = refuse;
+    this.unquoted = unquoted;
+  }
+
+  document(level: number): unknown {
+    const value = this.value(level);
+    const rest = this.text.slice(this.at);
+    if (withoutComment(rest).trim() !== '') throw this.refuse('something behind a closed bracket');
+    return value;
+  }
+
+  private value(level: number): unknown {
+    if (level > MAX_LEVELS) throw this.refuse(`more than ${MAX_LEVELS} levels`);
+    const next = this.next();
+    if (next === '[') return this.list(level);
+    if (next === '{') return this.mapping(level);
+    if (next === '"' || next === "'") return this.quotedText();
+    const text = this.plainText();
+    const value = scalar(text);
+    const isOdd = typeof value === 'number' && !Number.isFinite(value);
+    const isUnknown = /^([&*!%@`|>#?]|-( |$))| #/.test(text);
+    if (text === '' || isOdd || isUnknown)
+      throw this.refuse(`a value in brackets that it does not know: ${text}`);
+    return value;
+  }
+
+  private list(level: number): unknown[] {
+    const items: unknown[] = [];
+    this.at++;
+    while (this.next() !== ']') {
+      items.push(this.value(level + 1));
+      this.comma(']');
+    }
+    this.at++;
+    return items;
+  }
+
+  private mapping(level: number): Json {
+    const entries = new Map<string, unknown>();
+    this.at++;
+    while (this.next() !== '}') {
+      const key = /["']/.test(this.next()) ? this.quotedText() : this.plainText();
+      if (this.next() !== ':' || key === '') throw this.refuse('a field in braces without a colon');
+      if (entries.has(key)) throw this.refuse(`the field ${key} twice`);
+      this.at++;
+      entries.set(key, this.value(level + 1));
+      this.comma('}');
+    }
+    this.at++;
+    return Object.fromEntries(entries);
+  }
+
+  private comma(end: string): void {
+    const next = this.next();
+    if (next === ',') this.at++;
+    else if (next !== end) throw this.refuse(`"${next}" where a comma or ${end} should be`);
+  }
+
+  private quotedText(): string {
+    const rest = this.text.slice(this.at);
+    const end = closing(rest);
+    if (end === -1) throw this.refuse('a quote that does not end');
+    this.at += end + 1;
+    return this.unquoted(rest.slice(0, end + 1));
+  }
+
+  private plainText(): string {
+    const from = this.at;
+    while (!this.isEnd()) this.at++;
+    return this.text.slice(from, this.at).trim();
+  }
+
+  private isEnd(): boolean {
+    const [char = '', next = ' '] = [this.text[this.at], this.text[this.at + 1]];
+    return char === '' || ',[]{}'.includes(char) || (char === ':' && ' ,[]{}'.includes(next));
+  }
+
+  /** The next character that is no blank. */
+  private next(): string {
+    while (this.text[this.at] === ' ') this.at++;
+    return this.text[this.at] ?? '';
+  }
+}
+
+// ─── Small parts ───────────────────────────────────────────────────────────────────────────────
+
+const ESCAPES: Record<string, string | undefined> = {
+  '"': '"', '\\': '\\', '/': '/', ' ': ' ', n: '\n', t: '\t', r: '\r', 0: '\0', b: '\b', f: '\f',
+};
+
+/** The core schema of YAML 1.2: "yes" and dates are texts there, unlike in 1.1. */
+function scalar(text: string): unknown {
+  if (/^(~|null|Null|NULL)$/.test(text)) return null;
+  if (/^(true|True|TRUE)$/.test(text)) return true;
+  if (/^(false|False|FALSE)$/.test(text)) return false;
+  if (/^[-+]?\d+$/.test(text) || /^0x[\da-fA-F]+$/.test(text)) return Number(text);
+  if (/^0o[0-7]+$/.test(text)) return Number(text);
+  if (/^[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?$/.test(text)) return Number(text);
+  if (/^[-+]?\.(inf|Inf|INF)$/.test(text)) return Infinity;
+  if (/^\.(nan|NaN|NAN)$/.test(text)) return NaN;
+  return text;
+}
+
+/** Where the quote ends that begins a text; -1 if it does not. */
+function closing(text: string): number {
+  const [quote = ''] = text;
+  for (let at = 1; at < text.length; at++) {
+    if (quote === '"' && text[at] === '\\') at++;
+    else if (quote === "'" && text.startsWith("''", at)) at++;
+    else if (text[at] === quote) return at;
+  }
+  return -1;
+}
+
+/** The colon behind a name: one with a blank or nothing behind it. */
+function colonIn(text: string): number {
+  const at = text.indexOf(': ');
+  if (at !== -1) return at;
+  return text.endsWith(':') ? text.length - 1 : -1;
+}
+
+/** A comment begins with " #". Texts in quotes are not given to this. */
+function withoutComment(text: string): string {
+  const at = text.indexOf(' #');
+  return (at === -1 ? text : text.slice(0, at)).trimEnd();
+}
+
+/** Are all brackets closed that are not in quotes? */
+function isClosed(text: string): boolean {
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at]!;
+    const isQuote = (char === '"' || char === "'") && /[\s[{,:]/.test(text[at - 1] ?? ' ');
+    const length = isQuote ? closing(text.slice(at)) : 0;
+    if (length === -1) return false;
+    at += length;
+    if ('[{'.includes(char)) depth++;
+    if (']}'.includes(char)) depth--;
+    if (depth === 0) return true;
+  }
+  return false;
+}
+
+/** One line end becomes a blank, each further one stays. */
+function folded(parts: string[]): string {
+  let text = '';
+  let empty = 0;
+  for (const [n, part] of parts.entries()) {
+    if (part === '') empty++;
+    else {
+      if (n > 0) text += empty > 0 ? '\n'.repeat(empty) : ' ';
+      text += part;
+      empty = 0;
+    }
+  }
+  return text;
+}
+
+/** The same for a block, in which lines that are indented further stay lines. */
+function foldedBlock(lines: string[]): string {
+  let text = '';
+  let empty = 0;
+  let before: string | undefined;
+  for (const line of lines) {
+    if (line === '') empty++;
+    else {
+      const isKept = [before, line].some((each) => each !== undefined && /^\s/.test(each));
+      const ends = before === undefined || isKept ? empty + Number(before !== undefined) : empty;
+      text += ends > 0 ? '\n'.repeat(ends) : before === undefined ? '' : ' ';
+      text += line;
+      before = line;
+      empty = 0;
+    }
+  }
+  return text;
+}
