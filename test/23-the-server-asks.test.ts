@@ -407,14 +407,38 @@ test('sampling: the user begins and ends, whatever the server says; @azure/mcp s
   assert.deepEqual(seen, ['user: 0', 'user: 0\n1', 'user: 0, assistant: 1, user: 2', 'user: 0, assistant: 1, user: 2']);
 });
 
-test('C15: sampling is refused by a person with the code for that, and with tools, images, odd roles or too much of it at once', async () => {
+/** Its first bytes are those of a picture. */
+const PNG = Buffer.from('\x89PNG\r\n\x1a\n and more', 'latin1').toString('base64');
+
+test('sampling: a model that can see gets images; the person sees that there are some, and may edit the words', async () => {
+  const stage = new Stage();
+  const seen: Json[] = [];
+  const model: Model = {
+    name: 'echo',
+    async *query(request) {
+      seen.push(...(request.turns as Json[]));
+      yield* echo.query(request);
+    },
+  };
+  const { connection } = await open(asker('handshake'), { extensions: [sampling({ person: stage, model: () => model })] });
+  const content = [{ type: 'text', text: 'What is this?' }, { type: 'image', data: PNG, mimeType: 'text/html' }];
+  stage.actor = new ScriptedPerson(['e', 'And this?', 'y', 's']);
+  await connection.callTool('ask', { method: 'sampling/createMessage', params: { messages: [{ role: 'user', content }], maxTokens: 5 } });
+  assert.deepEqual(seen, [{ role: 'user', text: 'And this?', images: [{ type: 'image', mimeType: 'image/png', data: PNG }] }]);
+  assert.match(stage.actor.questions[0]!.text, /│ What is this\?\n    \[image\/png, 17 bytes\]/);
+});
+
+test('C15: sampling is refused by a person with the code for that, and with tools, what is no image, odd roles or too much of it at once', async () => {
   const stage = new Stage();
   const { ask } = await connected('handshake', stage);
   stage.actor = new ScriptedPerson(['n', 'y', 'd']);
   for (let n = 0; n < 2; n++) assert.equal((await ask('sampling/createMessage', prompt('x'))).error.code, -1);
-  const image = { role: 'user', content: { type: 'image', data: '', mimeType: 'image/png' } };
+  const image = { role: 'user', content: { type: 'image', data: 'bm8gaW1hZ2U=', mimeType: 'image/png' } };
+  const sound = { role: 'user', content: { type: 'audio', data: '', mimeType: 'audio/wav' } };
+  const seen = { role: 'user', content: { type: 'image', data: PNG, mimeType: 'image/png' } };
+  const between = [prompt('x').messages[0], { ...seen, role: 'assistant' }, prompt('y').messages[0]];
   const refused: Json[] = [
-    prompt('x', { tools: [] }), { messages: [image] }, { messages: [] }, { messages: 'x' }, prompt('x'.repeat(200_001)),
+    prompt('x', { tools: [] }), { messages: [image] }, { messages: [sound] }, { messages: Array(6).fill(seen) }, { messages: between }, { messages: [] }, { messages: 'x' }, prompt('x'.repeat(200_001)),
     { messages: [{ role: 'system', content: { type: 'text', text: 'C15' } }] },
   ];
   for (const params of refused) assert.equal((await ask('sampling/createMessage', params)).error.code, -32602);

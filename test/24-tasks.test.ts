@@ -91,10 +91,16 @@ for (const wire of WIRES)
 test('a question that the task no longer has disappears, and nothing is sent for it', async () => {
   let asked: AbortSignal | undefined;
   const { run, act, sent } = await connected('stdio', { pause: () => new Promise(setImmediate) });
-  const actor = act([({ signal }) => ((asked = signal), new Promise(() => {}))]);
-  const { text: words } = await run([asks({ key: form('Still there?') }, { looks: 40 }), working, done('never mind')]);
+  let looks = 0; // when it disappeared
+  const actor = act([({ signal }) => {
+    asked = signal;
+    signal.addEventListener('abort', () => (looks = sent('tasks/get').length));
+    return new Promise(() => {});
+  }]);
+  const { text: words } = await run([asks({ key: form('Still there?') }, { looks: 40 }), { ...working, looks: 20 }, done('never mind')]);
   assert.equal(words, 'never mind');
   assert.equal(asked?.aborted, true);
+  assert.ok(looks <= 50 && sent('tasks/get').length > 60, `${looks}: while the task went on`);
   assert.deepEqual(actor.said, ['"demo" no longer wants to know']);
   assert.deepEqual(sent('tasks/update'), []);
 });

@@ -135,7 +135,7 @@ export function imageType(start: Buffer): string | undefined {
   return /^RIFF[^]{4}WEBP/.test(text) ? 'image/webp' : undefined;
 }
 
-function imageTypeOfBase64(data: string): string | undefined {
+export function imageTypeOfBase64(data: string): string | undefined {
   const isBase64 = data.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(data);
   return isBase64 ? imageType(Buffer.from(data.slice(0, 16), 'base64')) : undefined;
 }

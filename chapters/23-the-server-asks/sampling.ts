@@ -2,15 +2,17 @@
 // the person looks at the answer, and only then does the server get it.
 // Deprecated since 2026-07-28: new servers bring a model of their own.
 
-import type { AssistantTurn, Model, ModelRequest, StopReason } from '../../agent.ts';
+import type { AssistantTurn, Image, Model, ModelRequest, StopReason } from '../../agent.ts';
 import { asObject, isObject, RpcError, show } from '../../mcp.ts';
 import type { Extension, Incoming, Json, McpConnection } from '../../mcp.ts';
+import { imageTypeOfBase64, MAX_IMAGE_BASE64 } from '../16-hands/results.ts';
 import type { Choice, Person } from '../17-the-gate/person.ts';
 import { quoted, told } from '../17-the-gate/safe-text.ts';
 import { Counts, during, whileAsking } from './asking.ts';
 
 const MAX_PROMPT = 200_000; // characters of all messages together
 const MAX_MESSAGES = 100;
+const MAX_IMAGES = 5;
 const MAX_TOKENS = 8192; // of an answer, whatever the server wants
 const MAX_AT_ONCE = 3; // of one server
 const INVALID = -32602;
@@ -139,13 +141,19 @@ class Desk {
 
 function shown({ system, turns }: Prompt): string[] {
   const head = system === '' ? [] : ['  as the system prompt:', ...told(system, '    ')];
-  const rest = turns.flatMap(({ role, text }) => [`  ${role}:`, ...told(text, '    ')]);
+  const rest = turns.flatMap((turn) => [
+    `  ${turn.role}:`,
+    ...told(turn.text, '    '),
+    ...imagesIn(turn).map(({ mimeType, data }) => `    [${mimeType}, ${sizeOf(data)} bytes]`),
+  ]);
   return [...head, ...rest];
 }
 
+const sizeOf = (base64: string) => Buffer.byteLength(base64, 'base64');
+
 function withLast(turns: Said[], text: string): Said[] {
   const before = turns.slice(0, -1);
-  return [...before, { role: 'user', text }];
+  return [...before, saidByUser(text, imagesIn(turns.at(-1)))];
 }
 
 /** No tools: what the model says here is an answer, and starts nothing. */
@@ -159,7 +167,7 @@ async function query(model: Model, prompt: Prompt, signal: AbortSignal): Promise
 
 // ─── What a server sends ───────────────────────────────────────────────────────────────────────
 
-/** Text only, and no tools: neither was offered. */
+/** Text and images, and no tools: they were not offered. */
 function promptIn(params: Json): Prompt {
   const { messages, systemPrompt = '', maxTokens, tools, toolChoice } = params;
   if (tools !== undefined || toolChoice !== undefined)
@@ -167,9 +175,10 @@ function promptIn(params: Json): Prompt {
   if (!Array.isArray(messages) || !messages.every(isObject) || messages.length > MAX_MESSAGES)
     throw invalid(`messages is not a list of at most ${MAX_MESSAGES} messages`);
   if (messages.length === 0) throw invalid('there is no message to answer');
-  const turns = messages.map(turnIn).map(framed).reduce(joined, []);
+  const turns = messages.map(turnIn).reduce(joined, []);
   const system = show(systemPrompt);
-  const size = system.length + JSON.stringify(turns).length;
+  if (turns.flatMap(imagesIn).length > MAX_IMAGES) throw invalid(`more than ${MAX_IMAGES} images`);
+  const size = turns.reduce((sum, { text }) => sum + text.length, system.length);
   if (size > MAX_PROMPT) throw invalid(`the prompt has more than ${MAX_PROMPT} characters`);
   const most = typeof maxTokens === 'number' && maxTokens >= 1 ? Math.floor(maxTokens) : MAX_TOKENS;
   return { system, turns, maxTokens: Math.min(most, MAX_TOKENS) };
@@ -177,32 +186,48 @@ function promptIn(params: Json): Prompt {
 
 const invalid = (why: string) => new RpcError(INVALID, why);
 
-type Said = { role: 'user'; text: string } | AssistantTurn;
+type UserTurn = { role: 'user'; text: string; images?: Image[] };
+type Said = UserTurn | AssistantTurn;
 
-function turnIn({ role, content }: Json): Said {
-  const text = textsIn(content);
-  if (role === 'user') return { role, text };
-  if (role === 'assistant') return { role, text, calls: [] };
-  throw invalid(`${quoted(show(role))} is not a role`); // nor is "system"
-}
+const imagesIn = (turn?: Said): Image[] => (turn && 'images' in turn ? (turn.images ?? []) : []);
 
-function textsIn(content: unknown): string {
-  const blocks = (Array.isArray(content) ? content : [content]).map(asObject);
-  const odd = blocks.find(({ type, text }) => type !== 'text' || typeof text !== 'string');
-  if (odd) throw invalid(`this client samples with text, not with ${quoted(show(odd.type))}`);
-  return blocks.map(({ text }) => text).join('\n');
+function saidByUser(text: string, images: Image[]): UserTurn {
+  return images.length > 0 ? { role: 'user', text, images } : { role: 'user', text };
 }
 
 /** Models want the user to begin and to end. Servers may not care: the only message of @azure/mcp is
  *  the assistant's. */
-function framed(turn: Said, n: number, turns: Said[]): Said {
-  const isEdge = n === 0 || n === turns.length - 1;
-  return isEdge ? { role: 'user', text: turn.text } : turn;
+function turnIn({ role, content }: Json, n: number, messages: Json[]): Said {
+  const blocks = (Array.isArray(content) ? content : [content]).map(asObject);
+  const images = blocks.filter(({ type }) => type === 'image').map(imageIn);
+  const text = blocks.filter(({ type }) => type !== 'image').map(textIn).join('\n');
+  const isEdge = n === 0 || n === messages.length - 1;
+  if (role !== 'user' && role !== 'assistant')
+    throw invalid(`${quoted(show(role))} is not a role`); // nor is "system"
+  if (role === 'user' || isEdge) return saidByUser(text, images);
+  if (images.length > 0) throw invalid('only the user can show images to a model');
+  return { role, text, calls: [] };
+}
+
+function textIn({ type, text }: Json): string {
+  if (type === 'text' && typeof text === 'string') return text;
+  throw invalid(`this client samples with text and images, not with ${quoted(show(type))}`);
+}
+
+/** It is one by its bytes: what a server calls it proves nothing, and a model would refuse it. */
+function imageIn({ data }: Json): Image {
+  const isFit = typeof data === 'string' && data.length <= MAX_IMAGE_BASE64;
+  const mimeType = isFit ? imageTypeOfBase64(data) : undefined;
+  if (isFit && mimeType) return { type: 'image', mimeType, data };
+  throw invalid('an image is not in a format that models take, or too big');
 }
 
 /** Models want the roles to alternate. */
 function joined(turns: Said[], turn: Said): Said[] {
   const last = turns.at(-1);
-  if (last?.role !== turn.role) return [...turns, turn];
-  return [...turns.slice(0, -1), { ...last, text: `${last.text}\n${turn.text}` }];
+  if (!last || last.role !== turn.role) return [...turns, turn];
+  const text = `${last.text}\n${turn.text}`;
+  const images = [...imagesIn(last), ...imagesIn(turn)];
+  const both = last.role === 'user' ? saidByUser(text, images) : { ...last, text };
+  return [...turns.slice(0, -1), both];
 }
