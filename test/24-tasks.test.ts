@@ -161,7 +161,8 @@ test('how a task can end: refused, cancelled over there, forgotten, out of time,
   const failed = await rejection(run([{ status: 'failed', error }]));
   assert.deepEqual([failed.name, failed.code, /failed in "run": API rate limit exceeded/.test(failed.message)], ['RpcError', -32603, true]);
   assert.match((await rejection(run([{ status: 'cancelled', statusMessage: 'for the night' }]))).message, /cancelled the task of "run": for the night/);
-  assert.match((await rejection(run([working, { error: { code: -32602, message: 'Task has expired' } }]))).message, /Task has expired/);
+  const gone = await rejection(run([working, { error: { code: -32602, message: 'Task has expired' } }]));
+  assert.deepEqual([gone.code, /Task has expired/.test(gone.message)], [-32602, true]); // a refusal, and no other look
   const away = { error: { code: -32603, message: 'busy' } };
   assert.equal((await run([{ ...away, looks: 4 }, done('back')])).text, 'back'); // four times in a row is no reason
   assert.match((await rejection(run([away]))).message, /does not tell of the task of "run" any more: .*busy.*It may still be at work/);
