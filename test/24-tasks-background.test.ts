@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { ScriptedPerson, type Answer } from '../chapters/17-the-gate/person.ts';
+import { nobody, ScriptedPerson, type Answer, type Person } from '../chapters/17-the-gate/person.ts';
 import { inBothEras } from '../chapters/22-no-handshake/era.ts';
 import { elicitation } from '../chapters/23-the-server-asks/elicitation.ts';
 import { Background, type BackgroundOptions } from '../chapters/24-more-than-tools/background.ts';
@@ -67,6 +67,9 @@ test('a task that is quick, or that nobody could be told of later, is waited for
   const alone = await program(place(), undefined, [], { kept: undefined });
   assert.equal(await alone.run([working, working, done('at last')]), 'at last');
   assert.deepEqual(alone.background.lines, []);
+  const absent: Person = { ...nobody };
+  const script = await program(place(), undefined, [], { person: absent });
+  assert.equal(await script.run([working, working, done('in a script')]), 'in a script');
 });
 
 test('while a question of it is open, a call stays in the foreground', async () => {
