@@ -34,7 +34,11 @@ import { Watches, watchResources } from './24-more-than-tools/watch.ts';
 import { calculator } from './25-other-pipes/calculator.ts';
 import { inProcess, withBuiltIns } from './25-other-pipes/in-process.ts';
 import { WebSocketTransport } from './25-other-pipes/websocket.ts';
-import { stayAlive } from './26-staying-alive/alive.ts';
+import { Attempts, stayAlive } from './26-staying-alive/alive.ts';
+import { addFrom, importing } from './27-scopes/commands.ts';
+import { bearerTransport, withHelpers } from './27-scopes/headers.ts';
+import { heartbeat } from './27-scopes/heartbeat.ts';
+import { ideCommand, ideTransports } from './27-scopes/ide.ts';
 import { Scopes } from './27-scopes/scopes.ts';
 import { goodbyeIn, inTurn } from './27-scopes/turns.ts';
 import { ToolShelf } from './28-a-thousand-tools/shelf.ts';
@@ -48,15 +52,22 @@ export const compose: Compose = (host) => {
   const background = new Background(host);
   const skills = new Skills({ ...host, home: homedir() });
   const shelf = new ToolShelf();
+  const attempts = new Attempts();
+  const sources = new Scopes();
+  logins.idp = () => sources.userSetting('xaaIdp'); // one company's login for all servers
   return {
     transports: {
       ...httpTransports,
       ...logins.transports, // the same, with a login around each request
       ws: (...given) => new WebSocketTransport(...given),
+      ...withHelpers(logins.transports), // all of these, with headers that a command prints
+      ...ideTransports(sources.owners),
+      'claudeai-proxy': bearerTransport(() => sources.userSetting('claudeaiProxy', 'tokenCommand')),
       'in-process': inProcess({ calculator }),
     },
     extensions: [
-      stayAlive(), // outermost: it sees what the caller requested, and may repeat it
+      stayAlive({ attempts }), // outermost: it sees what the caller requested, and may repeat it
+      heartbeat(),
       elicitation({ person, warn, emit, home: homedir() }),
       sampling({ person, model }),
       roots(folders),
@@ -85,6 +96,7 @@ export const compose: Compose = (host) => {
       ...contextCommands(logs, watches),
       tasks: tasksCommand(background),
       skills: skillsCommand(skills),
+      ide: ideCommand(sources),
     },
     moreCommands: [promptCommands],
     mentions: [resourceMentions],
@@ -97,8 +109,10 @@ export const compose: Compose = (host) => {
     logins,
     notes: (server) => folders.notes(server),
     demo: (load) => withBuiltIns({ calculator }, load),
-    sources: new Scopes(),
+    sources,
+    mcp: { import: importing(), 'add-from': addFrom },
     inTurn: inTurn(),
     goodbyeMs: goodbyeIn(process.env),
+    attempts: (server) => attempts.of(server),
   };
 };

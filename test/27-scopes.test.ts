@@ -233,7 +233,7 @@ function read({ files, cwd = 'app', dynamic = {}, isStrict, options = {}, env = 
 
 const plain = (base: string, text: string) => text.replaceAll(`${base}/`, '').replaceAll(base, '');
 
-test(`scopes: a table of ${CASES.length} cases`, () => {
+test(`A30 A31: scopes, a table of ${CASES.length} cases`, () => {
   assert.ok(CASES.length >= 80);
   const wrong: string[] = [];
   for (const row of CASES) {
@@ -388,4 +388,25 @@ test('turns: so many of each kind at once, and no kind waits for the other; what
   assert.ok(ran); // a place that failed was given back
   assert.deepEqual(limitsIn({ MCP_SERVER_CONNECTION_BATCH_SIZE: '5', MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE: '-1' }), { local: 5, remote: 32 });
   assert.deepEqual([goodbyeIn({}), goodbyeIn({ MCP_GOODBYE: '600' }), goodbyeIn({ MCP_GOODBYE: 'x' })], [undefined, 600, undefined]);
+});
+
+test('a change of the files is told, once, with the names; nothing is loaded by that; after a reload all is quiet again', async () => {
+  const { base, scopes } = read({ row: 'watch', files: { [SHARED]: servers({ a: x(), b: x() }) }, is: {} });
+  const before = scopes.load({}, () => {});
+  const told: string[] = [];
+  const stop = scopes.watch((text) => told.push(text), 20);
+  later(stop);
+  const put = (content: unknown) => writeFileSync(join(base, SHARED), JSON.stringify(content));
+  put(servers({ a: x('other'), 'c\u001b[2J': x() }));
+  await until(() => told.length === 1);
+  assert.equal(told[0], 'the configuration has changed: new: "c\\x1b[2J"; changed: "a"; gone: "b". /mcp reload reads it again');
+  assert.deepEqual([...before.keys()], ['a', 'b']);
+  write(base, { [LOCAL]: servers({ d: x() }) }); // a file that was not there
+  await until(() => told.length === 2);
+  assert.match(told[1]!, /new: .*"d"/);
+  scopes.load({}, () => {});
+  write(base, { [USER]: { permissions: {} } }); // nothing about servers
+  write(base, { [STATE]: servers({ e: x() }) });
+  await until(() => told.length === 3);
+  assert.equal(told[2], 'the configuration has changed: new: "e". /mcp reload reads it again');
 });

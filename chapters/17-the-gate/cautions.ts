@@ -8,6 +8,7 @@ import { quoted } from './safe-text.ts';
 export function cautions(config: Json): string[] {
   return [
     ...secretsSent(config),
+    ...headersPrinted(config),
     ...variablesRead(config),
     ...variablesSet(config),
     ...programsStarted(config),
@@ -22,6 +23,13 @@ function secretsSent({ oauth }: Json): string[] {
   if (assertionFile) found.push(`it sends what is in ${fileOf(assertionFile)} to ${to}`);
   if (privateKeyFile) found.push(`it signs with the key in ${fileOf(privateKeyFile)} for ${to}`);
   return found;
+}
+
+/** An entry with an address looks as if nothing ran on this machine. */
+function headersPrinted({ headersHelper }: Json): string[] {
+  if (headersHelper === undefined) return [];
+  const line = [headersHelper].flat().map((word) => quoted(String(word))).join(' ');
+  return [`it runs ${line} on this machine, as you, and sends what that prints`];
 }
 
 function variablesRead(config: Json): string[] {

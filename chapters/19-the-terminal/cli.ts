@@ -190,6 +190,7 @@ async function converse(program: Program): Promise<number> {
   if (screen.isInteractive) {
     greet(program);
     connectKeys(program);
+    program.composition.sources?.watch?.((text) => screen.say(program.masker.text(text), 'dim'));
   }
   screen.input.open();
   let line: string | undefined = options.prompt; // of the command line, if it has one

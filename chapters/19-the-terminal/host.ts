@@ -14,6 +14,7 @@ import { nobody, type Person } from '../17-the-gate/person.ts';
 import { Trust } from '../17-the-gate/trust.ts';
 import { keysOf, type ModelRow } from '../18-minds/models.ts';
 import type { Run } from './main.ts';
+import type { Desk } from './mcp-add.ts';
 import type { Program } from './program.ts';
 
 /** What rows may need of the program that they become part of. */
@@ -52,9 +53,11 @@ export type Composition = {
   models: Record<string, ModelRow>; // by the word before the slash: anthropic/…
   logins?: ServerLogins;
   notes?: (server: string) => string[]; // more to say of one in /mcp
+  attempts?: (server: string) => string[]; // how far we are with one that is away
   demo?: (load: Load) => Load; // adds servers that are part of the program
   sources?: Sources; // where servers come from; without it, from the three files of chapter 12
   allow?: string[]; // rules of the program itself, such as for tools of its built-in servers
+  mcp?: Record<string, McpAction>; // more that the command `mcp` can do
   inTurn?: ManagerOptions['inTurn']; // who starts beside whom
   goodbyeMs?: number; // how long all servers together may take to end
 };
@@ -65,7 +68,11 @@ export type Load = NonNullable<ManagerOptions['load']>;
 
 type Report = (problem: string) => void;
 /** What the command line adds: the servers of --mcp-config, and whether only they count. */
-export type WantedServers = { dynamic?: [name: string, config: Json][]; isStrict?: boolean };
+export type WantedServers = {
+  dynamic?: [name: string, config: Json][];
+  isStrict?: boolean;
+  isIde?: boolean; // --ide: the server of the editor, too
+};
 
 /** Where servers come from. */
 export interface Sources {
@@ -74,9 +81,15 @@ export interface Sources {
   places(): Place[]; // where `mcp add` may write
   explain(name: string): string[]; // which files were read, which entry won, and why
   refusal?(name: string, config: Json): string | undefined; // why `mcp add` must not add it
+  watch?(tell: (text: string) => void): () => void; // until the end of the chat: what has changed
 }
 /** A mapping of servers that can be changed: in a file, at the end of these keys. */
 export type Place = Pick<ServerEntry, 'scope' | 'file' | 'authority'> & { keys: string[] };
+
+/** Gets the words behind its name, and the scope if one was given. */
+export type McpAction = (
+  words: string[], desk: Desk, person: Person, scope?: string,
+) => Promise<number>;
 
 /** What can be said in a chat to the program itself. */
 export type Command = {

@@ -12,11 +12,13 @@ import { loginCommand, logoutCommand } from './login-command.ts';
 import { add, configFrom, jsonConfig, placeFor, remove, type Desk } from './mcp-add.ts';
 import { askFor, serverAndTool } from './one-tool.ts';
 import { parse } from './parse.ts';
+import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
 import { from, shown, statusLines } from './status.ts';
 
 const FLAGS = {
   json: { type: 'boolean' },
+  from: { type: 'string' },
   scope: { type: 'string', short: 's' },
   env: { type: 'string', short: 'e', multiple: true },
   transport: { type: 'string', short: 't' },
@@ -39,9 +41,15 @@ export async function mcpCommand(args: string[], screen: Screen, rows: Rows): Pr
   if (scope !== undefined) placeFor(composition, scope); // a mistake is told before anything is done
   const desk = { screen, trust: keeping(screen), composition };
   const isJson = values.json ?? false;
-  if (!ACTIONS.includes(action))
-    throw usage(`there is no "mcp ${action}"; write mcp ${oneOf(action, ACTIONS)}`);
+  const others = composition.mcp ?? {};
+  const known = [...ACTIONS, ...Object.keys(others)];
+  if (!known.includes(action))
+    throw usage(`there is no "mcp ${action}"; write mcp ${oneOf(action, known)}`);
   if (action === 'list') return list(desk, isJson);
+  const isFrom = action === 'add' && values.from !== undefined && others['add-from'];
+  const words = isFrom ? [values.from!, ...positionals.slice(1)] : positionals.slice(1);
+  const other = isFrom || others[action];
+  if (other) return other(words, desk, new PersonAtTerminal(screen), scope);
   if (!name) throw usage(`"mcp ${action}" needs the name of a server`);
   if (action === 'get') return get(desk, name, isJson);
   if (action === 'add') return add(desk, name, configFrom(more, values), scope);

@@ -28,6 +28,7 @@ const FLAGS = {
   env: texts,
   'mcp-config': texts,
   'strict-mcp-config': flag,
+  ide: flag,
   wait: text,
   demo: flag,
   'allow-server': texts,
@@ -57,6 +58,7 @@ From a clone, write "npm start --" for mcp-by-hand.
   mcp-by-hand mcp …               list [--json] | get NAME | add [-s local|user|project] [-e KEY=VALUE] NAME -- COMMAND ARGS
                                   add [--transport http|sse|ws] [--header "Name: value"] [--client-id ID]
                                       [--callback-port N] NAME URL
+                                  add --from server.json [NAME] | import claude-desktop|vscode
                                   add-json NAME JSON | remove NAME | enable NAME[/TOOL] | disable NAME[/TOOL]
                                   login NAME | logout NAME
   mcp-by-hand trust …             list | allow NAME | revoke NAME | reset
@@ -84,6 +86,7 @@ Permission
 MCP servers
       --mcp-config FILE|JSON      more servers
       --strict-mcp-config         only those of --mcp-config
+      --ide                       the server of the editor that has this folder open, too
       --wait SECONDS              how long servers may take to start before an answer begins (2; with -p 5)
       --demo                      and the calculator that is built in
 Output
@@ -123,6 +126,7 @@ export type Options = {
   env: string[];
   mcpConfig: string[];
   strictMcpConfig: boolean;
+  ide: boolean;
   wait?: number; // seconds
   demo: boolean;
   allowServer: string[];
@@ -173,6 +177,7 @@ export function readOptions(args: string[]): Options {
     env: values.env ?? [],
     mcpConfig: values['mcp-config'] ?? [],
     strictMcpConfig: values['strict-mcp-config'] ?? false,
+    ide: values.ide ?? false,
     wait: values.wait === undefined ? undefined : secondsIn(values.wait),
     demo: values.demo ?? false,
     allowServer: values['allow-server'] ?? [],

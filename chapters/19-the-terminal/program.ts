@@ -175,9 +175,9 @@ export class Program {
 
   /** --mcp-config: the user has approved it by typing it. */
   wantedServers(): WantedServers {
-    const { mcpConfig, strictMcpConfig: isStrict } = this.options;
+    const { mcpConfig, strictMcpConfig: isStrict, ide: isIde } = this.options;
     const dynamic = mcpConfig.flatMap((given) => Object.entries(serversIn(given)));
-    return { dynamic: dynamic as [string, Json][], isStrict };
+    return { dynamic: dynamic as [string, Json][], isStrict, isIde };
   }
 
   private traceState(server: string, state: string, reason?: string): void {

@@ -9,7 +9,7 @@ import { cut, type Line, type Style } from './screen.ts';
 
 export type StatusOptions = {
   masker?: Masker;
-  rows?: Pick<Composition, 'logins' | 'notes'>; // what they know of a server is said, too
+  rows?: Pick<Composition, 'logins' | 'notes' | 'attempts'>; // what they know of a server is said, too
   most?: number; // servers that are shown
   only?: string; // show this one
 };
@@ -30,7 +30,8 @@ export function statusLines(manager: McpManager, options: StatusOptions = {}): L
   const all = manager.status().filter(({ name }) => only === undefined || name === only);
   const lines = all.slice(0, most).flatMap((status) => {
     const { name } = status;
-    const notes = [rows.logins?.where(name) ?? [], rows.notes?.(name) ?? []].flat();
+    const known = [rows.logins?.where(name), rows.notes?.(name), rows.attempts?.(name)];
+    const notes = known.flatMap((each) => each ?? []);
     return statusOf(status, masker, notes);
   });
   if (only !== undefined) return lines;

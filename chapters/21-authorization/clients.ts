@@ -2,7 +2,7 @@
 // it gets to know now, in that order.
 
 import { readFileSync, statSync } from 'node:fs';
-import { excerpt, isObject, McpError, type Json } from '../../mcp.ts';
+import { excerpt, isLoopback, isObject, McpError, type Json } from '../../mcp.ts';
 import { keepSecrets } from '../17-the-gate/safe-text.ts';
 import type { Metadata } from './discovery.ts';
 import { clientAssertion } from './proof.ts';
@@ -26,19 +26,28 @@ export type OAuthConfig = {
   company?: { issuer: string; tokenEndpoint?: string; clientId: string; clientSecret?: string; idToken?: string };
   assertion?: string; // by which a platform says who a program is
   assertionFile?: string;
+  authServerMetadataUrl?: string; // where the authorization server's document is, if nobody else says it rightly
 };
 
 const TEXTS = [
   'issuer', 'clientId', 'clientSecret', 'privateKey', 'privateKeyFile', 'keyId', 'clientMetadataUrl', 'scopes',
-  'redirectUri', 'assertion', 'assertionFile',
+  'redirectUri', 'assertion', 'assertionFile', 'authServerMetadataUrl',
 ];
 const MAX_FILE_BYTES = 2 ** 16;
 const MAX_ID = 2000; // it is part of an address
 const GRANTS = ['authorization_code', 'client_credentials', 'company', 'workload'];
 
-export function checkedOAuth(serverName: string, { oauth = {} }: Json): OAuthConfig {
+/** One login at the company for all servers whose entries say `"oauth": { "xaa": true }`. Where that is, the user's
+ *  settings say once, as "xaaIdp"; an entry cannot name another. */
+export type Idp = () => unknown;
+
+export function checkedOAuth(serverName: string, { oauth: given = {} }: Json, idp: Idp = () => undefined): OAuthConfig {
   const wrong = (what: string) => new McpError('config', `MCP server "${serverName}": ${what}`);
-  if (!isObject(oauth)) throw wrong('"oauth" is not an object');
+  if (!isObject(given)) throw wrong('"oauth" is not an object');
+  const oauth = given.xaa === true ? atIdp(given, idp(), wrong) : given;
+  const { authServerMetadataUrl: document = 'https:' } = oauth;
+  if (!/^https:/.test(`${document}`) && !(URL.canParse(`${document}`) && isLoopback(new URL(`${document}`))))
+    throw wrong('"authServerMetadataUrl" in "oauth" is not an address that begins with https://');
   const odd = TEXTS.find((name) => typeof (oauth[name] ?? '') !== 'string');
   if (odd) throw wrong(`"${odd}" in "oauth" is not a string`);
   const { grant = GRANTS[0], company, callbackPort = 0, redirectUri } = oauth;
@@ -57,6 +66,14 @@ export function checkedOAuth(serverName: string, { oauth = {} }: Json): OAuthCon
   if (redirectUri !== undefined && !local.test(`${redirectUri}`))
     throw wrong('"redirectUri" in "oauth" is not an address on this machine, such as http://127.0.0.1:8080/callback');
   return oauth as OAuthConfig;
+}
+
+function atIdp({ xaa, ...oauth }: Json, idp: unknown, wrong: (what: string) => McpError): Json {
+  const { issuer, clientId, clientSecret, callbackPort } = isObject(idp) ? idp : {};
+  if (typeof issuer !== 'string' || typeof clientId !== 'string')
+    throw wrong('"xaa" in "oauth" needs your company: "xaaIdp": {"issuer": "https://…", "clientId": "…"} in your settings');
+  const company = { issuer, clientId, ...(typeof clientSecret === 'string' && { clientSecret }) };
+  return { ...(callbackPort !== undefined && { callbackPort }), ...oauth, grant: 'company', company };
 }
 
 export async function chooseClient(

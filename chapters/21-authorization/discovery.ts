@@ -110,6 +110,12 @@ export async function findIssuer(reach: Reach, issuer: string, alias = issuer): 
   throw reach.error(`names the authorization server ${excerpt(issuer)}, whose metadata says it is ${excerpt(other)}`);
 }
 
+/** What is at this very address, if it is such metadata. */
+export async function documentOf(reach: Reach, address: string): Promise<Metadata | undefined> {
+  const { body } = await documentAt(reach, address);
+  return body && typeof body.issuer === 'string' && URL.canParse(body.issuer) ? (body as Metadata) : undefined;
+}
+
 /** Until 2025 a server was its own authorization server; and before it had a document about that, there were addresses
  *  that everybody knew. Nobody has spelled its name for us, so it may end with a slash. */
 export async function ownIssuer(reach: Reach, { origin }: URL): Promise<Metadata> {

@@ -9,7 +9,7 @@ import { PROGRAM } from '../17-the-gate/trust.ts';
 import { checked, httpTransportsBy } from '../20-streamable-http/http.ts';
 import { fetchHttp, type Fetch, type Headers } from '../20-streamable-http/request.ts';
 import { consentOf, throughBrowserOf } from './browser.ts';
-import { checkedOAuth, type OAuthConfig } from './clients.ts';
+import { checkedOAuth, type Idp, type OAuthConfig } from './clients.ts';
 import { challengeIn, words, type Challenge } from './discovery.ts';
 import { companyLogin } from './machines.ts';
 import { OAuth, Refusal, revoke, type Consent, type Visitor } from './oauth.ts';
@@ -23,6 +23,7 @@ export type LoginOptions = {
   store?: TokenStore;
   visitor?: Visitor; // if there is a browser for every login, so that nobody has to ask for it
   trustsAnyIssuer?: boolean; // our secrets go to whomever a server names
+  idp?: Idp; // the company, for entries that say "xaa"
   believes?: () => boolean; // may what a server said before be taken for its answer?
 };
 
@@ -52,7 +53,7 @@ export class Login {
     this.believes = () => !hasKey && believes();
     this.visitor = visitor;
     this.store = store;
-    const oauth = checkedOAuth(serverName, config);
+    const oauth = checkedOAuth(serverName, config, options.idp);
     const { clientSecret, privateKey, assertion, company } = oauth;
     keepSecrets(clientSecret, privateKey, assertion, company?.clientSecret, company?.idToken);
     this.oauth = new OAuth(serverName, url, oauth, store, trustsAnyIssuer);
@@ -235,10 +236,12 @@ export class Logins {
   private all = new Map<string, Login>();
   private latest = new Map<string, Login>(); // by the name of the server, the one that was used last
   believesVerdicts = true;
+  idp?: Idp; // by default the one of the options
 
   constructor({ warn, store = new TokenStore({ warn }), ...options }: LoginOptions = {}) {
     this.store = store;
-    this.options = { believes: () => this.believesVerdicts, ...options, store };
+    const idp = () => (this.idp ?? options.idp)?.();
+    this.options = { believes: () => this.believesVerdicts, ...options, idp, store };
     this.transports = httpTransportsBy((serverName, config) => this.of(serverName, config).fetch);
   }
 

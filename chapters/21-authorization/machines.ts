@@ -19,7 +19,8 @@ const EXTENSIONS = new Map<unknown, string>([
 
 /** These grants are extensions of the protocol, and a client that uses one declares it. */
 export const declareGrant: Extension = ({ config }) => {
-  const extension = EXTENSIONS.get(asObject(config.oauth).grant);
+  const { grant, xaa } = asObject(config.oauth);
+  const extension = EXTENSIONS.get(xaa === true ? 'company' : grant);
   return extension ? { capabilities: { extensions: { [extension]: {} } } } : {};
 };
 

@@ -9,7 +9,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { excerpt, isExposed, McpError, show, type Json } from '../../mcp.ts';
 import { keepSecrets, Masker } from '../17-the-gate/safe-text.ts';
 import { chooseClient, signedForm, type OAuthConfig } from './clients.ts';
-import { findIssuer, findResource, ownIssuer, words } from './discovery.ts';
+import { documentOf, findIssuer, findResource, ownIssuer, words } from './discovery.ts';
 import type { Challenge, Metadata } from './discovery.ts';
 import { machineGrant } from './machines.ts';
 import { KeyProof } from './proof.ts';
@@ -121,6 +121,7 @@ export class OAuth {
 
   private async discover(challenge: Challenge): Promise<Found> {
     const { reach, config, url } = this;
+    if (config.authServerMetadataUrl) return this.discoverAt(config.authServerMetadataUrl);
     const found = await findResource(reach, url, challenge.params.get('resource_metadata'));
     const { resource = url.href, issuers = [], scopes = [], isBound = false } = found ?? {};
     const named = issuers.length > 0 ? issuers : [url.origin]; // until 2025 a server was its own authorization server
@@ -135,6 +136,18 @@ export class OAuth {
     const metadata = found ? await findIssuer(reach, issuer) : await ownIssuer(reach, url);
     if (!metadata) throw this.error(`names the authorization server ${excerpt(issuer)}, which has no metadata`);
     return { metadata, resource, scopes, isBound };
+  }
+
+  /** By the one document that the configuration names: then what the server says of itself does not matter. */
+  private async discoverAt(address: string): Promise<Found> {
+    const metadata = await documentOf(this.reach, address);
+    if (!metadata) throw this.error(`has no metadata of an authorization server at ${excerpt(address)}, as its "oauth" says`);
+    const { issuer = metadata.issuer } = this.config;
+    if (issuer !== metadata.issuer)
+      throw this.error(`has metadata of ${excerpt(metadata.issuer)} at ${excerpt(address)}, but "oauth" in its configuration is for ${issuer}`);
+    if (this.hasSecret && !this.config.issuer && !this.trustsAnyIssuer && new URL(issuer).origin !== new URL(address).origin)
+      throw this.error(`has metadata at ${excerpt(address)} that names ${excerpt(issuer)}; if your secret is for that one, write "issuer" beside it`);
+    return { metadata, resource: this.url.href, scopes: words([metadata.scopes_supported ?? []].flat().join(' ')), isBound: false };
   }
 
   get isMachine(): boolean { return (this.config.grant ?? 'authorization_code') !== 'authorization_code'; }

@@ -25,12 +25,13 @@ const MIN_DELAY_MS = 100;
 const MAX_DELAY_MS = 30_000;
 const MAX_ATTEMPTS = 100;
 const MAX_REPEATABLE = 10_000; // names: a server may list others every time
+const MAX_LOST = 3; // calls in a row, over a connection that says it is alive
 const LOSSES = ['start', 'closed', 'lost', 'unreachable', 'expired'];
 
 /** An entry may say otherwise: "reconnect": { "maxAttempts": 10, "delayMs": 2000 }. */
-export function stayAlive({ pause = sleep }: { pause?: Pause } = {}): Extension {
+export function stayAlive({ pause = sleep, attempts }: AliveOptions = {}): Extension {
   return function stayAlive(connection) {
-    const life = new Life(connection, pause);
+    const life = new Life(connection, pause, attempts);
     return {
       layer: (call, next) => {
         if (OPENING.test(call.method)) return next(call); // a life begins with these
@@ -40,6 +41,26 @@ export function stayAlive({ pause = sleep }: { pause?: Pause } = {}): Extension 
       closed: () => life.closed(),
     };
   };
+}
+
+export type AliveOptions = { pause?: Pause; attempts?: Attempts };
+
+/** How far we are with servers that are away, for people who look. The program holds one. */
+export class Attempts {
+  private under = new Map<McpConnection, string>();
+
+  set(connection: McpConnection, attempt: string): void {
+    this.under.set(connection, attempt);
+  }
+
+  over(connection: McpConnection): void {
+    this.under.delete(connection);
+  }
+
+  of(server: string): string[] {
+    const meant = [...this.under].filter(([{ serverName }]) => serverName === server);
+    return meant.map(([, attempt]) => `it is being started again: ${attempt}`);
+  }
 }
 
 /** What we know of a server beyond the end of its process or session. */
@@ -53,10 +74,13 @@ class Life {
   private restarts = 0;
   private reviving?: Promise<void>; // one for all calls that meet a dead server
   private repeatable = new Set<unknown>(); // tools of which twice does no harm, say they themselves
+  private lost = 0; // calls in a row
+  private attempts?: Attempts;
 
-  constructor(connection: McpConnection, pause: Pause) {
+  constructor(connection: McpConnection, pause: Pause, attempts?: Attempts) {
     this.connection = connection;
     this.pause = pause;
+    this.attempts = attempts;
     this.limits = limitsIn(connection);
   }
 
@@ -82,6 +106,7 @@ class Life {
         if (error instanceof RpcError) this.answered(call); // a refusal is an answer, too
         if (!isLoss(error) || this.connection.isClosed) throw error;
         this.wasAway = true;
+        if (error.kind === 'lost') this.lost++;
         const isExpired = error.kind === 'expired';
         const isOver = tries >= this.limits.tries || (isExpired && hasExpired);
         if (isOver || !this.mayRepeat(call, error.kind, server)) throw accountOf(call, error);
@@ -95,6 +120,8 @@ class Life {
   /** Starts the server again if it has ended. */
   private async beAlive(call: Call): Promise<void> {
     const { ended } = this.connection;
+    const isDoubtful = !ended && this.lost >= MAX_LOST && this.mayRevive(call);
+    if (isDoubtful && !this.reviving) return this.revive(call, () => this.openAgain());
     if (!ended && !this.reviving) return;
     if (ended && !this.reviving && !this.mayRevive(call)) throw ended;
     await this.revive(call, () => this.restart());
@@ -115,7 +142,10 @@ class Life {
   private async revive({ options: { signal } }: Call, how: () => Promise<void>): Promise<void> {
     if (signal?.aborted) return;
     if (signal) setMaxListeners(0, signal); // one signal may end any number of calls
-    this.reviving ??= how().finally(() => (this.reviving = undefined));
+    this.reviving ??= how().finally(() => {
+      this.reviving = undefined;
+      this.attempts?.over(this.connection);
+    });
     try {
       await unlessAborted(this.reviving, signal);
     } catch (error) {
@@ -131,6 +161,9 @@ class Life {
       // A server that is away or wants a login may return; one that keeps crashing will not.
       const isAway = ['unreachable', 'auth'].includes((connection.ended as McpError).kind);
       if (!isAway && this.restarts >= this.limits.restarts) throw this.giveUp(connection.ended!);
+      const { restarts, tries: most } = this.limits;
+      const which = isAway ? `${tries} of ${most}` : `${this.restarts + 1} of ${restarts}`;
+      this.attempts?.set(connection, `attempt ${which}`);
       await this.waitAfter(isAway ? tries - 1 : this.restarts++);
       try {
         await connection.reopen();
@@ -140,6 +173,15 @@ class Life {
         if (error.kind === 'unreachable' && tries >= this.limits.tries) throw error;
       }
     }
+  }
+
+  /** Over HTTP every call has a connection of its own. After several that broke, another session may
+   *  help, and another address behind the same name. */
+  private async openAgain(): Promise<void> {
+    this.lost = 0;
+    this.wasAway = true;
+    await this.connection.reopen();
+    await this.greet();
   }
 
   private async greet(): Promise<void> {
@@ -173,6 +215,7 @@ class Life {
 
   private answered({ method }: Call, result: Json = {}): void {
     this.lookAgain();
+    this.lost = 0;
     if (method !== 'tools/list') {
       this.restarts = 0; // a list proves nothing: it is requested after each start
       return;

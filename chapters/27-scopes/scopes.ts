@@ -7,12 +7,17 @@ import { isAbsolute, join } from 'node:path';
 import { asObject, isObject, serversIn, textOf, transportType } from '../../mcp.ts';
 import type { Json, ServerEntry } from '../../mcp.ts';
 import { printable, quoted } from '../17-the-gate/safe-text.ts';
+import type { Serve } from '../25-other-pipes/in-process.ts';
 import type { Place, Sources, WantedServers } from '../19-the-terminal/host.ts';
 import { believedOwners, doubtAbout, doubtAboutManaged, Files, foldersFrom, leadsOut } from './files.ts';
 import type { Owners } from './files.ts';
-import { pluginSources, type Unpack } from './plugins.ts';
+import { bundles } from './bundle.ts';
+import { pluginSources, type Plugin, type Unpack } from './plugins.ts';
 import { blockedAll, Policy, type PolicyFile } from './policy.ts';
 import { isSame, signatureOf, type Signature } from './signature.ts';
+import { fetchLists, isConfigured, type Fetched } from './connectors.ts';
+import { watchFiles } from './watch.ts';
+import { editorsFor, entryOf, IDE, type Editor } from './ide.ts';
 
 /** What one place says. */
 export type Source = Pick<ServerEntry, 'scope' | 'file' | 'authority'> & {
@@ -35,7 +40,8 @@ export type ScopesOptions = {
   owners?: Owners; // whose files are the user's
   reserved?: string[]; // names of servers that are part of the program
   unpack?: Unpack;
-  more?: () => Source[]; // what was fetched: connectors, and a remotely managed list
+  sdk?: Record<string, Serve>; // servers that an embedding program hands in
+  more?: () => Source[]; // what was fetched; by default, by `prepare`
 };
 
 type Report = (problem: string) => void;
@@ -54,10 +60,13 @@ export class Scopes implements Sources {
   readonly home: string;
   readonly cwd: string;
   readonly options: ScopesOptions;
-  private owners: Owners;
+  readonly owners: Owners;
   private env: NodeJS.ProcessEnv;
   private managed: { folder: string; owner: number };
   private wanted: WantedServers = {};
+  private loaded?: Map<string, ServerEntry>; // what the program goes by
+  private fetched: Fetched = { sources: [], problems: [] };
+  editor?: Editor; // that we are to connect to
 
   constructor(options: ScopesOptions = {}) {
     const { home = homedir(), cwd = process.cwd(), owners = believedOwners() } = options;
@@ -69,16 +78,57 @@ export class Scopes implements Sources {
     this.managed = options.managed ?? { folder: managedFolder(), owner: 0 };
   }
 
+  /** Fetches the lists that are elsewhere, if there are any. */
+  prepare(): Promise<void> | undefined {
+    const files = new Files();
+    const { root: settings = {} } = files.read(this.settingsFile);
+    const isManaged = !doubtAboutManaged(this.managedFile, this.managed.owner);
+    const { root: managed = {} } = isManaged ? files.read(this.managedFile) : {};
+    const isMine = isAbsolute(this.home) && !doubtAbout(this.settingsFile, this.owners);
+    const mine = isMine ? settings : {};
+    if (!isConfigured(mine, managed)) return undefined;
+    return fetchLists(mine, managed, this.managedFile).then((fetched) => void (this.fetched = fetched));
+  }
+
   load(wanted: WantedServers, report: Report): Map<string, ServerEntry> {
     this.wanted = wanted;
-    return this.read(wanted, report).entries;
+    for (const problem of this.fetched.problems) report(problem);
+    if (wanted.isIde && !this.editor) this.editor = this.editors()[0];
+    if (wanted.isIde && !this.editor) report('--ide: no editor has this folder open (we looked in ~/.claude/ide)');
+    this.loaded = this.read(wanted, report).entries;
+    return structuredClone(this.loaded);
+  }
+
+  /** Tells when the files say something else than what was loaded. */
+  watch(tell: (text: string) => void, intervalMs?: number): () => void {
+    const read = () => this.read(this.wanted);
+    return watchFiles({
+      files: () => [...read().files.seen.keys()],
+      read: () => read().entries,
+      loaded: () => this.loaded ?? read().entries,
+      tell,
+      intervalMs,
+    });
+  }
+
+  /** What the user's own settings say: nobody else may decide whom we tell a secret. */
+  userSetting(...keys: string[]): unknown {
+    const isMine = isAbsolute(this.home) && !doubtAbout(this.settingsFile, this.owners);
+    const { root = {} } = isMine ? new Files().read(this.settingsFile) : {};
+    return keys.reduce((value: unknown, key) => asObject(value)[key], root);
+  }
+
+  /** The editors that have this folder open. */
+  editors(): Editor[] {
+    const { home, cwd, owners } = this;
+    return isAbsolute(home) ? editorsFor({ home, cwd, owners }) : [];
   }
 
   /** All that the places say, and what comes of it. */
   read(wanted: WantedServers = {}, report: Report = () => {}): Reading {
     const files = new Files();
     const managed = this.managedSource(files, report);
-    const fetched = this.options.more?.() ?? [];
+    const fetched = this.options.more?.() ?? this.fetched.sources;
     const others = [
       ...fetched.filter(({ scope }) => scope !== 'managed'),
       ...(wanted.isStrict ? [] : this.fileSources(files, report)),
@@ -87,15 +137,37 @@ export class Scopes implements Sources {
     const isExclusive = managed !== undefined;
     const own = [managed ?? [], fetched.filter(({ scope }) => scope === 'managed')].flat();
     const { entries, hidden } = merge([...others, ...(isExclusive ? own : [])]);
-    for (const entry of entries.values()) this.remark(entry, report);
-    if (isExclusive) this.excludeOthers(entries, own);
+    for (const entry of entries.values()) {
+      this.remark(entry, report);
+      this.settleHelper(entry);
+    }
     this.refuseNames(entries, report);
+    if (this.editor) entries.set(IDE, entryOf(this.editor));
+    if (isExclusive) this.excludeOthers(entries, own);
     this.leaveOutCopies(entries);
     this.applyPolicy(entries, files, report);
+    this.handIn(entries);
     return { entries, hidden, files, isManaged: isExclusive };
   }
 
+  /** A program that embeds us hands in its own servers. No file can do that, and none can forbid it. */
+  private handIn(entries: Map<string, ServerEntry>): void {
+    for (const name of Object.keys(this.options.sdk ?? {})) {
+      const config = { type: 'sdk', name };
+      entries.set(name, { name, config, file: 'this program', scope: 'sdk', authority: 'user' });
+    }
+  }
+
+  /** Names that no file can take. */
+  private get reserved(): string[] {
+    return [IDE, ...Object.keys(this.options.sdk ?? {}), ...(this.options.reserved ?? [])];
+  }
+
   // ── Places ──
+
+  private get settingsFile(): string {
+    return join(this.home, '.claude', 'settings.json');
+  }
 
   private get managedFile(): string {
     return join(this.managed.folder, 'managed-mcp.json');
@@ -140,11 +212,21 @@ export class Scopes implements Sources {
   }
 
   private plugins(files: Files, report: Report): Source[] {
-    const { home, cwd, options: { unpack } } = this;
+    const { home, cwd } = this;
+    const { unpack = this.usualUnpack() } = this.options;
     const names = [home, cwd].map((folder) => join(folder, '.claude', 'settings.json'));
     const local = join(cwd, '.claude', 'settings.local.json');
     const settings = [...names, local].map((file) => files.read(file).root ?? {});
     return pluginSources({ home, files, settings, report, unpack });
+  }
+
+  /** What a bundle wants to know is in `pluginConfigs` of the user's settings, as in Claude Code. */
+  private usualUnpack(): Unpack {
+    const config = ({ id }: Plugin, server: string) => {
+      const { pluginConfigs } = asObject(new Files().read(this.settingsFile).root);
+      return asObject(asObject(asObject(asObject(pluginConfigs)[id]).mcpServers)[server]);
+    };
+    return bundles({ home: this.home, config });
   }
 
   private sourceIn(
@@ -196,6 +278,13 @@ export class Scopes implements Sources {
       report(`MCP server ${quoted(name)} in ${file}: there is white space around ${odd.join(', ')}`);
   }
 
+  /** The user's own helper starts in their home: in a clone, "./headers.sh" would be the clone's. */
+  private settleHelper(entry: ServerEntry): void {
+    const { config, authority } = entry;
+    if (!isObject(config) || config.headersHelper === undefined || config.cwd !== undefined) return;
+    if (authority === 'user') entry.config = { ...config, cwd: this.home };
+  }
+
   private excludeOthers(entries: Map<string, ServerEntry>, own: Source[]): void {
     const files = own.map(({ file }) => file);
     for (const entry of entries.values())
@@ -204,7 +293,7 @@ export class Scopes implements Sources {
   }
 
   private refuseNames(entries: Map<string, ServerEntry>, report: Report): void {
-    const { reserved = [] } = this.options;
+    const { reserved } = this;
     for (const entry of entries.values()) {
       const { name, file, config } = entry;
       const type = isObject(config) ? transportType(config) : '';
@@ -305,8 +394,7 @@ export class Scopes implements Sources {
   refusal(name: string, config: Json): string | undefined {
     const { isManaged, files } = this.read();
     if (isManaged) return `${this.managedFile} decides alone which servers there are`;
-    const { reserved = [] } = this.options;
-    if (reserved.includes(name)) return `a built-in server is called ${name}; take another name`;
+    if (this.reserved.includes(name)) return `a built-in server is called ${name}; take another name`;
     const type = transportType(config);
     if (NOT_IN_FILES.includes(type)) return `"type": "${type}" is for programs, and not for files`;
     const { lists, broken } = this.policyFiles(files);
