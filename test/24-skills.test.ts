@@ -95,6 +95,7 @@ test('C24: a file that lies is not used, and the skill must be agreed to again',
   await call({ name: 'docs/pdf' });
   peers.docs!.serving = { files: { ...files, [FORMS]: 'FORMS\n' } }; // rotated, with an entry that says so
   assert.match(await call({ name: 'docs/pdf', file: forms }), /Nothing of the skill docs\/pdf was used.*asks the user again/);
+  assert.match(await call({ name: 'docs/pdf', file: 'SKILL.md' }), /is not loaded/);
   assert.equal(await call({ name: 'docs/pdf' }), 'denied: The user does not want the skill docs/pdf now.');
   const question = asked()[1]!;
   assert.match(question, /It has changed since you agreed to it/);
@@ -251,6 +252,8 @@ test('one that is not in the list can be loaded by its address, from the server 
   assert.match(await call({ name: `docs/${hidden}` }), /^The skill docs\/skill:\/\/hidden/);
   assert.equal(await call({ name: `docs/${hidden}`, file: forms }), `references/FORMS.md of the skill docs/${hidden}, from the MCP server "docs":\nforms\n`);
   assert.match(await call({ name: 'docs/skill://none/SKILL.md' }), /^failed: .*No skill is served/);
+  peers.docs!.serving.on = { 'skills/get': () => ({ skill: entryOf('skill://hidden', all) }) };
+  assert.match(await call({ name: 'docs/skill://none/SKILL.md' }), /^failed: asked for "skill:\/\/none\/SKILL.md", it answered with/);
   assert.deepEqual(peers.other!.of('skills/get'), []);
 });
 
@@ -320,12 +323,16 @@ test('C24: entries that are none are left out, each with its reason, and the oth
 test('as many files, and as many bytes, as the extension demands', async () => {
   const others = Object.fromEntries(Array.from({ length: 510 }, (_, n) => [`f${n}`, 'x']));
   const all = filesOf(root, undefined, others);
-  const rest = 2 ** 24 - Object.values(all).reduce((sum, each) => sum + each.length, 0);
-  all[`${root}/big`] = 'b'.repeat(rest);
-  const { call } = await prepareSkills({ servers: { docs: { files: all } }, answers: ['y'] });
+  const big = { uri: `${root}/big`, digest: digest('big'), size: 2 ** 24 - Object.values(all).reduce((sum, each) => sum + each.length, 0) };
+  const entry: any = entryOf(root, all);
+  entry.resources.push(big);
+  const { call, skills, peers } = await prepareSkills({ servers: { docs: { files: all, skills: [entry] } }, answers: ['y'] });
   assert.match(await call({ name: 'docs/pdf' }), /^The skill/);
   assert.match(await call({ name: 'docs/pdf', file: 'f509' }), /x$/);
-  assert.ok((await call({ name: 'docs/pdf', file: 'big' })).length > rest);
+  big.size++;
+  await skills.refresh();
+  assert.match(skills.leftOut.join(), /16777217 bytes, more than/);
+  assert.ok(peers.docs);
 });
 
 test('a list that fails, or never ends, is told, and costs nothing else', async () => {
@@ -388,17 +395,16 @@ test('C24: an endless folder, and more bytes than a skill may have', async () =>
   assert.match(await call({ name: 'docs/pdf', file: 'f1' }), /is not loaded/);
 });
 
-test('without sizes, as one real server has it, digests are checked, and bytes counted when they are read', async () => {
-  const all = filesOf(root, undefined, { a: 'a'.repeat(2 ** 23), b: 'b'.repeat(2 ** 23), c: 'c' });
+test('without sizes, as one real server has it, digests are checked all the same', async () => {
+  const all = filesOf(root, undefined, { a: 'a', b: 'b' });
   const entry: any = entryOf(root, all);
   entry.resources = entry.resources.map(({ size: _, ...rest }: any) => rest);
   const { call, asked, peers } = await prepareSkills({ servers: { docs: { files: all, skills: [entry] } }, answers: ['y'] });
   assert.match(await call({ name: 'docs/pdf' }), /^The skill/);
-  assert.match(asked()[0]!, /It has 4 files:\n  SKILL.md \(sha256:/);
-  for (const file of ['a', 'b']) assert.match(await call({ name: 'docs/pdf', file }), new RegExp(`^${file} of`));
-  assert.match(await call({ name: 'docs/pdf', file: 'c' }), /more than 16777216 bytes. It is put away/);
-  peers.docs!.serving.files![uri] += 'x';
-  assert.match(await call({ name: 'docs/pdf' }), /^The skill/, 'it was checked before');
+  assert.match(asked()[0]!, /It has 3 files:\n  SKILL.md \(sha256:/);
+  assert.match(await call({ name: 'docs/pdf', file: 'a' }), /^a of/);
+  peers.docs!.serving.files![`${root}/b`] = 'B';
+  assert.match(await call({ name: 'docs/pdf', file: 'b' }), /its digest is/);
 });
 
 // ── The server's part of the conversation ──

@@ -38,6 +38,8 @@ import { checkedOAuth } from '../chapters/21-authorization/clients.ts';
 import { challengeIn, words } from '../chapters/21-authorization/discovery.ts';
 import { TokenStore } from '../chapters/21-authorization/tokens.ts';
 import { KeptVerdicts } from '../chapters/22-no-handshake/verdicts.ts';
+import { parseFrontmatter } from '../chapters/24-more-than-tools/frontmatter.ts';
+import { checkedSkill } from '../chapters/24-more-than-tools/skill-entry.ts';
 import { MessageReader, readClose, Violation } from '../chapters/25-other-pipes/frames.ts';
 import {
   blocksToText, fillIn, LineBuffer, loadEntries, McpConnection, McpError, passOn, tooMuchIn,
@@ -234,6 +236,10 @@ const LINEAR: Record<string, (text: string) => unknown> = {
   'text in a form': (text) => readAnswer(text, field({ type: 'string', format: 'email' })),
   'filled in': (text) => quietly(() => fillIn(entryOf({ command: text }))),
   address: (text) => quietly(() => checked('s', { url: `http://h.example/${text}` })),
+  frontmatter: (text) => quietly(() => parseFrontmatter(`---\na: ${text}\n---\n`)),
+  'frontmatter in lines': (text) => quietly(() => parseFrontmatter(`---\n${text}\n---\n`)),
+  'frontmatter in brackets': (text) => quietly(() => parseFrontmatter(`---\na: [${text}]\n---\n`)),
+  'a skill': (text) => quietly(() => checkedSkill({ uri: `skill://${text}/SKILL.md`, frontmatter: { name: text, description: text } })),
 };
 
 function entryOf(config: Json) {
@@ -546,6 +552,13 @@ test('J2: patterns, rules, commands, forms and schemas are read, or refused in w
     const answers = Array.from({ length: 8 }, text);
     const read = async () => answers.pop();
     if (typeof schema === 'object' && schema) await fillInForm(read, { lines: [], schema: schema as Json, from: 's' });
+  }
+  const yaml = '---\nname: a\ndescription: >-\n  b c\n\n  d\nm:\n  - "x\\n": [1, {a: b}]\n    y: \'z\'\n---\n';
+  const file = { uri: 'skill://a/SKILL.md', digest: `sha256:${'0'.repeat(64)}`, size: 1 };
+  const skill = { uri: file.uri, frontmatter: { name: 'a', description: 'b' }, resources: [file, { ...file, uri: 'skill://a/b' }] };
+  for (let n = 0; n < 2000 * ROUNDS; n++) {
+    refuses(() => parseFrontmatter(damaged(yaml, luck)), Error);
+    refuses(() => checkedSkill(odd(skill, luck)), Error);
   }
   const model = new Rehearsal();
   for (let n = 0; n < 20 * ROUNDS; n++)

@@ -6,9 +6,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Gate, Roots, Trust } from '../agent.ts';
 import { Skills } from '../chapters/24-more-than-tools/skills.ts';
-import { builtIn } from '../chapters/25-other-pipes/in-process.ts';
 import { nobody, type Answer } from '../chapters/17-the-gate/person.ts';
-import { McpConnection, type Extension, type Json } from '../mcp.ts';
+import { McpConnection } from '../mcp.ts';
+import type { Extension, Json, TransportEvents, TransportFactory } from '../mcp.ts';
 import { person } from './agents.ts';
 import { folder, later } from './helpers.ts';
 
@@ -63,22 +63,28 @@ export class SkillServer {
     return skills ?? roots.map((root) => entryOf(root, files));
   }
 
-  readonly transport = builtIn((transport) => {
-    const answer = (id: unknown, rest: Json) => transport.send({ jsonrpc: '2.0', id: id as number, ...rest });
-    void transport.start({
-      message: (message) => {
-        const { id, method, params = {} } = message as { id?: number; method?: string; params?: Json };
+  /** Its end of a wire without a process: each message is answered a moment later. */
+  readonly transport: TransportFactory = () => {
+    let events: TransportEvents | undefined;
+    return {
+      start: async (given) => void (events = given),
+      send: async (message) => queueMicrotask(() => {
+        const { id, method, params = {} } = message;
         if (!method || id === undefined) return;
         this.seen.push({ method, params });
-        try {
-          void answer(id, { result: this.answer(method, params) });
-        } catch (error) {
-          void answer(id, { error: { code: -32602, message: (error as Error).message } });
-        }
-      },
-      closed: () => {},
-    });
-  });
+        events?.message({ jsonrpc: '2.0', id, ...this.outcome(method, params) });
+      }),
+      close: async () => events?.closed(new Error('closed')),
+    };
+  };
+
+  private outcome(method: string, params: Json): Json {
+    try {
+      return { result: structuredClone(this.answer(method, params)) };
+    } catch (error) {
+      return { error: { code: -32602, message: (error as Error).message } };
+    }
+  }
 
   private answer(method: string, params: Json): Json {
     const { offer = {}, files = {}, on = {} } = this.serving;
