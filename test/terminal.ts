@@ -71,7 +71,8 @@ function compile(target: string): void {
   const names = [...new Set(['agent', entry, ...modules])];
   const sources = names.map((name) => join(root, `${name}.ts`)).filter((path) => existsSync(path));
   buildSync({
-    entryPoints: sources, outdir: target, outbase: root, bundle: true, splitting: true,
+    entryPoints: sources, outdir: target, outbase: root, bundle: true,
+    splitting: entry !== 'agent', // in a part of its own, agent.ts would not know that it was started
     format: 'esm', platform: 'node', target: 'node20', logLevel: 'warning',
   });
   writeFileSync(join(target, 'package.json'), '{ "type": "module" }');
