@@ -1818,6 +1818,11 @@ export function problemWithConfig(config: unknown): string | undefined {
   return isText(cwd) ? undefined : '"cwd" is not a string';
 }
 
+function loading(config: Json): { load?: 'always' | 'deferred' } {
+  const load = loadWish(config);
+  return load ? { load } : {};
+}
+
 /** Whether a model shall see its tools at once, or only when it looks for them. */
 function loadWish({ alwaysLoad = false, deferred = false }: Json) {
   if (typeof alwaysLoad !== 'boolean' || typeof deferred !== 'boolean') return null;
@@ -2500,7 +2505,7 @@ export class McpManager {
         reason,
         startMs,
         tools: tools.size,
-        load: loadWish(config),
+        ...loading(asObject(config)),
         warnings: [...(connection?.warnings.values() ?? [])],
       };
     });
