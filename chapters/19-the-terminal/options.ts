@@ -55,7 +55,8 @@ From a clone, write "npm start --" for mcp-by-hand.
 
   mcp-by-hand [prompt]            a chat; the prompt is its first turn
   mcp-by-hand -p [prompt]         one answer on stdout; stdin is (added to) the prompt; never asks anything
-  mcp-by-hand mcp …               list [--json] | get NAME | add [-s local|user|project] [-e KEY=VALUE] NAME -- COMMAND ARGS
+  mcp-by-hand mcp …               list [--json] | get NAME
+                                  add [-s local|user|project] [-e KEY=VALUE] NAME -- COMMAND ARGS
                                   add [--transport http|sse|ws] [--header "Name: value"] [--client-id ID]
                                       [--callback-port N] NAME URL
                                   add --from server.json [NAME] | import claude-desktop|vscode

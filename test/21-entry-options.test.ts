@@ -1,4 +1,4 @@
-// Chapter 27: options of an entry about its login: oauth.authServerMetadataUrl, and oauth.xaa with one company for all.
+// Options of an entry about its login: oauth.authServerMetadataUrl, and oauth.xaa with one company for all (chapter 27 has the settings).
 
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
