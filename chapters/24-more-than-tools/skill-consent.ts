@@ -36,7 +36,7 @@ export class Consent {
     if (before?.verdict === 'never') return 'never';
     if (entry.resources === 'dynamic') return 'dynamic';
     if (!before) return 'new';
-    return before.hash === printOf(manifestOf(entry, known.source.origin)) ? 'approved' : 'changed';
+    return before.hash === printOf(entry, known.source.origin) ? 'approved' : 'changed';
   }
 
   /** Why not, if not. */
@@ -53,9 +53,9 @@ export class Consent {
 
   /** What cannot be bound to its content cannot be agreed to once and for all. */
   private write({ known, entry }: Agreed, key: string | undefined, standing: Standing): void {
-    const manifest = manifestOf(entry, known.source.origin);
-    const text = manifest.slice(0, MAX_MANIFEST);
-    const row = { file: keyOf(known), hash: printOf(manifest), text };
+    const { origin } = known.source;
+    const text = manifestOf(entry, origin).slice(0, MAX_MANIFEST);
+    const row = { file: keyOf(known), hash: printOf(entry, origin), text };
     if (key === 'v') this.options.trust.decideNote(row, 'never');
     if (key === 'y' && standing !== 'dynamic') this.options.trust.decideNote(row, 'allow');
   }
@@ -86,7 +86,9 @@ export class Consent {
     return [
       `The model wants to work by the skill ${quoted(name)} of ${known.source.whose}.`,
       '  It is text that steers the model. Each call that it leads to is still asked about.',
-      ...spelledOut({ address: entry.uri, description, ...others }),
+      `  address: ${quoted(entry.uri)}`,
+      '  It says of itself:', // so that none of its fields can pass for a line of ours
+      ...spelledOut({ description, ...others }, '    '),
       ...this.cautions(agreed, tools),
       ...(this.standingOf(agreed) === 'changed' ? this.changes(agreed) : filesOf(entry)),
     ];

@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { excerpt, isObject, type Json } from '../../mcp.ts';
 import { canonical, sha256 } from '../17-the-gate/digest.ts';
+import { named } from '../17-the-gate/safe-text.ts';
 import { parseFrontmatter } from './frontmatter.ts';
 
 /** As the extension has them: a host must take skills up to here. */
@@ -151,10 +152,17 @@ const excerptOrNothing = (found: unknown[]) => (found.length === 0 ? 'nothing' :
 
 // ─── What is approved ──────────────────────────────────────────────────────────────────────────
 
-/** All that an approval is bound to, one thing a line, so that a change can be shown. */
+/** All that an approval is bound to: whose it is, what it says of itself, and every file. */
+export function printOf({ uri, frontmatter, resources }: Skill, origin: string): string {
+  const byUri = (a: SkillFile, b: SkillFile) => (a.uri < b.uri ? -1 : 1);
+  const files = resources === 'dynamic' ? resources : [...resources].sort(byUri);
+  return sha256(canonical({ origin, uri, frontmatter, files }));
+}
+
+/** The same, one thing a line, so that a change can be shown. */
 export function manifestOf({ uri, frontmatter, resources }: Skill, origin: string): string {
   const fields = Object.keys(frontmatter).sort();
-  const told = fields.map((name) => `${name}: ${JSON.stringify(frontmatter[name])}`);
+  const told = fields.map((name) => `${named(name)}: ${JSON.stringify(frontmatter[name])}`);
   return [origin, uri, ...told, ...fileLines(resources, rootOf(uri))].join('\n');
 }
 
@@ -166,5 +174,3 @@ export function fileLines(resources: Skill['resources'], root: string): string[]
   });
   return lines.sort();
 }
-
-export const printOf = (manifest: string) => sha256(manifest);

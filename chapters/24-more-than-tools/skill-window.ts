@@ -4,10 +4,11 @@
 import type { Block } from '../../agent.ts';
 import { excerpt } from '../../mcp.ts';
 import { fromMcp, imageType } from '../16-hands/results.ts';
+import { sha256 } from '../17-the-gate/digest.ts';
 import { plain, quoted } from '../17-the-gate/safe-text.ts';
 import type { Agreed } from './skill-consent.ts';
 import {
-  MAX_BYTES, Mismatch, mustMatch, mustSayTheSame, pathIn, printOf, rootOf, type Skill,
+  MAX_BYTES, Mismatch, mustMatch, mustSayTheSame, pathIn, rootOf, type Skill,
 } from './skill-entry.ts';
 import { keyOf, type Known } from './skill-names.ts';
 
@@ -173,7 +174,7 @@ const whose = ({ source }: Known) => (source.kind === 'user' ? 'the user' : sour
 /** Whose words these are, and where they end. No text can hold its own digest, so none can pretend
  *  to end before its end. */
 function framed({ known, entry }: Agreed, text: string, paths: string[]): string {
-  const mark = printOf(text).slice(0, 23);
+  const mark = sha256(text).slice(0, 23);
   const others = paths.filter((path) => path !== 'SKILL.md');
   const files = entry.resources === 'dynamic' ? ['Its files are listed with "file": "./".'] : [];
   if (others.length > 0) files.push(`Its other files, to be read with "file": ${some(others)}`);

@@ -89,7 +89,9 @@ export class Skills {
   private leave(connection: McpConnection): void {
     for (const [label, source] of this.sources) {
       const isMeant = source instanceof ServerSkills && source.isOf(connection);
-      if (isMeant) this.sources.delete(label);
+      if (!isMeant) continue;
+      this.sources.delete(label);
+      this.lists.delete(source);
     }
   }
 
