@@ -34,7 +34,8 @@ export function argumentsFrom(text: string, declared: Declared[]): Given {
     else loose.push(word);
   }
   const open = declared.filter(({ name }) => !args.has(name));
-  if (open.length === 0 && loose.length > 0) throw new Error(`what is ${loose[0]}? ${formOf(declared)}`);
+  const isForNobody = open.length === 0 && loose.length > 0;
+  if (isForNobody) throw new Error(`what is ${loose[0]}? ${formOf(declared)}`);
   const lastRequired = open.findLastIndex(({ isRequired }) => isRequired);
   const taker = lastRequired === -1 ? open.length - 1 : lastRequired;
   const isTooMuch = loose.length > open.length;

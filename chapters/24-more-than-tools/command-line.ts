@@ -159,7 +159,8 @@ async function list(
   args: string[], screen: Screen, composition: Composition, lists: (of: Lister) => Promise<Lists>,
 ): Promise<number> {
   const wanted = wantedBy(args);
-  if (wanted.words.length > 0) throw usage(`what is ${wanted.words[0]}? One server, or all of them`);
+  const [odd] = wanted.words;
+  if (odd !== undefined) throw usage(`what is ${odd}? One server, or all of them`);
   const show = (found: Lists) => {
     if (wanted.isJson) return screen.printJson(JSON.stringify(found));
     for (const row of Object.values(found).flat()) screen.print(lineOf(row));

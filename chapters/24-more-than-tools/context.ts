@@ -10,6 +10,7 @@ import { plain, quoted } from '../17-the-gate/safe-text.ts';
 const MAX_CONTENTS = 100; // parts of one resource
 const MAX_MESSAGES = 50; // of one prompt
 const GO_ON = 'Go on.';
+const IMAGE = '[the image is attached]';
 
 /** Parts of a resource as blocks: pictures as pictures, other data in a file, texts as they are. */
 export function blocksOf(contents: ResourceContents[], folder: string): Block[] {
@@ -19,7 +20,8 @@ export function blocksOf(contents: ResourceContents[], folder: string): Block[] 
     return [...heading, asBlock(each)];
   });
   const left = contents.length - MAX_CONTENTS;
-  if (left > 0) content.push({ type: 'text', text: `[and ${left} more parts, which were left out]` });
+  const note = `[and ${left} more parts, which were left out]`;
+  if (left > 0) content.push({ type: 'text', text: note });
   return fromMcp({ text: '', content, isError: false }, folder).blocks;
 }
 
@@ -27,7 +29,8 @@ export function blocksOf(contents: ResourceContents[], folder: string): Block[] 
 function asBlock(contents: ResourceContents): Json {
   const { mimeType, blob } = contents;
   const isImage = typeof blob === 'string' && show(mimeType ?? '').startsWith('image/');
-  return isImage ? { type: 'image', mimeType, data: blob } : { type: 'resource', resource: contents };
+  if (isImage) return { type: 'image', mimeType, data: blob };
+  return { type: 'resource', resource: contents };
 }
 
 /** What goes along with a prompt: text, in a frame that says whose it is, and images. */
@@ -40,12 +43,14 @@ export function attached(
   const types = new Set(contents.map(({ mimeType }) => show(mimeType ?? 'no type')));
   const what = `The resource ${quoted(uri)} of the MCP server ${quoted(server)}`;
   const { text, images } = split(blocks);
-  return { text: `${what} (${quoted([...types].join(', '))}), as data:\n${fenced(text)}`, images };
+  const frame = `${what} (${quoted([...types].join(', '))}), as data:`;
+  return { text: `${frame}\n${fenced(text)}`, images };
 }
 
 function split(blocks: Block[]): Attached {
-  const texts = blocks.map((block) => (block.type === 'text' ? block.text : '[the image is attached]'));
-  return { text: texts.join('\n'), images: blocks.filter((block) => block.type === 'image') };
+  const images = blocks.filter((block) => block.type === 'image');
+  const texts = blocks.map((block) => (block.type === 'text' ? block.text : IMAGE));
+  return { text: texts.join('\n'), images };
 }
 
 /** Between fences that do not occur in it. */
@@ -61,12 +66,13 @@ function fenced(text: string): string {
  *  something last, so after the words of an assistant the user says: go on. */
 export function turnsOf(messages: PromptMessage[], folder: string, name: string): Turn[] {
   const turns = messages.slice(0, MAX_MESSAGES).map(({ role, content }): Turn => {
-    const blocks = fromMcp({ text: '', content: content.map(asContent), isError: false }, folder).blocks;
-    const { text, images } = split(fit({ blocks, isError: false }, folder, name).blocks);
+    const said = { text: '', content: content.map(asContent), isError: false };
+    const { text, images } = split(fit(fromMcp(said, folder), folder, name).blocks);
     if (role === 'assistant') return { role, text, calls: [] };
     return { role, text, ...(images.length > 0 && { images }) };
   });
-  return turns.at(-1)?.role === 'assistant' ? [...turns, { role: 'user', text: GO_ON }] : turns;
+  if (turns.at(-1)?.role === 'assistant') turns.push({ role: 'user', text: GO_ON });
+  return turns;
 }
 
 /** Some servers write the text itself; and a resource may be a picture. */
@@ -92,7 +98,7 @@ export function isForPeople(resource: Resource): boolean {
 export function lineFor(address: string, row: Json, most = 300): string {
   const { name, title, description } = row;
   const called = show(title ?? name ?? '');
-  const words = [called === address ? '' : called, show(description ?? '')].filter(Boolean).join(': ');
-  const line = plain(`${address}  ${words}`).replace(/\s*\n\s*/g, ' ').trimEnd();
+  const words = [called === address ? '' : called, show(description ?? '')];
+  const line = plain(`${address}  ${words.filter(Boolean).join(': ')}`).replace(/\s*\n\s*/g, ' ').trimEnd();
   return line.length > most ? `${line.slice(0, most)}…` : line;
 }

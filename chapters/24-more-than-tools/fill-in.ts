@@ -18,7 +18,7 @@ type Asked = {
   signal: AbortSignal;
 };
 
-/** All of them, or nothing if the user leaves: by Ctrl-C, or by an empty answer where one is needed. */
+/** All of them, or nothing if the user leaves: by Ctrl-C, or by an empty line where one is needed. */
 export async function fillIn(
   missing: Declared[], known: Record<string, string>, asked: Asked,
 ): Promise<Record<string, string> | undefined> {

@@ -5,7 +5,9 @@ import type { Extension, Json } from '../../mcp.ts';
 import { quoted, visible } from '../17-the-gate/safe-text.ts';
 import type { Host } from '../19-the-terminal/host.ts';
 
-export const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
+export const LEVELS = [
+  'debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency',
+];
 const MAX_KEPT = 500; // of each server
 const MAX_TEXT = 2000; // characters
 const MAX_SHOWN = 200;

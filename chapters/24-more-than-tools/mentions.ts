@@ -1,7 +1,8 @@
 // mentions.ts: @server:uri in a prompt. Only what a person types is read: chapter 19 sees to that.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import { textOf, type McpManager, type Of, type Resource, type ResourceTemplate } from '../../mcp.ts';
+import { textOf } from '../../mcp.ts';
+import type { Json, McpManager, Of, Resource, ResourceTemplate } from '../../mcp.ts';
 import type { Attached, Completed, Mentions } from '../19-the-terminal/host.ts';
 import type { Program } from '../19-the-terminal/program.ts';
 import { attached, isForPeople, isReadable } from './context.ts';
@@ -96,17 +97,25 @@ async function find(typed: string, manager: McpManager): Promise<Completed> {
   ]);
   const filled = place && (await completeHole(place.server, place.uri, templates, manager));
   if (filled && filled.words.length > 0) return filled;
-  const candidates = [
-    ...resources.filter(isForPeople).map((row) => ({ row, word: `${row.server}:${row.uri}` })),
-    ...templates.filter(isReadable).map((row) => ({ row, word: `${row.server}:${row.uriTemplate}` })),
+  const rows = [
+    ...resources.filter(isForPeople).map((row) => ({ ...row, address: row.uri })),
+    ...templates.filter(isReadable).map((row) => ({ ...row, address: row.uriTemplate })),
   ];
-  const fits = candidates.filter(({ row, word }) => {
-    const names = [word, row.name, row.title].map((each) => String(each ?? '').toLowerCase());
-    return names.some((name) => isAlike(name, typed.toLowerCase()));
-  });
-  const begin = fits.filter(({ word }) => word.startsWith(typed));
-  const words = (begin.length > 0 ? begin : fits).map(({ word }) => word);
+  const words = fitting(typed, rows);
   return { words: words.filter(isTypeable).slice(0, MAX_OFFERED) };
+}
+
+/** Those that begin so; if there is none, those with all these letters in an address, name or title. */
+function fitting(typed: string, rows: (Json & { server: string; address: string })[]): string[] {
+  const candidates = rows.map(({ server, address, name, title }) => {
+    return { word: `${server}:${address}`, names: [name, title] };
+  });
+  const begin = candidates.filter(({ word }) => word.startsWith(typed));
+  const wanted = typed.toLowerCase();
+  const alike = candidates.filter(({ word, names }) => {
+    return [word, ...names].some((each) => isAlike(String(each ?? '').toLowerCase(), wanted));
+  });
+  return (begin.length > 0 ? begin : alike).map(({ word }) => word);
 }
 
 /** A server's address is put into the line that a person is typing. */

@@ -44,16 +44,16 @@ function command(prompt: Of<Prompt>): Command {
     run: (_, program, signal, rest) => send(prompt, rest, program, signal),
     complete: async (words, { manager }) => {
       const word = words.at(-1) ?? '';
-      const at = word.indexOf('=');
-      const named = declared.find((each) => each.name === word.slice(0, Math.max(0, at)));
-      const [argument = declared[words.length - 1], value = word] = named ? [named, word.slice(at + 1)] : [];
-      const names = declared.map((each) => `${each.name}=`).filter((each) => each.startsWith(word));
+      const named = declared.find((each) => word.startsWith(`${each.name}=`));
+      const argument = named ?? declared[words.length - 1];
+      const prefix = named ? `${named.name}=` : '';
+      const names = declared.map((each) => `${each.name}=`);
       if (!argument) return names;
       const { args } = argumentsFrom(words.slice(0, -1).join(' '), declared);
-      const found = await candidates({ manager, server, ref }, { name: argument.name, value }, args);
-      const prefix = named ? `${named.name}=` : '';
-      const whole = found.map((each) => prefix + (/[\s"'\\]/.test(each) ? JSON.stringify(each) : each));
-      return whole.length > 0 ? whole : names;
+      const typed = { name: argument.name, value: word.slice(prefix.length) };
+      const found = await candidates({ manager, server, ref }, typed, args);
+      const values = found.map((each) => (/[\s"'\\]/.test(each) ? JSON.stringify(each) : each));
+      return values.length > 0 ? values.map((each) => prefix + each) : names;
     },
   };
 }
@@ -68,8 +68,8 @@ async function send(
   if (rest === '?') return void screen.print(formOf(declared));
   const { args, missing } = argumentsFrom(rest, declared);
   const ref = { type: 'ref/prompt', name } as const;
-  if (missing.length > 0 && !person.isThere)
-    throw new Error(`${name} needs ${missing.map((each) => `${each.name}=…`).join(' ')}`);
+  const needs = missing.map((each) => `${each.name}=…`).join(' ');
+  if (needs !== '' && !person.isThere) throw new Error(`${name} needs ${needs}`);
   const asked = { person, manager, server, ref, what: name, signal };
   const whole = await fillIn(missing, args, asked);
   if (!whole) return void screen.say('nothing was sent', 'dim');
@@ -83,7 +83,8 @@ async function send(
 
 function sizeOf(turns: Turn[]): string {
   const size = turns.reduce((sum, turn) => sum + ('text' in turn ? turn.text.length : 0), 0);
-  return `  sent: ${turns.length === 1 ? '1 message' : `${turns.length} messages`}, ${size} characters`;
+  const count = turns.length === 1 ? '1 message' : `${turns.length} messages`;
+  return `  sent: ${count}, ${size} characters`;
 }
 
 /** The words of your own servers are sent as they are. Those of a project's are shown before. */
@@ -91,9 +92,12 @@ async function isAgreed(
   { server, name }: Of<Prompt>, turns: Turn[], { trust, person }: Program, signal: AbortSignal,
 ): Promise<boolean> {
   if (trust.seen.get(server)?.authority === 'user') return true;
-  const lines = turns.flatMap((turn) => ('text' in turn ? [`${turn.role}:`, ...told(turn.text)] : []));
+  const lines = turns.flatMap((turn) => {
+    return 'text' in turn ? [`${turn.role}:`, ...told(turn.text)] : [];
+  });
+  const whose = `The prompt ${quoted(name)} of the project's MCP server ${quoted(server)} is:`;
   const answer = await person.choose({
-    lines: [`The prompt ${quoted(name)} of the project's MCP server ${quoted(server)} is:`, ...lines],
+    lines: [whose, ...lines],
     prompt: 'Say this to the model?',
     choices: [YES, NO],
     signal,

@@ -60,7 +60,10 @@ function valueIn(operator: Operator, name: string, value: string): string {
 /** encodeURIComponent leaves five characters that RFC 6570 does not. */
 function encoded(value: string, keeps: boolean): string {
   const wellFormed = Buffer.from(value).toString(); // half a character cannot be encoded
-  if (keeps) return encodeURI(wellFormed).replace(/%25([0-9a-f]{2})/gi, '%$1').replace(/%5B|%5D/g, decodeURI);
+  if (keeps) {
+    const whole = encodeURI(wellFormed).replace(/%25([0-9a-f]{2})/gi, '%$1'); // what was encoded
+    return whole.replaceAll('%5B', '[').replaceAll('%5D', ']');
+  }
   const spell = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
   return encodeURIComponent(wellFormed).replace(/[!'()*]/g, spell);
 }

@@ -40,13 +40,13 @@ export class Watches {
 
   /** A folder may be watched, and the file in it that has changed be named. */
   changed(server: string, uri: string): void {
-    const isMeant = (each: Watched) =>
-      each.server === server && (uri === each.uri || uri.startsWith(`${each.uri.replace(/\/$/, '')}/`));
+    const isMeant = (each: Watched) => each.server === server && isIn(uri, each.uri);
     for (const each of this.list.filter(isMeant)) {
       const what = `${quoted(each.uri)} of ${quoted(server)} has changed`;
       const isNews = !each.hasChanged;
       each.hasChanged = true;
-      if (isNews) this.host.person.say(`${what}; the model hears of it with your next prompt`, 'note');
+      const line = `${what}; the model hears of it with your next prompt`;
+      if (isNews) this.host.person.say(line, 'note');
     }
   }
 
@@ -83,6 +83,9 @@ export class Watches {
     }
   }
 }
+
+const isIn = (uri: string, folder: string) =>
+  uri === folder || uri.startsWith(`${folder.replace(/\/$/, '')}/`);
 
 const keyOf = (server: string, uri: string) => JSON.stringify([server, uri]);
 
