@@ -99,6 +99,7 @@ export function lineFor(address: string, row: Json, most = 300): string {
   const { name, title, description } = row;
   const called = show(title ?? name ?? '');
   const words = [called === address ? '' : called, show(description ?? '')];
-  const line = plain(`${address}  ${words.filter(Boolean).join(': ')}`).replace(/\s*\n\s*/g, ' ').trimEnd();
+  const text = plain(`${address}  ${words.filter(Boolean).join(': ')}`);
+  const line = text.split('\n').map((each) => each.trim()).join(' ').trimEnd();
   return line.length > most ? `${line.slice(0, most)}…` : line;
 }
