@@ -39,7 +39,11 @@ import { challengeIn, words } from '../chapters/21-authorization/discovery.ts';
 import { TokenStore } from '../chapters/21-authorization/tokens.ts';
 import { KeptVerdicts } from '../chapters/22-no-handshake/verdicts.ts';
 import { parseFrontmatter } from '../chapters/24-more-than-tools/frontmatter.ts';
+import { nobody } from '../chapters/17-the-gate/person.ts';
+import { wordsIn } from '../chapters/24-more-than-tools/arguments.ts';
+import { Logs } from '../chapters/24-more-than-tools/logs.ts';
 import { checkedSkill } from '../chapters/24-more-than-tools/skill-entry.ts';
+import { expand, placeIn } from '../chapters/24-more-than-tools/template.ts';
 import { MessageReader, readClose, Violation } from '../chapters/25-other-pipes/frames.ts';
 import {
   blocksToText, fillIn, LineBuffer, loadEntries, McpConnection, McpError, passOn, tooMuchIn,
@@ -239,6 +243,9 @@ const LINEAR: Record<string, (text: string) => unknown> = {
   frontmatter: (text) => quietly(() => parseFrontmatter(`---\na: ${text}\n---\n`)),
   'frontmatter in lines': (text) => quietly(() => parseFrontmatter(`---\n${text}\n---\n`)),
   'frontmatter in brackets': (text) => quietly(() => parseFrontmatter(`---\na: [${text}]\n---\n`)),
+  'words of a prompt': (text) => wordsIn(text),
+  'an address with holes': (text) => [expand(text, { x: text }), placeIn(text, text), placeIn('a://{x}/{y}', `a://${text}`)],
+  'a log': (text) => new Logs({ person: nobody, warn: () => {} }).take('s', { level: text, logger: text, data: text }),
   'a skill': (text) => quietly(() => checkedSkill({ uri: `skill://${text}/SKILL.md`, frontmatter: { name: text, description: text } })),
 };
 
