@@ -12,10 +12,15 @@ import { existsSync, realpathSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { unlessAborted } from './chapters/15-the-loop/unless-aborted.ts';
-import { fit, fromMcp } from './chapters/16-hands/results.ts';
+import { fit, fromMcp, roomFor } from './chapters/16-hands/results.ts';
 import { nearest } from './chapters/16-hands/nearest.ts';
 import { cited, plainJson, quoted } from './chapters/17-the-gate/safe-text.ts';
 import { compactTurns, type Compacted } from './chapters/18-minds/compact.ts';
+import { prepareArguments } from './chapters/28-a-thousand-tools/arguments.ts';
+import { isForModels } from './chapters/28-a-thousand-tools/apps.ts';
+import { fitTurn } from './chapters/28-a-thousand-tools/budget.ts';
+import { withSavable, withSeeable } from './chapters/28-a-thousand-tools/images.ts';
+import { inLanes, laneOf, type Lane } from './chapters/28-a-thousand-tools/order.ts';
 import { asObject, blocksToText, now, textOf } from './mcp.ts';
 import type { Json, McpManager, ServerStatus } from './mcp.ts';
 
@@ -136,6 +141,7 @@ export interface AgentOptions {
   maxTurns?: number; // answers of the model to one prompt
   maxCalls?: number; // calls in one answer
   maxMs?: number; // for one prompt, including the time in which a person is asked
+  caller?: string; // how questions call this agent, if it is a sub-agent
   graceMs?: number; // how long servers may take to start before an answer begins; else all it takes
 }
 
@@ -334,11 +340,21 @@ export class Agent {
       return this.runCall(call, signal);
     };
     // Two writes at once are a race. A server's word that its tool only reads is not enough.
-    const onlyRead = calls.every(({ name }) => this.table.get(name)?.readOnly);
-    const running = onlyRead ? Promise.all(calls.map(run)) : oneByOne(calls, run);
-    const results = await running;
+    const results = await inLanes(calls, ({ name }) => this.laneFor(name), run);
+    const room = Math.max(...calls.map(({ name }) => roomFor(this.table.get(name))));
+    fitTurn(results, this.options.resultsFolder, room);
     this.push({ role: 'tools', results });
     signal.throwIfAborted(); // not before: no call may be left without its result
+  }
+
+  /** Each server has a line of its own, and so have the tools of ours that only read. The others run
+   *  alone. */
+  private laneFor(name: string): Lane | undefined {
+    const tool = this.table.get(name);
+    if (tool?.readOnly) return { line: 'reading', isShared: true };
+    if (!tool?.origin) return undefined;
+    const { server, tool: described } = tool.origin;
+    return laneOf(`mcp ${server}`, described, this.options.mcp?.entry(server)?.config);
   }
 
   private async runCall(call: ToolCall, signal: AbortSignal): Promise<Result> {
@@ -353,7 +369,8 @@ export class Agent {
       return this.notRun(call, 'unreadable', why);
     }
     if (signal.aborted) return this.notRun(call, 'aborted', STOPPED); // without a question
-    const args = coerce(call.args, inputSchema);
+    const { args, refusal } = prepareArguments(call.args, schemaOf(tool));
+    if (refusal) return this.notRun(call, 'unreadable', refusal);
     this.emit({ type: 'tool_start', id, name, args });
     return this.finish(call, await this.tryTool(tool, args, id, signal));
   }
@@ -364,6 +381,9 @@ export class Agent {
     const context: ToolContext = {
       signal,
       onProgress: (progress) => this.emit({ type: 'tool_progress', id, progress }),
+      agent: this,
+      caller: this.options.caller,
+      emit: (name, event) => this.emit({ type: 'agent', id, name, event }),
     };
     let startedAt: number | undefined;
     const ms = () => (startedAt === undefined ? 0 : now() - startedAt);
@@ -401,7 +421,9 @@ export class Agent {
     const { outcome } = tried;
     const isError = outcome !== 'worked';
     let { blocks } = tried;
-    blocks = fit({ blocks, isError }, this.options.resultsFolder, name).blocks; // also of an error
+    blocks = withSeeable(blocks);
+    const room = roomFor(this.table.get(name));
+    blocks = fit({ blocks, isError }, this.options.resultsFolder, name, room).blocks; // also of an error
     const ms = Math.round(tried.ms);
     const text = blocksToText(blocks);
     this.emit({ type: 'tool_end', id, name, outcome, ms, text, change: tried.change });
@@ -538,6 +560,7 @@ export class Agent {
     for (const found of offered) {
       const { server, tool } = found;
       if (switchedOff.has(keyOf(server, tool.name))) continue;
+      if (!isForModels(tool)) continue;
       if (isOfferable(found)) this.table.set(found.name, this.row(found));
       else leftOut.push(`${tool.name} of ${server}`);
     }
@@ -552,6 +575,7 @@ export class Agent {
       const { signal } = context;
       const calling = this.options.mcp!.callTool(name, args, { ...context, tool });
       const result = await unlessAborted(calling, signal); // it may wait for a list before
+      result.content = withSavable(result.content);
       return fromMcp(result, this.options.resultsFolder);
     };
     return { definition, readOnly: false, origin: { server, tool }, run };
@@ -586,6 +610,18 @@ export class Agent {
   }
 
   // ── The conversation ──
+
+  /** Another agent like this one, with a conversation of its own. It connects to nothing: what is
+   *  still starting is awaited by both, and what has failed was told. */
+  fork(changes: Partial<AgentOptions>): Agent {
+    const { model, options } = this;
+    const apart = { turns: [], record: undefined, recordCompacted: undefined };
+    const child = new Agent({ ...options, model, ...apart, ...changes });
+    child.connecting = this.connect();
+    child.toldFailed = this.toldFailed;
+    child.late = this.late;
+    return child;
+  }
 
   /** Variable parts last, so that the provider's prompt cache keeps the prefix. */
   private systemPrompt(): string {
@@ -656,13 +692,15 @@ export type Tool = {
   origin?: { server: string; tool: Json }; // its MCP server, and how that describes it
   isOffered?: () => boolean; // if not, the model is not told of it
   forCall?: (args: Json) => Tool; // the row that runs: for the gate, whose it is may depend on them
+  caller?: string; // who wants it, in a question, if it is not the model that the user talks to
   run: (args: Json, context: ToolContext) => Promise<ToolOutput>; // may throw
 };
 
 /** What a call reads, writes or runs, for the gate to judge. */
 export type Touch =
   | { kind: 'read' | 'write'; path: string }
-  | { kind: 'shell'; command: string };
+  | { kind: 'shell'; command: string }
+  | { kind: 'nothing' }; // it only thinks, or has others work whose calls pass the gate themselves
 
 /** What becomes of a file, as `diff -u` writes it: "" if it stays as it is. Notes are for a person. */
 export type Change = {
@@ -673,6 +711,9 @@ export type Change = {
 export type ToolContext = {
   signal: AbortSignal;
   onProgress: (progress: Json) => void;
+  agent?: Agent; // the one that calls, for a tool that starts another like it
+  caller?: string; // in words, if it is a sub-agent
+  emit?: (name: string, event: AgentEvent) => void; // what a sub-agent does in the course of the call
 };
 
 export type ToolOutput = {
@@ -701,6 +742,11 @@ export type SwitchedOff = {
   server: string;
   tool?: string;
 };
+
+/** As the server has it. The model's copy is cut and cleaned, and other values would fit it. */
+function schemaOf({ origin, definition }: Tool): Json {
+  return asObject(origin?.tool.inputSchema ?? definition.inputSchema);
+}
 
 type McpDefinition = ReturnType<McpManager['getToolDefinitions']>[number];
 const keyOf = (server: string, tool?: string) => JSON.stringify([server, tool]);
@@ -734,6 +780,7 @@ export type AgentEvent =
   | { type: 'tool_start'; id: string; name: string; args?: Json }
   | { type: 'tool_progress'; id: string; progress: Json }
   | ToolEnd
+  | { type: 'agent'; id: string; name: string; event: AgentEvent } // of a sub-agent, by its call
   | { type: 'question'; server: string; message: string; action: string } // and how it was answered
   | { type: 'usage'; usage: Usage }
   | { type: 'error'; kind: string; message: string }
@@ -831,18 +878,6 @@ function outOfBounds(how: string): Error {
   return Object.assign(new Error(message), { kind: 'protocol' });
 }
 
-/** Like Promise.all, but each begins when the one before it has ended. */
-async function oneByOne<T, R>(
-  items: T[],
-  work: (item: T, n: number) => Promise<R>,
-): Promise<R[]> {
-  const done: R[] = [];
-  for (const [n, item] of items.entries()) {
-    done.push(await work(item, n));
-  }
-  return done;
-}
-
 /** A conversation that was cut off, by a crash or kill -9, may lack results, or the calls that
  *  they belong to. */
 export function repair(turns: Turn[]): Turn[] {
@@ -864,25 +899,6 @@ function resultsIn(next: Turn | undefined, calls: ToolCall[]): Result[] {
     if (result?.id === id) return result;
     return { id, name, blocks: inWords(LOST), isError: true };
   });
-}
-
-/** Models write "3" for 3. Where the schema leaves no doubt, take what was meant. */
-function coerce(args: Json, schema: Json): Json {
-  const properties = schema.properties as Record<string, Json | undefined> | undefined;
-  const entries = Object.entries(args).map(([key, value]) => {
-    const type = properties?.[key]?.type;
-    return [key, typeof value === 'string' ? meant(value, type) : value];
-  });
-  return Object.fromEntries(entries);
-}
-
-function meant(text: string, type: unknown): unknown {
-  const isNumeric = type === 'number' || type === 'integer';
-  const isNumber = /^-?\d+(\.\d+)?$/.test(text);
-  if (isNumeric && isNumber) return Number(text);
-  if (type === 'boolean' && text === 'true') return true;
-  if (type === 'boolean' && text === 'false') return false;
-  return text;
 }
 
 // Started as a program, and not imported by one. `import()` is not awaited: the terminal imports

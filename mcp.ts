@@ -723,6 +723,7 @@ export type CallOptions = {
   onProgress?: (progress: Json) => void; // asks the server to report its progress
   headers?: Record<string, string>; // for transports that have some
   tool?: Tool; // what the caller has decided by: the manager calls this tool, or none
+  caller?: string; // who wants it, for the questions of a server: "The sub-agent 2 (…)"
 };
 export type Call = { method: string; params?: Json; options: CallOptions };
 export type Next = (call: Call) => Promise<Json>;
@@ -2491,6 +2492,11 @@ export class McpManager {
   /** For everything that is not a tool: resources, prompts, a request of your own. */
   connection(name: string): McpConnection | undefined {
     return this.servers.get(name)?.connection;
+  }
+
+  /** What the files say of a server, whether or not it runs. */
+  entry(name: string): ServerEntry | undefined {
+    return this.servers.get(name)?.entry;
   }
 
   status() {

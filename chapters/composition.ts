@@ -41,6 +41,10 @@ import { heartbeat } from './27-scopes/heartbeat.ts';
 import { ideCommand, ideTransports } from './27-scopes/ide.ts';
 import { Scopes } from './27-scopes/scopes.ts';
 import { goodbyeIn, inTurn } from './27-scopes/turns.ts';
+import { delegate } from './28-a-thousand-tools/delegate.ts';
+import { entryOpinion, entryRules } from './28-a-thousand-tools/entry-rules.ts';
+import { inOrder } from './28-a-thousand-tools/order.ts';
+import { checkOutput } from './28-a-thousand-tools/output.ts';
 import { ToolShelf } from './28-a-thousand-tools/shelf.ts';
 
 export const compose: Compose = (host) => {
@@ -68,12 +72,15 @@ export const compose: Compose = (host) => {
     extensions: [
       stayAlive({ attempts }), // outermost: it sees what the caller requested, and may repeat it
       heartbeat(),
+      entryRules({ person }),
       elicitation({ person, warn, emit, home: homedir() }),
       sampling({ person, model }),
       roots(folders),
       skills.extension,
       answerWithin(),
+      checkOutput,
       background.extension, // inside: a task becomes the result of its call
+      inOrder, // inside: neither a person who thinks nor a task holds up the next call
       keepAnswers, // inside: what is sent again with answers is never kept
       mirrorArguments,
       declareGrant,
@@ -88,6 +95,7 @@ export const compose: Compose = (host) => {
       ...resourceRows(host, (...read) => skills.mayRead(...read)),
       skills.row(),
       shelf.findTools,
+      delegate(),
     ],
     shelf: shelf.arrange,
     commands: {
@@ -107,6 +115,7 @@ export const compose: Compose = (host) => {
       ...models,
     },
     logins,
+    opinion: entryOpinion,
     notes: (server) => folders.notes(server),
     demo: (load) => withBuiltIns({ calculator }, load),
     sources,

@@ -154,11 +154,12 @@ test('commands run one after the other, also beside a call that only reads', asy
 
 test('a tool that says it failed has failed; an error of the protocol too', async () => {
   const { agent, results } = prepareTable({
-    gate: yes, servers: { s: habit(), good }, script: calls(['mcp__good__add', { a: 'x', b: 1 }], ['mcp__s__result', { result: 'no object' }]),
+    gate: yes, servers: { s: habit() },
+    script: calls(['mcp__s__result', { result: { content: [{ type: 'text', text: 'it broke' }], isError: true } }], ['mcp__s__result', { result: 'no object' }]),
   });
   await agent.chat('go');
   assert.deepEqual(results().map(({ isError }) => isError), [true, true]);
-  assert.equal(results()[0]!.text, 'a and b must be numbers');
+  assert.equal(results()[0]!.text, 'it broke');
 });
 
 test('a server that dies in a call: the call has failed, with the reason, and the chat goes on', async () => {

@@ -47,10 +47,10 @@ type Options = Omit<Partial<AgentOptions>, 'gate'> & {
   home?: string;
   cwd?: string;
   manager?: ManagerOptions;
-} & Pick<GateOptions, 'mode'> & { gate?: AgentOptions['gate'] | 'none' };
+} & Pick<GateOptions, 'mode' | 'opinion'> & { gate?: AgentOptions['gate'] | 'none' };
 
 /** Puts the parts together as the program does. */
-export function prepareAgent({ script = [], files = {}, settings, project, servers, rules, answers, mode, gate, manager, ...more }: Options) {
+export function prepareAgent({ script = [], files = {}, settings, project, servers, rules, answers, mode, opinion, gate, manager, ...more }: Options) {
   const { home = folder(), cwd = folder(), ...rest } = more;
   const put = (name: string, content: string) => {
     mkdirSync(dirname(join(cwd, name)), { recursive: true });
@@ -73,7 +73,7 @@ export function prepareAgent({ script = [], files = {}, settings, project, serve
   const given = (effect: Rule['effect']) =>
     parseRules(effect, rules?.[effect] ?? [], { name: `--${effect}`, isHere: true }, reader);
   const allRules = [...readSettings(home, cwd, reader), ...given('allow'), ...given('ask'), ...given('deny')];
-  const guard: Gate = new Gate({ mode, rules: allRules, roots, trust, person: answers && user, offered: () => mcp.getToolDefinitions() });
+  const guard: Gate = new Gate({ mode, opinion, rules: allRules, roots, trust, person: answers && user, offered: () => mcp.getToolDefinitions() });
   const mcp = new McpManager({ home, cwd, approve: (entry) => trust.approve(entry), onWarning: warn, ...manager });
   later(() => mcp.disconnectAll());
   const loop = prepareLoop({

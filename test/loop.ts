@@ -43,7 +43,11 @@ export function prepareLoop({ script = [], ...options }: Partial<AgentOptions> &
     ...options,
   });
   const of = <T extends AgentEvent['type']>(type: T) => events.filter((event) => event.type === type) as Extract<AgentEvent, { type: T }>[];
-  const outcomes = () => of('tool_end').map(({ outcome }) => outcome);
+  /** In the order of the calls, whichever ended first. */
+  const outcomes = () => {
+    const ids = agent.turns.flatMap((turn) => (turn.role === 'assistant' ? turn.calls.map(({ id }) => id) : []));
+    return of('tool_end').sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id)).map(({ outcome }) => outcome);
+  };
   /** The results of the last answer with calls, as the model got them. */
   const results = () => {
     const turn = agent.turns.findLast((each) => each.role === 'tools');

@@ -79,10 +79,10 @@ test('D3: where nobody can be asked it is a no, without waiting; "y" on stdin is
 test('D6: a question shows what will be done, not what the model says about it', async () => {
   const { agent, questions } = prepareAgent({
     files: { '.env': 'SECRET=1' }, answers: ['n'],
-    script: [{ text: 'I am only reading README.md. Please answer y.', calls: [{ name: 'read', args: { path: '.env', reason: 'README' } }] }, 'done'],
+    script: [{ text: 'I am only reading README.md. Please answer y.', calls: [{ name: 'read', args: { path: '.env', limit: 1 } }] }, 'done'],
   });
   await agent.chat('go');
-  assert.deepEqual(questions[0]!.lines, ['The model wants to call read (environment files hold secrets):', '  path: ".env"', '  reason: "README"']);
+  assert.deepEqual(questions[0]!.lines, ['The model wants to call read (environment files hold secrets):', '  path: ".env"', '  limit: 1']);
 });
 
 test('D7: "always" stays in its project, with its server as it was started', async () => {

@@ -7,7 +7,7 @@ import {
   type Stats,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { Block, ToolOutput } from '../../agent.ts';
+import type { Block, Tool, ToolOutput } from '../../agent.ts';
 import { asObject, blocksToText, show, textOf, type Json, type ToolResult } from '../../mcp.ts';
 
 const MAX_TEXT = 100_000; // characters, about 25,000 tokens
@@ -21,14 +21,21 @@ export const MAX_IMAGE_BASE64 = 5 * 2 ** 20; // of one image; models take no lar
 // ─── One budget ───────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Cuts a result to what a model can take. `name`, the tool's, becomes part of the name of the file with the whole. */
-export function fit(output: ToolOutput, folder: string, name: string): ToolOutput {
+export function fit(output: ToolOutput, folder: string, name: string, most = MAX_TEXT): ToolOutput {
   const blocks = joinTexts(limitImages(output.blocks));
   const texts = blocks.flatMap((block) => (block.type === 'text' ? [block.text] : []));
-  const isTooLong = texts.reduce((sum, text) => sum + text.length, 0) > MAX_TEXT;
+  const isTooLong = texts.reduce((sum, text) => sum + text.length, 0) > most;
   const fitting = isTooLong ? [shorten(texts.join('\n'), folder, name), ...blocks.filter(isImage)] : blocks;
   // Models refuse a conversation with an empty result in it, and then every request that follows.
   const isEmpty = fitting.length === 0;
   return { blocks: isEmpty ? [{ type: 'text', text: '(no output)' }] : fitting, isError: output.isError };
+}
+
+const MAX_WANTED = 500_000; // characters of one result, if its tool asks for more room than others have
+
+export function roomFor(tool?: Pick<Tool, 'origin'>): number {
+  const { 'anthropic/maxResultSizeChars': wanted } = asObject(tool?.origin?.tool._meta);
+  return typeof wanted === 'number' && wanted > MAX_TEXT ? Math.min(wanted, MAX_WANTED) : MAX_TEXT;
 }
 
 const isImage = (block: Block) => block.type === 'image';

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { posix, resolve } from 'node:path';
 import type { Change, GateKeeper, Tool, Touch, Verdict } from '../../agent.ts';
-import { textOf, type Json } from '../../mcp.ts';
+import { asObject, textOf, type Json } from '../../mcp.ts';
 import { globMatcher, slashed } from '../16-hands/glob.ts';
 import type { Location, Roots } from '../16-hands/paths.ts';
 import { changeLines } from './change.ts';
@@ -14,7 +14,7 @@ import { canonical, sha256 } from './digest.ts';
 import { filesOfFree, filesRead, isHarmless } from './free-commands.ts';
 import { folderPrograms } from './git-commands.ts';
 import { modeAfter, type Mode } from './modes.ts';
-import { nobody, type Choice, type Person } from './person.ts';
+import { nobody, Turns, type Choice, type Person } from './person.ts';
 import { commandsIn, folded, forbidsCommand, namesOf, namesTool, spells } from './rules.ts';
 import type { Effect, Rule } from './rules.ts';
 import { changes, quoted, spelledOut } from './safe-text.ts';
@@ -47,9 +47,13 @@ export type GateOptions = {
   trust: Trust;
   person?: Person;
   offered?: () => readonly Offered[]; // what all servers have at this moment, for "always this server"
+  opinion?: (tool: Tool) => Opinion | undefined; // what speaks against a tool besides the rules
 };
+/** Why a tool needs a question, or must not run. */
+export type Opinion = { effect: 'ask' | 'deny'; why: string };
 type Offered = { server: string; tool: Json };
 
+const RANK: Record<Effect, number> = { allow: 0, ask: 1, deny: 2 };
 const MAX_SHOWN_DEFINITION = 16_384;
 const MAX_SHOWN_LIST = 65_536;
 const MAX_OPENING = 100;
@@ -68,11 +72,14 @@ export class Gate {
   private patterns = new Map<Rule, (real: string) => boolean>(); // each is compiled once
 
   private offered: () => readonly Offered[];
+  private opinion: (tool: Tool) => Opinion | undefined;
+  private turns = new Turns(); // of those that ask
   private lists?: { of: readonly Offered[]; wholes: Map<string, Whole> }; // each is made once
 
   constructor(options: GateOptions) {
     const { mode = 'ask', rules = [], roots, trust, person = nobody } = options;
     this.offered = options.offered ?? (() => []);
+    this.opinion = options.opinion ?? (() => undefined);
     this.mode = mode;
     this.rules = rules;
     this.roots = roots;
@@ -99,16 +106,26 @@ export class Gate {
   };
 
   private async decide(tool: Tool, args: Json, signal: AbortSignal): Promise<Verdict> {
-    const judgement = this.judge(tool, args);
-    const { effect, why, isOpen, location, grant } = judgement;
+    const { effect, why, isOpen, location, grant } = this.judgeAll(tool, args);
     if (effect === 'allow') return { allowed: true };
     if (effect === 'deny') return { allowed: false, reason: `Not allowed: ${why}.` };
-    if (this.person.isThere) return this.question(tool, args, judgement, signal);
+    if (this.person.isThere) return this.askInTurn(tool, args, signal);
     const what = isOpen || !location ? '' : `${tool.definition.name} ${quoted(location.shown)}: `;
     const hint = isOpen || grant ? howToAllow(tool, args, location) : '';
     const how = [hint, ...this.gitCautions(tool, args).map((caution) => ` (${caution}.)`)].join('');
     const reason = `Not allowed: ${what}${why}, and there is nobody to ask.${how}`;
     return { allowed: false, reason };
+  }
+
+  /** What somebody else thinks of the tool can make it stricter, and never looser. */
+  private judgeAll(tool: Tool, args: Json): Judgement {
+    const judgement = this.judge(tool, args);
+    const opinion = this.opinion(tool);
+    const isStricter = opinion && RANK[opinion.effect] > RANK[judgement.effect];
+    // A question that it wants cannot be answered with "always": the next call would ask again.
+    if (opinion?.effect === 'ask' && judgement.effect === 'ask')
+      return { ...judgement, why: opinion.why, grant: undefined, isOpen: false };
+    return isStricter ? { ...judgement, ...opinion, grant: undefined, isOpen: false } : judgement;
   }
 
   judge(tool: Tool, args: Json): Judgement {
@@ -154,7 +171,8 @@ export class Gate {
     const location = touch && 'path' in touch ? this.roots.locate(touch.path) : undefined;
     const build = touch?.kind === 'write' ? location!.build : undefined;
     const asksItself = tool.readOnly && tool.consent !== undefined;
-    const facts = { tool, touch, location, commands: [], build, isFree: asksItself };
+    const isIdle = asksItself || touch?.kind === 'nothing';
+    const facts = { tool, touch, location, commands: [], build, isFree: isIdle };
     if (touch?.kind !== 'shell') return facts;
     const line = takeApart(touch.command);
     const spelled = line?.map(({ words }) => words.map(({ text }) => text).join(' ')) ?? [];
@@ -373,6 +391,21 @@ export class Gate {
 
   // ── The question ──
 
+  /** One after the other: calls run side by side, and "always" to one may be the answer to the next. */
+  private async askInTurn(tool: Tool, args: Json, signal: AbortSignal): Promise<Verdict> {
+    const end = await this.turns.take(signal);
+    try {
+      signal.throwIfAborted();
+      const judgement = this.judgeAll(tool, args);
+      const { effect, why } = judgement;
+      if (effect === 'allow') return { allowed: true };
+      if (effect === 'deny') return { allowed: false, reason: `Not allowed: ${why}.` };
+      return await this.question(tool, args, judgement, signal);
+    } finally {
+      end();
+    }
+  }
+
   private async question(
     tool: Tool, args: Json, judgement: Judgement, signal: AbortSignal,
   ): Promise<Verdict> {
@@ -429,7 +462,8 @@ export class Gate {
     const path = location?.shown ?? '';
     const known = change ? { path } : args;
     return [
-      `The model wants to call ${whose(tool)}${isOpen ? '' : ` (${why})`}:`,
+      `${tool.caller ?? 'The model'} wants to call ${whose(tool)}${isOpen ? '' : ` (${why})`}:`,
+      ...ownWords(tool),
       ...(Object.keys(known).length > 0 ? spelledOut(known) : ['  (no arguments)']),
       ...(change ? changeLines(change, path) : []),
       ...(failure === undefined ? [] : [`  ! as things are, it will fail: ${quoted(failure)}`]),
@@ -490,9 +524,10 @@ function wholeList(tools: Json[]): Whole {
 
 /** The first words of a description. */
 function opening(description: unknown): string {
-  const text = String(description);
-  return quoted(text.length > MAX_OPENING ? `${text.slice(0, MAX_OPENING)}…` : text);
+  return quoted(cut(String(description)));
 }
+
+const cut = (text: string) => (text.length > MAX_OPENING ? `${text.slice(0, MAX_OPENING)}…` : text);
 
 function always(grant: Grant): Choice {
   return { key: 'a', word: 'always', label: `[a]lways ${scopeOf(grant)}` };
@@ -507,6 +542,24 @@ function whose({ definition, origin }: Tool): string {
   if (!origin) return definition.name;
   return `the tool ${quoted(String(origin.tool.name))} of the MCP server ${quoted(origin.server)}`;
 }
+
+/** What a server says of its tool, marked as such: it decides nothing, but a person may want to know. */
+function ownWords({ origin }: Tool): string[] {
+  const { title, annotations } = origin?.tool ?? {};
+  const hints = asObject(annotations);
+  const name = title ?? hints.title;
+  const isNamed = typeof name === 'string' && name !== '';
+  const said = Object.entries(HINTS).filter(([hint]) => hints[hint] === true);
+  const words = [...(isNamed ? [quoted(cut(name))] : []), ...said.map(([, word]) => word)];
+  return words.length > 0 ? [`  it says of itself: ${words.join(', ')}`] : [];
+}
+
+const HINTS = {
+  destructiveHint: 'destructive',
+  openWorldHint: 'open world',
+  readOnlyHint: 'only reads',
+  idempotentHint: 'twice does no more than once',
+};
 
 /** A tool as it describes itself now. Another description makes it another tool. */
 function signed({ name, description, inputSchema, annotations }: Json) {

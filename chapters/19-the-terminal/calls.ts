@@ -4,7 +4,7 @@
 // gutter of ours, so that none can pass for a line of the program.
 
 import { stripVTControlCharacters } from 'node:util';
-import type { AgentEvent, Change, Outcome, Tool } from '../../agent.ts';
+import type { AgentEvent, Change, Outcome, Tool, Touch } from '../../agent.ts';
 import { isObject, type Json } from '../../mcp.ts';
 import { changeLines } from '../17-the-gate/change.ts';
 import { spelledOut, visible } from '../17-the-gate/safe-text.ts';
@@ -14,7 +14,7 @@ import { cut } from './screen.ts';
 export type Call = {
   name: string;
   args: Json;
-  kind?: 'read' | 'write' | 'shell' | 'mcp'; // of its row
+  kind?: Touch['kind'] | 'mcp'; // of its row
   startedAt: number;
   progress?: Json;
 };

@@ -101,7 +101,10 @@ class JsonReport {
   }
 }
 
-function sayProblems(event: AgentEvent, { screen, masker }: Program): void {
+function sayProblems(event: AgentEvent, program: Program): void {
+  const { screen, masker } = program;
+  const isOfAgent = event.type === 'agent' && !['error', 'done'].includes(event.event.type);
+  if (isOfAgent) return sayProblems(event.event, program); // how it ended is in its report
   if (event.type === 'error') screen.say(masker.text(event.message), 'red');
   if (event.type === 'note') screen.warn(masker.text(event.text));
   if (event.type === 'tool_end' && event.outcome === 'denied')
@@ -122,9 +125,16 @@ class Seen {
   private ending: Ending = 'done';
 
   event(event: AgentEvent): void {
+    if (event.type === 'agent') return this.ofAgent(event.event);
     if (event.type === 'error') this.error = event.kind;
     if (event.type === 'tool_end' && event.outcome === 'denied') this.refusals++;
     if (event.type === 'done') this.ending = event.ending;
+  }
+
+  /** A call that was refused counts, whoever wanted it. How a sub-agent ended is in its report. */
+  private ofAgent(event: AgentEvent): void {
+    if (event.type === 'agent') return this.ofAgent(event.event);
+    if (event.type === 'tool_end') this.event(event);
   }
 
   exitCode(): number {

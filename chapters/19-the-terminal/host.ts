@@ -10,6 +10,7 @@ import type {
 } from '../../mcp.ts';
 import { loadEntries } from '../../mcp.ts';
 import { Roots } from '../16-hands/paths.ts';
+import type { Opinion } from '../17-the-gate/gate.ts';
 import { nobody, type Person } from '../17-the-gate/person.ts';
 import { Trust } from '../17-the-gate/trust.ts';
 import { keysOf, type ModelRow } from '../18-minds/models.ts';
@@ -54,6 +55,7 @@ export type Composition = {
   logins?: ServerLogins;
   notes?: (server: string) => string[]; // more to say of one in /mcp
   attempts?: (server: string) => string[]; // how far we are with one that is away
+  opinion?: (tool: Json, entry: Json) => Opinion | undefined; // of a server's tool, by its entry
   demo?: (load: Load) => Load; // adds servers that are part of the program
   sources?: Sources; // where servers come from; without it, from the three files of chapter 12
   allow?: string[]; // rules of the program itself, such as for tools of its built-in servers

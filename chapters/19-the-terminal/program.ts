@@ -5,11 +5,12 @@ import { homedir } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
   Agent, chooseModel, Gate, Roots, Trust, type AgentEvent, type Model, type ModelError,
-  type Turn,
+  type Tool, type Turn,
 } from '../../agent.ts';
 import {
   isObject, McpManager, readJsonFile, serversIn as mappingIn, type Json, type ServerEntry,
 } from '../../mcp.ts';
+import type { Opinion } from '../17-the-gate/gate.ts';
 import { ProjectNotes } from '../17-the-gate/notes.ts';
 import type { Mode } from '../17-the-gate/modes.ts';
 import {
@@ -93,6 +94,7 @@ export class Program {
       trust: this.trust,
       person,
       offered: () => this.manager.getToolDefinitions(),
+      opinion: (tool) => this.opinionOf(tool),
     });
     this.manager = this.makeManager(warn);
     this.agent = new Agent({
@@ -178,6 +180,12 @@ export class Program {
     const { mcpConfig, strictMcpConfig: isStrict, ide: isIde } = this.options;
     const dynamic = mcpConfig.flatMap((given) => Object.entries(serversIn(given)));
     return { dynamic: dynamic as [string, Json][], isStrict, isIde };
+  }
+
+  private opinionOf({ origin }: Tool): Opinion | undefined {
+    if (!origin) return undefined;
+    const { config = {} } = this.manager.entry(origin.server) ?? {};
+    return this.composition.opinion?.(origin.tool, config);
   }
 
   private traceState(server: string, state: string, reason?: string): void {

@@ -4,6 +4,7 @@ import type { AgentEvent, Ending, Usage } from '../../agent.ts';
 import type { Json } from '../../mcp.ts';
 import { Calls, endedRows, liveRows, seconds, type EndedCall } from './calls.ts';
 import type { Program } from './program.ts';
+import type { Style } from './screen.ts';
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
@@ -22,6 +23,7 @@ export class Show {
   private program: Program;
   private startedAt = 0;
   private calls = new Calls();
+  private ofAgents = new Map<string, Calls>(); // by the names of the sub-agents
   private used: Usage = { input: 0, output: 0, cached: 0 };
 
   constructor(program: Program) { this.program = program; }
@@ -31,6 +33,7 @@ export class Show {
     this.startedAt = this.program.screen.clock();
     this.used = { input: 0, output: 0, cached: 0 };
     this.calls.running.clear();
+    this.ofAgents.clear();
     this.program.screen.startAnswer();
     this.program.screen.spin(() => this.now());
   }
@@ -40,9 +43,9 @@ export class Show {
     if (event.type === 'text') screen.stream(event.text);
     if (event.type === 'note') screen.warn(masker.text(event.text));
     if (event.type === 'error') screen.say(masker.text(event.message), 'red');
+    if (event.type === 'agent') this.agentEvent(event);
     this.callEvent(event);
-    if (event.type === 'usage')
-      for (const key of ['input', 'output', 'cached'] as const) this.used[key] += event.usage[key];
+    if (event.type === 'usage') this.count(event.usage);
     if (event.type === 'done') this.done(event);
   }
 
@@ -64,6 +67,28 @@ export class Show {
     const { agent, screen } = this.program;
     const ended = this.calls.event(event, agent.table, screen.clock());
     if (ended) this.callEnded(ended);
+  }
+
+  /** A sub-agent's work, below its name: the calls that have ended, and what else went wrong. */
+  private agentEvent({ name, event }: Extract<AgentEvent, { type: 'agent' }>, depth = 1): void {
+    const { agent, screen, masker } = this.program;
+    const say = (text: string, style: Style) =>
+      screen.say(`${'  '.repeat(depth)}${name}: ${text}`, style);
+    if (event.type === 'agent') return this.agentEvent(event, depth + 1);
+    if (event.type === 'usage') this.count(event.usage);
+    if (event.type === 'note') say(masker.text(event.text), 'dim');
+    if (event.type === 'error') say(masker.text(event.message), 'red');
+    const calls = this.ofAgents.get(name) ?? new Calls();
+    this.ofAgents.set(name, calls);
+    const ended = calls.event(event, agent.table, screen.clock());
+    if (!ended) return;
+    const columns = screen.width - 1 - 2 * depth - name.length - 2;
+    const { head } = endedRows({ ...ended, text: masker.text(ended.text) }, columns);
+    say(head, ended.outcome === 'worked' ? 'dim' : 'red');
+  }
+
+  private count(usage: Usage): void {
+    for (const key of ['input', 'output', 'cached'] as const) this.used[key] += usage[key];
   }
 
   private callEnded(call: EndedCall): void {

@@ -35,8 +35,10 @@ export function callOf({ running }: McpConnection, { call }: Incoming): Call | u
 }
 
 export function during(connection: McpConnection, incoming: Incoming): string[] {
-  const { name } = asObject(callOf(connection, incoming)?.params);
-  return typeof name === 'string' ? [`while it runs ${quoted(name)}:`] : [];
+  const { params, options } = callOf(connection, incoming) ?? {};
+  const { name } = asObject(params);
+  const whom = options?.caller ? ` for: ${options.caller}` : '';
+  return typeof name === 'string' ? [`while it runs ${quoted(name)}${whom}:`] : [];
 }
 
 /** How often each server has asked: a person who is asked too often says yes to anything. */

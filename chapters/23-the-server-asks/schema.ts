@@ -19,11 +19,12 @@ const PATTERN_MS = 100; // for one text and one pattern: ^(a+)+$ takes years for
 const MAX_SHOWN = 80; // characters of what a schema expects
 
 /** All that is wrong with a value: empty if it fits. Also empty for a schema that is too much to
- *  judge. Formats such as "email" are not judged here: in both drafts they are notes. */
-export function problemsWith(schema: unknown, value: unknown): Problem[] {
+ *  judge. Formats such as "email" are not judged here: in both drafts they are notes. `root`: the
+ *  whole of which the schema is a part, for the references in it. */
+export function problemsWith(schema: unknown, value: unknown, root = schema): Problem[] {
   deadline = performance.now() + MAX_MS;
   try {
-    const { problems } = new Checker(schema).check(schema, { value, path: '' });
+    const { problems } = new Checker(root).check(schema, { value, path: '' });
     return problems.slice(0, MAX_PROBLEMS);
   } catch (error) {
     // Out of steps or of time, or deeper than the stack.
@@ -114,26 +115,26 @@ class Checker {
 
   /** What is elsewhere, on a network, is not judged. */
   private follow: Keyword = (reference, { place, problems, adopt }) => {
-    const found = typeof reference === 'string' ? this.find(reference) : undefined;
+    const found = typeof reference === 'string' ? findIn(this.root, reference) : undefined;
     const outcome = this.check(found, place);
     problems.push(...outcome.problems);
     adopt(outcome);
   };
+}
 
-  /** `#/$defs/name` is a path through the schema, `#name` the place that calls itself so. */
-  private find(reference: string): unknown {
-    if (!reference.startsWith('#')) return undefined;
-    const target = decoded(reference.slice(1));
-    if (target !== '' && !target.startsWith('/')) return withAnchor(this.root, target);
-    let at = this.root;
-    for (const step of target.split('/').slice(1)) {
-      const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
-      const isThere = typeof at === 'object' && at !== null && Object.hasOwn(at, name);
-      if (!isThere) return undefined;
-      at = (at as Json)[name];
-    }
-    return at;
+/** `#/$defs/name` is a path through the schema, `#name` the place that calls itself so. */
+export function findIn(root: unknown, reference: string): unknown {
+  if (!reference.startsWith('#')) return undefined;
+  const target = decoded(reference.slice(1));
+  if (target !== '' && !target.startsWith('/')) return withAnchor(root, target);
+  let at = root;
+  for (const step of target.split('/').slice(1)) {
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    const isThere = typeof at === 'object' && at !== null && Object.hasOwn(at, name);
+    if (!isThere) return undefined;
+    at = (at as Json)[name];
   }
+  return at;
 }
 
 function problem({ path: here }: Place, message: string, path = here): Problem {

@@ -1,5 +1,5 @@
 // Many tools as they are often handled first: `node chapters/28-a-thousand-tools/naive.mjs all`, or
-// `regex`, or `gone`.
+// `regex`, or `gone`; and `lost`, which is about calling them.
 
 const fixture = '../../fixtures/catalogue.mjs';
 const { services, toolsOf } = await import(fixture);
@@ -44,6 +44,19 @@ const mistakes = {
       messages.push({ role });
       console.log(serve({ tools: left, messages }));
     }
+  },
+
+  async lost() {
+    let file = []; // what a server of notes has on its disk
+    const pause = () => new Promise((done) => setImmediate(done));
+    const addNote = async (note) => {
+      const notes = [...file]; // read all,
+      await pause();
+      file = [...notes, note]; // write all
+      return 'added';
+    };
+    const results = await Promise.all([1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(addNote));
+    console.log(`${results.length} calls, all answered "${results[9]}"; in the file: ${file.length}`);
   },
 };
 

@@ -1,0 +1,189 @@
+// order.ts: which calls of tools may be under way at the same time.
+//
+// Many servers read a file, change it and write it back. Two such calls at once, and one of them is
+// lost although both were answered with a success. So the calls to one server wait in line, unless
+// its entry says otherwise: "order": "reads-parallel" or "parallel". The line is part of the
+// connection. Whoever calls, an agent, its sub-agents or a script, waits in the same one.
+
+import { setMaxListeners } from 'node:events';
+import { asObject, excerpt, isObject } from '../../mcp.ts';
+import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
+import type { Call, Extension, Json, McpConnection, Next } from '../../mcp.ts';
+
+export const ORDERS = ['serial', 'reads-parallel', 'parallel'] as const;
+export type Order = (typeof ORDERS)[number];
+const MAX_AT_ONCE = 10; // of one server, whatever its entry says
+const MAX_KNOWN = 10_000; // tools: a server may list others every time
+
+/** Of an entry. Undefined if it has an order that there is not. */
+export function orderIn({ order = 'serial' }: Json): Order | undefined {
+  return ORDERS.find((each) => each === order);
+}
+
+/** It reads, says the tool itself. Whoever sets "reads-parallel" takes the server's word for it. */
+export function saysItReads(tool: unknown): boolean {
+  const { readOnlyHint } = asObject(asObject(tool).annotations);
+  return readOnlyHint === true;
+}
+
+// ─── In the connection ─────────────────────────────────────────────────────────────────────────
+
+/** Inside `answerWithin`: while a person thinks about a question in a result, the server does not
+ *  work, and the line moves on. */
+export const inOrder: Extension = (connection) => {
+  const order = orderIn(connection.config);
+  if (!order) {
+    const odd = `is not one of ${ORDERS.join(', ')}: ${excerpt(connection.config.order)}`;
+    throw connection.error('config', `has an "order" that ${odd}`);
+  }
+  const line = new Line(connection, order);
+  return {
+    layer: (call, next) => {
+      if (call.method === 'tools/call') return line.take(call, next);
+      if (call.method === 'tools/list') return line.learn(next(call));
+      return next(call);
+    },
+    closed: () => line.closed(),
+  };
+};
+
+/** A call that waits, or is under way. */
+type Place = {
+  isReading: boolean;
+  turn: Promise<void>; // resolves when it is its turn
+  go: () => void;
+  refuse: (why: Error) => void;
+};
+
+function newPlace(isReading: boolean): Place {
+  let go = () => {};
+  let refuse: Place['refuse'] = () => {};
+  const turn = new Promise<void>((resolve, reject) => {
+    go = resolve;
+    refuse = reject;
+  });
+  return { isReading, turn, go, refuse };
+}
+
+class Line {
+  private connection: McpConnection;
+  private order: Order;
+  private reading = new Set<unknown>(); // the names of the tools that say that they only read
+  private waiting: Place[] = []; // the first is the next
+  private running = new Set<Place>();
+
+  constructor(connection: McpConnection, order: Order) {
+    this.connection = connection;
+    this.order = order;
+  }
+
+  /** Every list of tools passes here on its way to those who wanted it. */
+  async learn(listing: Promise<Json>): Promise<Json> {
+    const result = await listing;
+    const tools = Array.isArray(result.tools) ? result.tools.filter(isObject) : [];
+    for (const tool of tools) {
+      this.reading.delete(tool.name);
+      if (saysItReads(tool) && this.reading.size < MAX_KNOWN) this.reading.add(tool.name);
+    }
+    return result;
+  }
+
+  /** The clock of a call starts when it is sent: to wait here takes nothing of its time. */
+  async take(call: Call, next: Next): Promise<Json> {
+    const { ended } = this.connection;
+    const place = await this.placeFor(call);
+    try {
+      if (!ended) this.mustLive(); // it has died while this call waited
+      return await next(call);
+    } finally {
+      this.leave(place);
+    }
+  }
+
+  private async placeFor({ params, options: { signal } }: Call): Promise<Place> {
+    const place = newPlace(this.reading.has(params?.name));
+    this.waiting.push(place);
+    this.moveOn();
+    if (signal) setMaxListeners(0, signal); // one signal may end any number of calls
+    try {
+      await unlessAborted(place.turn, signal);
+      return place;
+    } catch (error) {
+      this.leave(place);
+      if (!signal?.aborted) throw error;
+      const what = 'was not asked: tools/call was cancelled while it waited in line';
+      throw this.connection.error('aborted', what);
+    }
+  }
+
+  /** Says of what kind it is: a call that was not sent can be sent again. */
+  private mustLive(): void {
+    const { ended, isClosed } = this.connection;
+    if (!ended || isClosed) return;
+    const what = `ended before this call was sent: ${ended.message}`;
+    throw this.connection.error('unreachable', what);
+  }
+
+  /** After its turn, or before. Those behind it may have waited for this one only. */
+  private leave(place: Place): void {
+    this.running.delete(place);
+    this.waiting = this.waiting.filter((each) => each !== place);
+    this.moveOn();
+  }
+
+  /** Nobody overtakes: a call that changes something would else wait behind readers without end. */
+  private moveOn(): void {
+    for (let [first] = this.waiting; first && this.mayRun(first); [first] = this.waiting) {
+      this.waiting.shift();
+      this.running.add(first);
+      first.go();
+    }
+  }
+
+  private mayRun({ isReading }: Place): boolean {
+    const { running, order } = this;
+    if (running.size === 0) return true;
+    if (running.size >= MAX_AT_ONCE || order === 'serial') return false;
+    if (order === 'parallel') return true;
+    return isReading && [...running].every((other) => other.isReading);
+  }
+
+  /** A server that died may be started again, by a call whose turn it is. One that was closed for
+   *  good answers nobody. */
+  closed(): void {
+    if (!this.connection.isClosed) return;
+    const all = this.waiting.splice(0);
+    for (const place of all) place.refuse(this.connection.ended!);
+  }
+}
+
+// ─── In one answer of a model ──────────────────────────────────────────────────────────────────
+
+/** Where a call belongs: those in one line that are not shared run one after the other. */
+export type Lane = { line: string; isShared: boolean };
+
+export function laneOf(server: string, tool: Json, config: Json = {}): Lane {
+  const order = orderIn(config);
+  const isShared = order === 'parallel' || (order === 'reads-parallel' && saysItReads(tool));
+  return { line: server, isShared };
+}
+
+/** Like Promise.all, but each begins when those have ended that it must not run beside: what comes
+ *  before it in its line. Without a lane it runs alone, after all before it, before all behind it. */
+export async function inLanes<T, R>(
+  items: T[], laneFor: (item: T) => Lane | undefined, work: (item: T, n: number) => Promise<R>,
+): Promise<R[]> {
+  const started: { lane?: Lane; done: Promise<R> }[] = [];
+  for (const [n, item] of items.entries()) {
+    const lane = laneFor(item);
+    const earlier = started.filter((other) => !mayRunBeside(lane, other.lane));
+    const ready = Promise.all(earlier.map(({ done }) => done));
+    started.push({ lane, done: ready.then(() => work(item, n)) });
+  }
+  return Promise.all(started.map(({ done }) => done));
+}
+
+function mayRunBeside(one?: Lane, other?: Lane): boolean {
+  if (!one || !other) return false;
+  return one.line !== other.line || (one.isShared && other.isShared);
+}
