@@ -50,7 +50,7 @@ const TRAPS: [number: number, name: string, run: (era: Era) => Promise<void>][] 
   }],
 
   [2, 'the limit of a call does not run while the person thinks, half as long again', async (era) => {
-    const limit = 1000; // 60 s and 90 s, by the same ratio
+    const limit = 2000; // 60 s and 90 s, by the same ratio
     const person = new ScriptedPerson([after(new Promise((done) => setTimeout(done, limit * 1.5)))]);
     const { ask } = await connected(era, person);
     assert.deepEqual(await ask(ELICIT, { message: 'Take your time' }, {}, { timeoutMs: limit }), YES);

@@ -149,13 +149,17 @@ test('C22: the id of a task is for the server that gave it; what ended before it
 });
 
 test('another conversation has other tasks; what its file holds may be anything', async () => {
-  const { background, conversation, run, sent } = await program(place());
-  await run([working], { pollIntervalMs: 60_000 });
+  const { background, connection, conversation, run, sent } = await program(place());
+  await run([{ ...working, pollIntervalMs: 100 }], { pollIntervalMs: 100 });
   const odd = new Map<string, Json>([['task 0', {}], ['task x', {}], ['task 7', { server: 1 }], ['other', {}], ['task 9', { ...conversation.kept.get('task 1') }]]);
   conversation.resume(new Map());
   assert.equal(background.lines.length, 0);
   assert.equal(conversation.kept.size, 1); // it runs on, and is kept with the old one
   assert.deepEqual(sent('tasks/cancel'), []);
+  const looks = sent('tasks/get').length;
+  await pause(300); // three of its intervals
+  await connection.callTool('seen');
+  assert.equal(sent('tasks/get').length, looks, 'nobody looks at it here');
   conversation.resume(odd);
   assert.deepEqual(background.lines.map((line) => line.split(' ')[0]), ['9']);
   await until(() => sent('tasks/get').length > 0);
