@@ -1,16 +1,17 @@
-// npm run conformance: the official suite judges our client, at both of its sets of requirements and beyond.
+// npm run conformance: the official suite judges our client, at both of its sets of requirements and beyond; and then our
+// server (server.ts). `npm run conformance -- client` or `-- server` is one of the two.
 //
 // Each set runs twice. As a whole it gives the official result; but that forgives warnings, a client that crashes when
 // it is done, and scenarios in which nothing was checked. So then each scenario runs by itself: the suite must be
 // content, our client must end with code 0, and at least one check must have passed.
 
-import { execFile, execFileSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { installed, root } from '../on-demand.ts';
+import { root } from '../on-demand.ts';
+import { judgeServer } from './server.ts';
+import { inParallel, runSuite as run, SIDE_BY_SIDE, type Ended } from './suite.ts';
 
-const SUITE = '@modelcontextprotocol/conformance';
-const VERSION = '0.2.0-alpha.12';
 /** How many scenarios there are for clients, and how many checks (at least) are passed in them: so that nothing is
  *  skipped in silence. The last two belong to no set: one is about servers of a revision without one, and the extension
  *  for skills (SEP-2640) has scenarios that no suite but the whole one runs, so each is named. */
@@ -23,34 +24,35 @@ const SETS: ScenarioSet[] = [
   { name: 'skills', revision: '2026-07-28', named: SKILLS, scenarios: 4, checks: 4 },
 ];
 const ALONE = ['sse-retry']; // measures how long we wait
-const SIDE_BY_SIDE = 4;
 
 type Run = { scenario: string; revision: string; set: string };
 type Outcome = Run & { passed: number; total: number; problem?: string; details?: string };
-type Ended = { code: number; stdout: string; stderr: string };
 
 const judge = join('.cache', 'judge'); // relative: the suite splits commands at spaces, and our folder may contain some
-compileJudge();
-const suite = join(installed(`${SUITE}@${VERSION}`), 'node_modules', SUITE, 'dist', 'index.js');
-
 const outcomes: Outcome[] = [];
-for (const each of SETS) {
-  const { name, revision, scenarios, checks } = each;
-  const set = await runSet(each);
-  const alone = set.filter(({ scenario }) => ALONE.includes(scenario));
-  const strict = [
-    ...(await inParallel(set.filter((each) => !alone.includes(each)), SIDE_BY_SIDE, runStrictly)),
-    ...(await inParallel(alone, 1, runStrictly)),
-  ];
-  outcomes.push(...strict);
-  const passed = strict.reduce((sum, each) => sum + each.passed, 0);
-  const details = `${set.length} scenarios and ${passed} checks passed; there should be ${scenarios} and ${checks}`;
-  const isWhole = set.length === scenarios && passed >= checks;
-  if (!isWhole) outcomes.push({ scenario: '(all)', revision, set: name, passed, total: checks, problem: 'incomplete', details });
-}
+const [only = 'both'] = process.argv.slice(2);
+if (only !== 'server') await judgeClient();
+const problems = only === 'client' ? 0 : await judgeServer();
+process.exitCode = problems > 0 || outcomes.some(({ problem }) => problem) ? 1 : 0;
 
-print();
-process.exitCode = outcomes.some(({ problem }) => problem) ? 1 : 0;
+async function judgeClient(): Promise<void> {
+  compileJudge();
+  for (const each of SETS) {
+    const { name, revision, scenarios, checks } = each;
+    const set = await runSet(each);
+    const alone = set.filter(({ scenario }) => ALONE.includes(scenario));
+    const strict = [
+      ...(await inParallel(set.filter((each) => !alone.includes(each)), SIDE_BY_SIDE, runStrictly)),
+      ...(await inParallel(alone, 1, runStrictly)),
+    ];
+    outcomes.push(...strict);
+    const passed = strict.reduce((sum, each) => sum + each.passed, 0);
+    const details = `${set.length} scenarios and ${passed} checks passed; there should be ${scenarios} and ${checks}`;
+    const isWhole = set.length === scenarios && passed >= checks;
+    if (!isWhole) outcomes.push({ scenario: '(all)', revision, set: name, passed, total: checks, problem: 'incomplete', details });
+  }
+  print();
+}
 
 /** tsx would take longer to start than the suite's clocks allow for. */
 function compileJudge(): void {
@@ -62,15 +64,9 @@ function compileJudge(): void {
   execFileSync(process.execPath, [tsc, program, ...options, judge], { cwd: root, stdio: 'inherit' });
 }
 
-function runSuite(options: string[], more: NodeJS.ProcessEnv = {}): Promise<Ended> {
-  const env = { ...process.env, ...more };
-  const shim = new URL('shim.mjs', import.meta.url).href;
+function runSuite(options: string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
   const command = `node ${join(judge, 'test', 'conformance', 'judge.js')}`;
-  const args = ['--import', shim, suite, 'client', '--command', command, ...options];
-  const limits = { timeout: 120_000, killSignal: 'SIGKILL', maxBuffer: 2 ** 28 } as const;
-  return new Promise((done) =>
-    execFile(process.execPath, args, { cwd: root, env, ...limits }, (error, stdout, stderr) =>
-      done({ code: error ? Number(error.code) || 1 : 0, stdout, stderr })));
+  return run(['client', '--command', command, ...options], env);
 }
 
 /** The set as a whole. Not all of it counts for the suite, but all of it does for us. */
@@ -101,16 +97,6 @@ async function runStrictly(inSet: Outcome): Promise<Outcome> {
   const ended = set === 'skills' ? readFileSync(report, 'utf8') : '0';
   if (ended !== '0') return { ...result, problem: `our client ended with ${ended}`, details: stderr };
   return { ...inSet, ...result }; // with the set's own problem, if it had one
-}
-
-async function inParallel<T, R>(items: T[], workers: number, work: (item: T) => Promise<R>): Promise<R[]> {
-  const results: R[] = [];
-  const queue = items.entries();
-  const worker = async () => {
-    for (const [n, item] of queue) results[n] = await work(item);
-  };
-  await Promise.all(Array.from({ length: workers }, worker));
-  return results;
 }
 
 function print(): void {

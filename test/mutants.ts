@@ -1,0 +1,91 @@
+// npm run mutants: thirty bugs, one at a time, put into the server of chapter 29. For each a case of server-cases.ts must
+// fail. They are the bugs of which the official suite's scored sets notice four.
+
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { root } from './on-demand.ts';
+import { cases, type Subject } from './server-cases.ts';
+
+type Mutant = { bug: string; file: string; from: string; to: string };
+
+const mutants: Mutant[] = [
+  { bug: 'neither Host nor Origin is checked', file: 'http', from: '    checkOrigin(headers, this.door);\n', to: '' },
+  { bug: 'a session id is demanded, but never given', file: 'http', from: "{ 'mcp-session-id': visit.id }", to: '{}' },
+  { bug: 'resultType is missing', file: 'server', from: "      resultType: 'complete',\n", to: '' },
+  { bug: 'list_changed goes to streams that did not ask for it', file: 'subscriptions', from: 'if (wanted[WANTS[what]] === true) tell', to: 'tell' },
+  { bug: 'an unknown session id is accepted', file: 'http', from: "if (!visit) throw new Refused(404, 'This session has ended, or never was');", to: 'if (!visit) { const made = this.newVisit(); made.session.isOpen = true; return made; }' },
+  { bug: 'DELETE is ignored', file: 'http', from: '      this.forget(visit);\n      response', to: '      response' },
+  { bug: 'Mcp-Name is not checked', file: 'mirror', from: "if (key) same('Mcp-Name'", to: "if (key && method === 'never') same('Mcp-Name'" },
+  { bug: 'Mcp-Param-* is not checked', file: 'mirror', from: 'for (const { path, header } of mirrors) {', to: 'for (const { path, header } of mirrors.slice(1e6)) {' },
+  { bug: 'base64 is read leniently', file: 'mirror', from: "if (bytes.toString('base64') === base64) return", to: 'return' },
+  { bug: 'there is no priming event', file: 'stream', from: 'if (isNew && this.isPrimed) this.write', to: 'if (false as boolean) this.write' },
+  { bug: 'no serverInfo in _meta', file: 'server', from: '{ [SERVER_INFO_KEY]: this.serverInfo(), ...asObject(result._meta) }', to: '{ ...asObject(result._meta) }' },
+  { bug: '-32002 in the stateless era', file: 'server', from: 'call.isStateless ? -32602 : NOT_FOUND', to: 'NOT_FOUND' },
+  { bug: 'only Host is checked', file: 'guard', from: 'if (origin === undefined) return; // not a browser', to: 'return;' },
+  { bug: 'only Origin is checked', file: 'guard', from: "if (!hostnames.has(hostnameOf(`http://${host}`))) throw new Refused(403, 'Host is not allowed');", to: 'void host;' },
+  { bug: 'Content-Type is not checked', file: 'guard', from: "if (type.trim().toLowerCase() !== 'application/json') {", to: 'if (type === "never") {' },
+  { bug: 'Accept is not checked', file: 'guard', from: 'if (wanted.every(isRead)) return;', to: 'return;' },
+  { bug: 'a body has no limit', file: 'http', from: 'if (size <= most) return', to: 'if (size <= Infinity) return' },
+  { bug: 'a batch is swallowed', file: 'http', from: 'Array.isArray(message) && hadBatches ? message', to: 'Array.isArray(message) ? message' },
+  { bug: 'events are not replayed after Last-Event-ID', file: 'stream', from: '    if (!isNew) this.replay(after);\n', to: '' },
+  { bug: 'no X-Accel-Buffering', file: 'stream', from: "  'x-accel-buffering': 'no',", to: '' },
+  { bug: 'a closed connection does not cancel', file: 'http', from: "if (!response.writableFinished) control.abort(new Error('the client is gone'));", to: '' },
+  { bug: 'any revision is agreed on', file: 'server', from: 'REVISIONS.find((ours) => ours === theirs) ?? REVISIONS[0]!', to: 'theirs' },
+  { bug: 'a second initialize is accepted', file: 'server', from: "    if (session.isOpen) throw new RpcError(-32600, 'Already initialized');\n", to: '' },
+  { bug: 'work without initialize', file: 'server', from: "    if (!session.isOpen) throw new RpcError(-32600, 'Not initialized: send initialize first');\n", to: '' },
+  { bug: 'the log level is ignored', file: 'call', from: 'if (!isLevel(least) || LEVELS.indexOf(level) < LEVELS.indexOf(least as string)) return;', to: 'void least;' },
+  { bug: 'requestState is good for another request', file: 'seal', from: 'if (of !== fingerprint(request)) {', to: 'if (of === undefined) {' },
+  { bug: 'requestState never expires', file: 'seal', from: "    if (Number(until) < this.clock()) throw new RpcError(-32602, 'requestState has expired');\n", to: '' },
+  { bug: 'an unknown tool is a result with isError', file: 'server', from: 'if (!tool) throw new RpcError(-32602, `Unknown tool: ${name.slice(0, 128)}`);', to: "if (!tool) return failed('unknown');" },
+  { bug: 'resources/subscribe does nothing', file: 'server', from: "          session!.watch(textIn(params, 'uri'));\n", to: '' },
+  { bug: 'an error has its stack in its message', file: 'server', from: 'throw new RpcError(-32603, `Internal error in ${request.method}`);', to: 'throw new RpcError(-32603, (error as Error).stack ?? "");' },
+];
+
+const source = join(root, 'chapters', '29-a-server');
+const LIMIT_MS = 20_000; // for a case that waits for what a bug has taken away
+
+/** The modules of the chapter with one bug. They use the rest of the program as it is. */
+async function withBug({ file, from, to }: Mutant, folder: string): Promise<Subject> {
+  mkdirSync(folder);
+  for (const name of readdirSync(source).filter((each) => each.endsWith('.ts'))) cpSync(join(source, name), join(folder, name));
+  for (const name of readdirSync(folder)) {
+    const text = readFileSync(join(folder, name), 'utf8');
+    const isHere = name === `${file}.ts`;
+    if (isHere && text.split(from).length !== 2) throw new Error(`${name} does not have this once: ${from}`);
+    const bad = isHere ? text.replace(from, () => to) : text;
+    const far = bad.replace(/from '(\.\.\/[^']+)'/g, (_, path) => `from '${pathToFileURL(join(source, path)).href}'`);
+    writeFileSync(join(folder, name), far);
+  }
+  const load = (name: string) => import(pathToFileURL(join(folder, `${name}.ts`)).href);
+  return { ...(await load('http')), ...(await load('pipe')), ...(await load('seal')), ...(await load('server')) };
+}
+
+/** The first case that fails, and how many did. */
+async function killer(subject: Subject): Promise<string | undefined> {
+  for (const [name, run] of Object.entries(cases)) {
+    const cleaners: (() => unknown)[] = [];
+    const late = new Promise((_, fail) => setTimeout(() => fail(new Error('it waits in vain')), LIMIT_MS).unref());
+    try {
+      await Promise.race([run(subject, (clean) => cleaners.push(clean)), late]);
+    } catch {
+      return name;
+    } finally {
+      for (const clean of cleaners.reverse()) void clean();
+    }
+  }
+  return undefined;
+}
+
+const base = mkdtempSync(join(root, '.cache', 'mutants-'));
+process.on('exit', () => rmSync(base, { recursive: true, force: true }));
+process.on('unhandledRejection', () => {}); // of a case that was given up
+process.on('uncaughtException', () => {}); // a bug may break anything
+let alive = 0;
+for (const [n, mutant] of mutants.entries()) {
+  const killedBy = await killer(await withBug(mutant, join(base, `${n}`)));
+  if (!killedBy) alive++;
+  console.log(killedBy ? `✓ ${mutant.bug}: found by "${killedBy}"` : `✗ ${mutant.bug}: no case notices`);
+}
+console.log(`${mutants.length - alive} of ${mutants.length} bugs are found.`);
+process.exit(alive === 0 ? 0 : 1);
