@@ -74,7 +74,8 @@ export class HttpServer {
 
   constructor(server: McpServer, options: HttpOptions = {}) {
     this.server = server;
-    this.options = { ...DEFAULTS, ...options };
+    const given = Object.entries(options).filter(([, value]) => value !== undefined);
+    this.options = { ...DEFAULTS, ...Object.fromEntries(given) };
     const { host, hostnames, token } = this.options;
     if (!isLoopbackHost(host) && !token) {
       throw new McpError('config', `to listen at ${host}, beyond this machine, a token is needed`);
