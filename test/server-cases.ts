@@ -247,11 +247,11 @@ export const cases: Record<string, Case> = {
     assert.deepEqual(await refused('"text"'), [400, null, -32600]);
     assert.deepEqual(await refused('null'), [400, null, -32600]);
     assert.deepEqual(await refused('['.repeat(100_000)), [400, null, -32600]);
-    assert.deepEqual(await refused({ jsonrpc: '1.0', id: 1, method: 'ping' }), [400, null, -32600]);
+    assert.deepEqual(await refused({ jsonrpc: '1.0', id: 1, method: 'ping' }), [400, 1, -32600]);
     assert.deepEqual(await refused({ jsonrpc: '2.0', id: null, method: 'ping' }), [400, null, -32600]);
     assert.deepEqual(await refused({ jsonrpc: '2.0', id: 1.5, method: 'ping' }), [400, null, -32600]);
-    assert.deepEqual(await refused({ jsonrpc: '2.0', id: 1, method: 'ping', params: [] }), [400, null, -32600]);
-    assert.deepEqual(await refused({ jsonrpc: '2.0', id: 1 }), [400, null, -32600]);
+    assert.deepEqual(await refused({ jsonrpc: '2.0', id: 1, method: 'ping', params: [] }), [400, 1, -32600]);
+    assert.deepEqual(await refused({ jsonrpc: '2.0', id: 1 }), [400, 1, -32600]);
     assert.deepEqual(await refused({ jsonrpc: '2.0', method: 7 }), [400, null, -32600]);
   },
 
@@ -311,6 +311,14 @@ export const cases: Record<string, Case> = {
     assert.equal(served.sessions, 2);
     assert.equal((await two.send(request('ping'))).status, 404);
     for (const each of [one, three]) assert.equal((await each.send(request('ping'))).status, 200);
+    const brief = await listening(subject, later, { idleMs: 30 });
+    const listener = await openSession(brief.port);
+    const listen = await stream(brief.port, { method: 'GET', headers: listener.headers });
+    await openSession(brief.port);
+    await until(() => brief.served.sessions === 1);
+    assert.equal((await listener.send(request('ping'))).status, 200, 'one that listens is not idle');
+    listen.leave();
+    await until(() => brief.served.sessions === 0);
   },
 
   async 'the six codes: unknown methods and tools, wrong parameters, a failure of ours without its words'(subject, later) {

@@ -14,7 +14,7 @@ import {
 import { checkMirrors, toolName } from './mirror.ts';
 import { isLater, Unintroduced, type McpServer } from './server.ts';
 import { Session } from './session.ts';
-import { answerTo, refusal, shapeOf } from './shapes.ts';
+import { answerTo, idOf, refusal, shapeOf } from './shapes.ts';
 import { eventId, Stream } from './stream.ts';
 
 export type HttpOptions = {
@@ -46,6 +46,7 @@ const MAX_KEPT = 50; // streams of one session
 const PRIMED_SINCE = '2025-11-25'; // the first revision whose clients can read an empty event
 const HAD_BATCHES = '2025-03-26';
 const UPLOAD_MS = 30_000;
+const TIDY_MS = 10_000;
 const JSON_TYPE = 'application/json';
 const STREAM_TYPE = 'text/event-stream';
 const BAD_REQUEST = [-32700, -32600, HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION];
@@ -86,7 +87,7 @@ export class HttpServer {
   }
 
   async listen(): Promise<this> {
-    const { port, host, keepAliveMs } = this.options;
+    const { port, host, keepAliveMs, idleMs } = this.options;
     await new Promise<void>((resolve, reject) => {
       this.http.once('error', reject);
       this.http.listen(port, host.replace(/^\[|\]$/g, ''), resolve);
@@ -94,7 +95,9 @@ export class HttpServer {
     const keepAlive = () => {
       for (const stream of this.open) stream.keepAlive();
     };
-    this.timers = [setInterval(keepAlive, keepAliveMs), setInterval(() => this.tidy(), 10_000)];
+    const tidy = () => this.tidy();
+    const tidyMs = Math.min(TIDY_MS, idleMs);
+    this.timers = [setInterval(keepAlive, keepAliveMs), setInterval(tidy, tidyMs)];
     for (const timer of this.timers) timer.unref();
     return this;
   }
@@ -166,7 +169,7 @@ export class HttpServer {
       checkBodyType(headers);
       checkAccept(headers, [JSON_TYPE, STREAM_TYPE]);
       const text = await readBody(request, this.options.maxBodyBytes);
-      if (text !== undefined) await this.post(parse(text), request, response);
+      if (text !== undefined) await this.receive(parse(text), request, response);
       return;
     }
     // Only a session can be listened to, or ended. The later era has none.
@@ -201,6 +204,19 @@ export class HttpServer {
   }
 
   // ─── A message ───────────────────────────────────────────────────────────────────────────────
+
+  private async receive(
+    message: unknown,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    try {
+      await this.post(message, request, response);
+    } catch (error) {
+      if (!(error instanceof RpcError) || response.headersSent) throw error;
+      this.reply(response, statusOf(error), refusal(idOf(message), error));
+    }
+  }
 
   private async post(
     message: unknown,
