@@ -73,9 +73,29 @@ test('in one process: the same server through a linked pair, in both eras', asyn
     assert.equal(misfit.isError, true);
     const unknown = await rejection(connection.request('tools/call', { name: 'unknown' }));
     assert.equal(unknown.code, -32602);
-    const pattern = await connection.callTool('find', { pattern: '^(a+)+$' });
-    assert.match(pattern.text, /takes longer/);
   }
+});
+
+test('J3 a foreign page or name, work without a handshake, a made-up permission and an endless pattern get nowhere', async () => {
+  const server = shelf();
+  const { url } = await overHttp(server);
+  const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } };
+  const post = async (params: Json, headers: Record<string, string> = {}) => {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+    const response = await fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } });
+    return { status: response.status, body: await response.json() as any };
+  };
+  const lend = { name: 'lend', arguments: { id: 'emma', to: 'Mallory' } };
+  const mirrors = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'lend' };
+  assert.equal((await post(lend, { origin: 'https://evil.example' })).status, 403);
+  assert.equal((await post(lend)).status, 400);
+  const answer = { action: 'accept', content: { allow: true } };
+  const forged = await post({ ...lend, inputResponses: { answer }, _meta: meta }, mirrors);
+  assert.equal(forged.body.result.resultType, 'input_required');
+  const find = { name: 'find', arguments: { pattern: '^(a+)+$' }, _meta: meta };
+  const endless = post(find, { ...mirrors, 'mcp-name': 'find' });
+  assert.equal((await fetch(url.replace('/mcp', '/health'))).status, 200); // meanwhile
+  assert.match((await endless).body.result.content[0].text, /takes longer/);
 });
 
 test('two tools of one name, a name that is none, and headers that cannot be are mistakes of the author', () => {

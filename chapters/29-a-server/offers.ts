@@ -130,7 +130,7 @@ const MAX_URI = 10_000;
 export function matchTemplate(template: string, uri: string): Record<string, string> | undefined {
   if (uri.length > MAX_URI) return undefined;
   const names: string[] = [];
-  const source = template.split(/(\{[^}]*\})/).map((part) => {
+  const source = template.split(/(\{[^{}]*\})/).map((part) => {
     if (!part.startsWith('{')) return part.replace(/[.*+?^$()|[\]\\{}]/g, '\\$&');
     const isPath = part.startsWith('{+');
     names.push(part.slice(isPath ? 2 : 1, -1));
