@@ -166,6 +166,8 @@ const CASES: Case[] = [
   { row: 'a plugin with a name that is none', files: { [PLUGINS]: { plugins: { '../x@shop': { installPath: '/x' } } }, [USER]: { enabledPlugins: { '../x@shop': true } } }, is: {}, told: /not fit for a name/ },
   { row: 'a plugin and the user call a server alike: these are two', files: { ...plugged('p'), [USER]: { ...on('p'), ...servers({ a: x('mine') }) }, [ofPlugin('p')]: servers({ a: x('theirs') }) }, is: { 'plugin:p:a': `?plugin ${ofPlugin('p')}`, a: `user ${USER}` } },
 
+  { row: 'a project cannot take the name of a plugin\'s server', files: { ...plugged('p'), [USER]: on('p'), [ofPlugin('p')]: servers({ a: x() }), [SHARED]: servers({ 'plugin:p:a': x('evil') }) }, is: { 'plugin:p:a': `?plugin ${ofPlugin('p')}` }, told: /such a name is for plugins/ },
+
   // ── dedup by signature ──
   { row: 'manual beats plugin, by the command', files: { ...plugged('p'), [USER]: { ...on('p'), ...servers({ mine: x('npx', { args: ['srv'], cwd: '/' }) }) }, [ofPlugin('p')]: servers({ a: x('npx', { args: ['srv'] }) }) }, is: { 'plugin:p:a': `?plugin ${ofPlugin('p')} ✗ it is the same as "mine" in`, mine: `user ${USER}` } },
   { row: 'other arguments are another server', files: { ...plugged('p'), [USER]: { ...on('p'), ...servers({ mine: x('npx', { args: ['srv', '2'] }) }) }, [ofPlugin('p')]: servers({ a: x('npx', { args: ['srv'] }) }) }, is: { 'plugin:p:a': `?plugin ${ofPlugin('p')}`, mine: `user ${USER}` } },

@@ -9,6 +9,7 @@ import type { Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { cautions } from '../chapters/17-the-gate/cautions.ts';
+import { Trust } from '../chapters/17-the-gate/trust.ts';
 import { Masker } from '../chapters/17-the-gate/safe-text.ts';
 import { plainHost } from '../chapters/19-the-terminal/host.ts';
 import { builtIn } from '../chapters/25-other-pipes/in-process.ts';
@@ -344,4 +345,17 @@ test('sdk: a server that a program hands in; no file can take its name, and no a
   tell('notifications/log_event');
   await connection.listTools(); // by then both have arrived
   assert.deepEqual([heard.slice(-1), told], [['notifications/file_updated {"path":"b.ts"}'], ['a.ts']]);
+});
+
+test('a plugin\'s server is approved once, for every folder, as it is; a project\'s in its own folder only', async () => {
+  const home = realpathSync(folder());
+  const [one, two] = [realpathSync(folder()), realpathSync(folder())];
+  const entry = (scope: string, command = 'x') => ({ name: 'plugin:p:a', config: { command }, file: 'f', scope, authority: 'project' as const });
+  new Trust({ home, cwd: one }).allow(entry('plugin'));
+  assert.equal(await new Trust({ home, cwd: two }).approve(entry('plugin')), true);
+  assert.equal(await new Trust({ home, cwd: two }).approve(entry('plugin', 'changed')), false);
+  new Trust({ home, cwd: one }).allow({ ...entry('project'), name: 'b' });
+  assert.equal(await new Trust({ home, cwd: two }).approve({ ...entry('project'), name: 'b' }), false);
+  assert.equal(new Trust({ home, cwd: two }).revoke('plugin:p:a'), 1);
+  assert.equal(await new Trust({ home, cwd: one }).approve(entry('plugin')), false);
 });

@@ -50,6 +50,8 @@ type Index = { store: Store; servers: Map<string, Approved>; disabled: Set<strin
 const EMPTY: Store = { version: 1, servers: [], grants: [], disabled: [] };
 
 const MAX_WARNINGS = 5; // of one kind
+const EVERYWHERE = '*'; // in the place of a folder: no path is called so
+const OF_NO_FOLDER = ['plugin', 'connector']; // scopes whose servers are the same in every folder
 
 /** How to start us, for a user who copies a hint: from a clone there is no command of our name. */
 const IS_CLONE = process.env.npm_lifecycle_event === 'start';
@@ -171,8 +173,8 @@ export class Trust {
   allow(entry: ServerEntry): void { this.decide(entry, 'allow'); }
 
   private decide(entry: ServerEntry, verdict: Verdict): Approval {
-    const { name, config } = entry;
-    const { project } = this;
+    const { name, config, scope } = entry;
+    const project = OF_NO_FOLDER.includes(scope) ? EVERYWHERE : this.project;
     const print = fingerprint(entry);
     const isKept = this.change((store) => {
       const isOther = (each: Approved) => each.project !== project || each.name !== name;
@@ -251,7 +253,7 @@ export class Trust {
     const isOther = (each: Disabled) =>
       each.project !== project || each.server !== server || each.tool !== tool;
     const isRefused = (each: Approved) =>
-      each.project === project && each.name === server && each.verdict === 'never';
+      [project, EVERYWHERE].includes(each.project) && each.name === server && each.verdict === 'never';
     const row: Disabled = { project, server, ...(tool !== undefined && { tool }) };
     const after = (rows: Disabled[]) => [...rows.filter(isOther), ...(isDisabled ? [row] : [])];
     const isKept = this.change((store) => {
@@ -286,7 +288,8 @@ export class Trust {
     const here = <T extends { project: string }>(rows: T[]) =>
       rows.filter(({ project }) => project === this.project);
     const isOff = this.disabledNow ?? here(disabled);
-    return { servers: here(servers), grants: here(grants), disabled: isOff, notes: here(notes) };
+    const everywhere = servers.filter(({ project }) => project === EVERYWHERE);
+    return { servers: [...everywhere, ...here(servers)], grants: here(grants), disabled: isOff, notes: here(notes) };
   }
 
   /** Takes back what was decided on a server, on one of its tools (server/tool), on a tool of the
@@ -300,7 +303,8 @@ export class Trust {
       return !isMeant;
     };
     this.change((store) => {
-      store.servers = store.servers.filter(({ project, name }) => keep(project, name));
+      const ofHere = (project: string) => (project === EVERYWHERE ? this.project : project);
+      store.servers = store.servers.filter(({ project, name }) => keep(ofHere(project), name));
       store.grants = store.grants.filter((each) => keep(each.project, ...namesOf(each)));
       store.disabled = store.disabled.filter(({ project, server, tool }) =>
         keep(project, server, `${server}/${tool}`),

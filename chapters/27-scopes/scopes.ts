@@ -136,7 +136,8 @@ export class Scopes implements Sources {
     ];
     const isExclusive = managed !== undefined;
     const own = [managed ?? [], fetched.filter(({ scope }) => scope === 'managed')].flat();
-    const { entries, hidden } = merge([...others, ...(isExclusive ? own : [])]);
+    const all = [...others, ...(isExclusive ? own : [])];
+    const { entries, hidden } = merge(all.map((source) => withoutPlugins(source, report)));
     for (const entry of entries.values()) {
       this.remark(entry, report);
       this.settleHelper(entry);
@@ -415,6 +416,17 @@ export class Scopes implements Sources {
     const winner = entry && `  counts: the one of ${entry.scope} scope in ${printable(entry.file)}`;
     return ['  places, the least important first:', ...looked.map((line) => `  ${line}`), ...(winner ? [winner] : []), ...losers];
   }
+}
+
+/** The names of plugins' servers are for plugins: what is allowed to one must not be another's. */
+function withoutPlugins(source: Source, report: Report): Source {
+  if (source.scope === 'plugin') return source;
+  const servers = source.servers.filter(([name]) => {
+    const isTaken = name.startsWith('plugin:');
+    if (isTaken) report(`MCP server ${quoted(name)} in ${source.file} is ignored: such a name is for plugins; rename it`);
+    return !isTaken;
+  });
+  return { ...source, servers };
 }
 
 /** Of two entries with one name the later counts, whole. */
