@@ -205,8 +205,9 @@ async function reload({ agent, manager, screen }: Program): Promise<void> {
   const { started, ended } = await manager.reload();
   agent.forgetConnection();
   const gone = ended.filter((name) => !started.includes(name));
-  const told = [['started', started], ['gone', gone]] as const;
-  const words = told.filter(([, names]) => names.length > 0).map(([what, names]) => `${what}: ${names.map(shown).join(', ')}`);
+  const listed = (what: string, names: string[]) =>
+    (names.length > 0 ? [`${what}: ${names.map(shown).join(', ')}`] : []);
+  const words = [...listed('started', started), ...listed('gone', gone)];
   screen.say(words.join('; ') || 'nothing has changed', 'dim');
 }
 

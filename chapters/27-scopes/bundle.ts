@@ -2,7 +2,15 @@
 // once, into a folder of ours that is named by its content; what it starts is approved like the rest.
 
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { asObject, isObject, tooMuchIn, type Json } from '../../mcp.ts';
 import type { Plugin, Unpack } from './plugins.ts';
@@ -19,16 +27,26 @@ export type BundleOptions = {
 };
 
 /** For the option `unpack`: the servers of a bundle, ready to start from its folder. */
-export function bundles({ home, platform = process.platform, config = () => ({}) }: BundleOptions): Unpack {
+export function bundles({
+  home,
+  platform = process.platform,
+  config = () => ({}),
+}: BundleOptions): Unpack {
   return (file, plugin) => {
     const stat = statSync(file);
-    if (!stat.isFile() || stat.size > MAX_BUNDLE) throw new Error(`${file} is not a file of at most ${MAX_BUNDLE} bytes`);
+    if (!stat.isFile() || stat.size > MAX_BUNDLE)
+      throw new Error(`${file} is not a file of at most ${MAX_BUNDLE} bytes`);
     const zip = readFileSync(file);
     const files = filesInZip(zip, BOUNDS);
     const packed = files.find(({ name }) => name === 'manifest.json');
     if (!packed) throw new Error(`${file} has no manifest.json`);
     const manifest = manifestIn(packed.content());
-    const folder = join(home, '.mcp-by-hand', 'bundles', createHash('sha256').update(zip).digest('hex'));
+    const folder = join(
+      home,
+      '.mcp-by-hand',
+      'bundles',
+      createHash('sha256').update(zip).digest('hex'),
+    );
     if (!existsSync(folder)) unpackInto(folder, files);
     const name = `${manifest.name ?? plugin.name}`;
     return { [name]: entryFrom(manifest, folder, platform, config(plugin, name)) };
@@ -37,7 +55,8 @@ export function bundles({ home, platform = process.platform, config = () => ({})
 
 function manifestIn(content: Buffer): Json {
   const text = content.toString('utf8');
-  if (text.length > MAX_MANIFEST || tooMuchIn(text)) throw new Error('its manifest.json is too big');
+  if (text.length > MAX_MANIFEST || tooMuchIn(text))
+    throw new Error('its manifest.json is too big');
   const manifest: unknown = JSON.parse(text);
   if (!isObject(manifest)) throw new Error('its manifest.json is not an object');
   return manifest;
@@ -61,26 +80,42 @@ function unpackInto(folder: string, files: ReturnType<typeof filesInZip>): void 
   }
 }
 
-function entryFrom(manifest: Json, folder: string, platform: NodeJS.Platform, set: Json): Json {
+function entryFrom(
+  manifest: Json,
+  folder: string,
+  platform: NodeJS.Platform,
+  set: Json,
+): Json {
   const { mcp_config: given } = asObject(manifest.server);
   if (!isObject(given)) throw new Error('its manifest.json has no "mcp_config"');
   const { platform_overrides: overrides, ...usual } = given;
   const config = { ...usual, ...asObject(asObject(overrides)[platform]) };
   const values = userValues(asObject(manifest.user_config), set);
-  const fill = (text: string) => text
-    .replaceAll('${__dirname}', folder)
-    .replaceAll('${/}', platform === 'win32' ? '\\' : '/')
-    .replace(/\$\{user_config\.(\w+)\}/g, (whole, key: string) => values.get(key) ?? whole);
-  const filled = JSON.parse(JSON.stringify(config), (_, value) => (typeof value === 'string' ? fill(value) : value)) as Json;
+  const fill = (text: string) =>
+    text
+      .replaceAll('${__dirname}', folder)
+      .replaceAll('${/}', platform === 'win32' ? '\\' : '/')
+      .replace(
+        /\$\{user_config\.(\w+)\}/g,
+        (whole, key: string) => values.get(key) ?? whole,
+      );
+  const filled = JSON.parse(JSON.stringify(config), (_, value) =>
+    typeof value === 'string' ? fill(value) : value,
+  ) as Json;
   const missing = /\$\{user_config\.(\w+)\}/.exec(JSON.stringify(filled))?.[1];
-  if (missing) throw new Error(`it wants a value for "${missing}": write it into "pluginConfigs" of your settings`);
+  if (missing)
+    throw new Error(
+      `it wants a value for "${missing}": write it into "pluginConfigs" of your settings`,
+    );
   return { ...filled, cwd: filled.cwd ?? folder };
 }
 
 function userValues(wanted: Json, set: Json): Map<string, string> {
   const found = Object.entries(wanted).flatMap(([key, about]): [string, string][] => {
     const value = Object.hasOwn(set, key) ? set[key] : asObject(about).default;
-    return ['string', 'number', 'boolean'].includes(typeof value) ? [[key, `${value}`]] : [];
+    return ['string', 'number', 'boolean'].includes(typeof value)
+      ? [[key, `${value}`]]
+      : [];
   });
   return new Map(found);
 }

@@ -11,7 +11,14 @@ import { launchLines, PROGRAM } from '../17-the-gate/trust.ts';
 import { EXIT, refused, usage } from '../19-the-terminal/exit.ts';
 import type { McpAction } from '../19-the-terminal/host.ts';
 import { add, type Desk } from '../19-the-terminal/mcp-add.ts';
-import { fitName, importers, offeredBy, type Importer, type Offered, type Where } from './importing.ts';
+import {
+  fitName,
+  importers,
+  offeredBy,
+  type Importer,
+  type Offered,
+  type Where,
+} from './importing.ts';
 import { nameIn, waysIn, type AskFor, type Wanted } from './registry.ts';
 
 const YES_NO: Choice[] = [
@@ -29,27 +36,42 @@ function asker(person: Person, isShared: boolean): AskFor {
     const { name, isSecret, isRequired, choices, usual } = wanted;
     const variable = `\${${name.replace(/\W+/g, '_').toUpperCase()}}`;
     if (isSecret && isShared) {
-      person.say(`${quoted(name)} is a secret, and the file is for everybody who has the project: it says ${variable}`, 'note');
+      person.say(
+        `${quoted(name)} is a secret, and the file is for everybody who has the project: it says ${variable}`,
+        'note',
+      );
       return variable;
     }
     for (;;) {
-      const answer = await person.ask({ lines: about(wanted, variable), prompt: `${printable(name)}:`, isSecret });
+      const answer = await person.ask({
+        lines: about(wanted, variable),
+        prompt: `${printable(name)}:`,
+        isSecret,
+      });
       if (answer === undefined) throw refused('nothing was added');
       const value = answer.trim() === '' ? usual : answer.trim();
       if (value === undefined && isSecret && isRequired) return variable;
       if (value === undefined && !isRequired) return undefined;
-      if (value !== undefined && (choices.length === 0 || choices.includes(value))) return value;
+      if (value !== undefined && (choices.length === 0 || choices.includes(value)))
+        return value;
     }
   };
 }
 
-function about({ name, description, isRequired, isSecret, choices, usual }: Wanted, variable: string): string[] {
+function about(
+  { name, description, isRequired, isSecret, choices, usual }: Wanted,
+  variable: string,
+): string[] {
   const words = description === '' ? [] : [`  ${printable(description)}`];
   const some = choices.length > 0 ? [`  one of ${choices.map(quoted).join(', ')}`] : [];
-  const empty = usual !== undefined ? `an empty line means ${quoted(usual)}` : 'it may be left out';
-  const rest = isRequired && usual === undefined
-    ? (isSecret ? `an empty line means ${variable}, from your environment` : 'it must have a value')
-    : empty;
+  const empty =
+    usual !== undefined ? `an empty line means ${quoted(usual)}` : 'it may be left out';
+  const rest =
+    isRequired && usual === undefined
+      ? isSecret
+        ? `an empty line means ${variable}, from your environment`
+        : 'it must have a value'
+      : empty;
   return [`It wants to know ${quoted(name)}:`, ...words, ...some, `  ${rest}`];
 }
 
@@ -59,7 +81,8 @@ async function agrees(person: Person, lines: string[], prompt: string): Promise<
 }
 
 const isSharedIn = ({ composition }: Desk, scope = 'project') =>
-  composition.sources?.places().findLast((place) => place.scope === scope)?.authority === 'project';
+  composition.sources?.places().findLast((place) => place.scope === scope)?.authority ===
+  'project';
 
 // ─── mcp add --from server.json ────────────────────────────────────────────────────────────────
 
@@ -68,7 +91,8 @@ export const addFrom: McpAction = async ([file = '', given], desk, person, scope
   const name = given ?? nameIn(asObject(root.server ?? root));
   const ways = waysIn(root);
   if (ways.length === 0) throw refused(`${file}: it has neither packages nor remotes`);
-  if (!person.isThere) throw refused(`${file} is added after you have answered what it asks: ${TERMINAL}`);
+  if (!person.isThere)
+    throw refused(`${file} is added after you have answered what it asks: ${TERMINAL}`);
   const way = ways.length === 1 ? ways[0]! : await oneOfWays(person, file, ways);
   let config: Json;
   try {
@@ -83,7 +107,11 @@ export const addFrom: McpAction = async ([file = '', given], desk, person, scope
 
 async function oneOfWays(person: Person, file: string, ways: ReturnType<typeof waysIn>) {
   const numbered = ways.slice(0, 9).map(({ label }, n) => `  ${n + 1}: ${label}`);
-  const choices = numbered.map((_, n) => ({ key: `${n + 1}`, word: `${n + 1}`, label: `[${n + 1}]` }));
+  const choices = numbered.map((_, n) => ({
+    key: `${n + 1}`,
+    word: `${n + 1}`,
+    label: `[${n + 1}]`,
+  }));
   const lines = [`${quoted(file)} has several ways to have the server:`, ...numbered];
   const answer = await person.choose({ lines, prompt: 'Which?', choices });
   if (answer?.key === undefined) throw refused('nothing was added');
@@ -117,28 +145,50 @@ const HOW: Choice[] = [
 ];
 
 /** The command, for a table of programs. */
-export function importing(table: Record<string, Importer> = importers, where = whereWeAre): McpAction {
+export function importing(
+  table: Record<string, Importer> = importers,
+  where = whereWeAre,
+): McpAction {
   return async ([program = ''], desk, person, scope = 'user') => {
     const known = Object.keys(table);
     const importer = Object.hasOwn(table, program) ? table[program]! : undefined;
     const meant = nearest(program, known, 1)[0] ?? known.join(' | ');
-    if (!importer) throw usage(`"mcp import" does not know ${quoted(program)}; write mcp import ${meant}`);
+    if (!importer)
+      throw usage(
+        `"mcp import" does not know ${quoted(program)}; write mcp import ${meant}`,
+      );
     const here = where();
     const { offered, problems } = offeredBy(importer, here);
     for (const problem of problems) desk.screen.warn(problem);
     if (offered.length === 0)
-      throw refused(`${program} has no servers. We looked in:\n  ${importer.files(here).join('\n  ')}`);
-    const lines = offered.flatMap(({ name, file, config }) => [`${quoted(name)} in ${quoted(file)}`, ...launchLines(config)]);
+      throw refused(
+        `${program} has no servers. We looked in:\n  ${importer.files(here).join('\n  ')}`,
+      );
+    const lines = offered.flatMap(({ name, file, config }) => [
+      `${quoted(name)} in ${quoted(file)}`,
+      ...launchLines(config),
+    ]);
     if (!person.isThere) {
       for (const line of lines) desk.screen.print(line);
       throw refused(`nothing was imported: ${TERMINAL}`);
     }
-    const question = { lines, prompt: `Take over into ${scope} scope?`, choices: HOW, ifEmpty: 'n' };
+    const question = {
+      lines,
+      prompt: `Take over into ${scope} scope?`,
+      choices: HOW,
+      ifEmpty: 'n',
+    };
     const how = (await person.choose(question))?.key;
     if (how !== 'a' && how !== 'e') throw refused('nothing was imported');
     const ask = asker(person, isSharedIn(desk, scope) ?? false);
     for (const each of offered) {
-      const isWanted = how === 'a' || (await agrees(person, [quoted(each.name), ...launchLines(each.config)], 'This one?'));
+      const isWanted =
+        how === 'a' ||
+        (await agrees(
+          person,
+          [quoted(each.name), ...launchLines(each.config)],
+          'This one?',
+        ));
       if (isWanted) await takeOver(each, { importer, here, ask, desk, scope });
     }
     return EXIT.done;
@@ -148,7 +198,10 @@ export function importing(table: Record<string, Importer> = importers, where = w
 type Taking = { importer: Importer; here: Where; ask: AskFor; desk: Desk; scope: string };
 
 /** One that cannot be taken over stops none of the others. */
-async function takeOver({ name, config, root }: Offered, { importer, here, ask, desk, scope }: Taking): Promise<void> {
+async function takeOver(
+  { name, config, root }: Offered,
+  { importer, here, ask, desk, scope }: Taking,
+): Promise<void> {
   const own = fitName(name);
   try {
     const ours = (await importer.convert?.(config, here, root, ask)) ?? config;
@@ -156,5 +209,8 @@ async function takeOver({ name, config, root }: Offered, { importer, here, ask, 
   } catch (error) {
     desk.screen.warn(`${quoted(name)} was left out: ${textOf(error)}`);
   }
-  if (own !== name) desk.screen.print(`${quoted(name)} is called ${own} here; ${PROGRAM} mcp get ${own} shows it`);
+  if (own !== name)
+    desk.screen.print(
+      `${quoted(name)} is called ${own} here; ${PROGRAM} mcp get ${own} shows it`,
+    );
 }

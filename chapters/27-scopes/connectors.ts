@@ -1,7 +1,15 @@
 // connectors.ts: servers from a list that has to be fetched. The user's settings name a command or an
 // address that yields it; the administrator's file may name an address, too.
 
-import { asObject, isExposed, isObject, McpError, serversIn, textOf, transportType } from '../../mcp.ts';
+import {
+  asObject,
+  isExposed,
+  isObject,
+  McpError,
+  serversIn,
+  textOf,
+  transportType,
+} from '../../mcp.ts';
 import type { Json } from '../../mcp.ts';
 import { fetchHttp, readText, within } from '../20-streamable-http/request.ts';
 import { COMMAND_MS, isLine, outputOf, parsedQuietly } from './helper.ts';
@@ -17,7 +25,11 @@ export function isConfigured(settings: Json, managed: Json): boolean {
   return settings.mcpConnectors !== undefined || managed.serversUrl !== undefined;
 }
 
-export async function fetchLists(settings: Json, managed: Json, managedFile: string): Promise<Fetched> {
+export async function fetchLists(
+  settings: Json,
+  managed: Json,
+  managedFile: string,
+): Promise<Fetched> {
   const fetched: Fetched = { sources: [], problems: [] };
   const take = async (what: string, get: () => Promise<Source>) => {
     try {
@@ -28,19 +40,29 @@ export async function fetchLists(settings: Json, managed: Json, managedFile: str
   };
   const { command, url } = asObject(settings.mcpConnectors);
   const connectors = async (): Promise<Source> => {
-    if (command !== undefined && !isLine(command)) throw new Error('its "command" is not a command');
+    if (command !== undefined && !isLine(command))
+      throw new Error('its "command" is not a command');
     const text = isLine(command) ? await outputOf(command) : await textAt(url);
     const servers = remoteIn(parsedQuietly(text));
-    const file = isLine(command) ? 'the command in "mcpConnectors"' : `${new URL(`${url}`).origin}`;
+    const file = isLine(command)
+      ? 'the command in "mcpConnectors"'
+      : `${new URL(`${url}`).origin}`;
     return { scope: 'connector', file, authority: 'project', servers };
   };
   const remote = async (): Promise<Source> => {
     const servers = mappingOf(parsedQuietly(await textAt(managed.serversUrl)));
-    return { scope: 'managed', file: `${managedFile} (by its "serversUrl")`, authority: 'user', servers };
+    return {
+      scope: 'managed',
+      file: `${managedFile} (by its "serversUrl")`,
+      authority: 'user',
+      servers,
+    };
   };
   const work: Promise<void>[] = [];
-  if (settings.mcpConnectors !== undefined) work.push(take('the connectors of your settings are not used', connectors));
-  if (managed.serversUrl !== undefined) work.push(take(`"serversUrl" in ${managedFile} is not used`, remote));
+  if (settings.mcpConnectors !== undefined)
+    work.push(take('the connectors of your settings are not used', connectors));
+  if (managed.serversUrl !== undefined)
+    work.push(take(`"serversUrl" in ${managedFile} is not used`, remote));
   await Promise.all(work);
   return fetched;
 }
@@ -48,18 +70,29 @@ export async function fetchLists(settings: Json, managed: Json, managedFile: str
 async function textAt(address: unknown): Promise<string> {
   if (typeof address !== 'string' || !/^https?:/.test(address) || !URL.canParse(address))
     throw new Error('it names neither a command nor an address');
-  if (isExposed(address)) throw new Error('its address is http://, where others can change the list; use https://');
+  if (isExposed(address))
+    throw new Error(
+      'its address is http://, where others can change the list; use https://',
+    );
   const url = new URL(address);
   const signal = within(COMMAND_MS);
   try {
-    const reply = await fetchHttp(url.origin, url, { method: 'GET', headers: { accept: 'application/json' }, signal });
+    const reply = await fetchHttp(url.origin, url, {
+      method: 'GET',
+      headers: { accept: 'application/json' },
+      signal,
+    });
     if (reply.status !== 200) {
       reply.body.destroy();
       throw new Error(`${url.origin} answered HTTP ${reply.status}`);
     }
     return await readText(url.origin, reply.body, MAX_BYTES);
   } catch (error) {
-    if (signal.aborted) throw new McpError('timeout', `${url.origin} took longer than ${COMMAND_MS / 1000} s`);
+    if (signal.aborted)
+      throw new McpError(
+        'timeout',
+        `${url.origin} took longer than ${COMMAND_MS / 1000} s`,
+      );
     throw error;
   }
 }
@@ -68,7 +101,10 @@ async function textAt(address: unknown): Promise<string> {
 function mappingOf(root: unknown): [string, Json][] {
   const list = Array.isArray(root) ? root : asObject(root).servers;
   if (Array.isArray(list))
-    return list.filter(isObject).slice(0, MAX_SERVERS).map(({ name, ...config }) => [`${name}`, config]);
+    return list
+      .filter(isObject)
+      .slice(0, MAX_SERVERS)
+      .map(({ name, ...config }) => [`${name}`, config]);
   if (!isObject(root)) throw new Error('it holds no servers');
   return (Object.entries(serversIn(root, true)) as [string, Json][]).slice(0, MAX_SERVERS);
 }
@@ -76,9 +112,15 @@ function mappingOf(root: unknown): [string, Json][] {
 /** What a list from elsewhere may bring are addresses, never commands. */
 function remoteIn(root: unknown): [string, Json][] {
   const isRemote = ([, config]: [string, Json]) =>
-    isObject(config) && transportType(config) !== 'stdio' && config.command === undefined && config.headersHelper === undefined;
+    isObject(config) &&
+    transportType(config) !== 'stdio' &&
+    config.command === undefined &&
+    config.headersHelper === undefined;
   const found = mappingOf(root);
   const odd = found.filter((each) => !isRemote(each)).map(([name]) => JSON.stringify(name));
-  if (odd.length > 0) throw new Error(`a connector is an address, and ${odd.slice(0, 5).join(', ')} would run a command here`);
+  if (odd.length > 0)
+    throw new Error(
+      `a connector is an address, and ${odd.slice(0, 5).join(', ')} would run a command here`,
+    );
   return found;
 }

@@ -22,21 +22,34 @@ put('home/.claude/settings.json', {
   deniedMcpServers: [{ serverUrl: 'https://*.tracker.example/*' }],
 });
 put('home/.claude.json', {
-  mcpServers: { weather: at('https://weather.example/mcp'), ads: at('https://x.tracker.example/mcp') },
-  projects: { [join(base, 'app')]: { mcpServers: { calculator: server('calc', { args: ['--here'] }) } } },
+  mcpServers: {
+    weather: at('https://weather.example/mcp'),
+    ads: at('https://x.tracker.example/mcp'),
+  },
+  projects: {
+    [join(base, 'app')]: {
+      mcpServers: { calculator: server('calc', { args: ['--here'] }) },
+    },
+  },
 });
 put('home/.claude/plugins/installed_plugins.json', {
   plugins: { 'books@shop': [{ installPath: join(base, plugin) }] },
 });
 put(`${plugin}/.mcp.json`, {
-  mcpServers: { shelf: server('${CLAUDE_PLUGIN_ROOT}/shelf'), rain: at('https://weather.example/mcp') },
+  mcpServers: {
+    shelf: server('${CLAUDE_PLUGIN_ROOT}/shelf'),
+    rain: at('https://weather.example/mcp'),
+  },
 });
 put('app/.git/config', {});
-put('app/.mcp.json', { mcpServers: { notes: server('their-notes'), tests: server('tests') } });
+put('app/.mcp.json', {
+  mcpServers: { notes: server('their-notes'), tests: server('tests') },
+});
 put('app/deep/.mcp.json', { mcpServers: { tests: server('near-tests') } });
 put('.mcp.json', { mcpServers: { planted: server('evil') } });
 
-const short = (text: string) => text.replaceAll(join(base, 'home'), '~').replaceAll(`${base}/`, '');
+const short = (text: string) =>
+  text.replaceAll(join(base, 'home'), '~').replaceAll(`${base}/`, '');
 
 /** What a program in this folder finds. */
 function show(folder: string): void {

@@ -65,7 +65,8 @@ export function doubtAboutManaged(file: string, owner: number): string | undefin
   if (!stat) return undefined;
   if (!stat.isFile()) return 'it is not a file';
   if (IS_WINDOWS) return undefined;
-  if (stat.uid !== owner) return owner === ROOT ? 'it does not belong to root' : 'it has another owner';
+  if (stat.uid !== owner)
+    return owner === ROOT ? 'it does not belong to root' : 'it has another owner';
   return (stat.mode & 0o022) === 0 ? undefined : 'others than its owner may write to it';
 }
 

@@ -21,7 +21,10 @@ function fetchWith(get: Get, refusals: number[]): Fetch {
         known = undefined; // the next request tries again
         throw error;
       });
-      const reply = await fetchHttp(who, url, { ...options, headers: { ...options.headers, ...own } });
+      const reply = await fetchHttp(who, url, {
+        ...options,
+        headers: { ...options.headers, ...own },
+      });
       if (!refusals.includes(reply.status) || tries === 2) return reply;
       reply.body.destroy();
       if (known === used) known = undefined; // of many that are refused at once, one asks again
@@ -33,10 +36,17 @@ function fetchWith(get: Get, refusals: number[]): Fetch {
 async function helped(serverName: string, config: Json): Promise<Headers> {
   const { headersHelper, url, cwd } = config;
   const fail = (why: string) =>
-    new McpError('config', `MCP server "${serverName}": its "headersHelper" gave no headers: ${why}`);
-  if (isExposed(url)) throw fail('they would go to another machine in clear text; use https:// or wss://');
+    new McpError(
+      'config',
+      `MCP server "${serverName}": its "headersHelper" gave no headers: ${why}`,
+    );
+  if (isExposed(url))
+    throw fail('they would go to another machine in clear text; use https:// or wss://');
   try {
-    const env = { CLAUDE_CODE_MCP_SERVER_NAME: serverName, CLAUDE_CODE_MCP_SERVER_URL: `${url}` };
+    const env = {
+      CLAUDE_CODE_MCP_SERVER_NAME: serverName,
+      CLAUDE_CODE_MCP_SERVER_URL: `${url}`,
+    };
     const place = { env, ...(typeof cwd === 'string' && cwd !== '' && { cwd }) };
     return headersFrom(parsedQuietly(await outputOf(headersHelper as Line, place)));
   } catch (error) {
@@ -47,10 +57,14 @@ async function helped(serverName: string, config: Json): Promise<Headers> {
 /** Names in lower case, values without line ends: what is printed cannot forge another header. */
 export function headersFrom(printed: unknown): Headers {
   const isPair = ([name, value]: [string, unknown]) =>
-    /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof value === 'string' && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
+    /^[\w!#$%&'*+.^`|~-]+$/.test(name) &&
+    typeof value === 'string' &&
+    /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
   if (!isObject(printed) || !Object.entries(printed).every(isPair))
     throw new Error('it printed something else than an object of texts');
-  const pairs = Object.entries(printed).map(([name, value]) => [name.toLowerCase(), value as string] as const);
+  const pairs = Object.entries(printed).map(
+    ([name, value]) => [name.toLowerCase(), value as string] as const,
+  );
   for (const [, value] of pairs) keepSecrets(value, value.replace(/^\w+ /, ''));
   return Object.fromEntries(pairs);
 }
@@ -59,16 +73,34 @@ export function headersFrom(printed: unknown): Headers {
 export function withHelpers(given: Record<string, TransportFactory>): typeof given {
   const ws: TransportFactory = (...words) => new WebSocketTransport(...words);
   const transports = { ...given, ws };
-  const http = httpTransportsBy((name, config) => fetchWith(() => helped(name, config), [401, 403]));
-  const helpedBy = (type: string, usual: TransportFactory): TransportFactory => (name, config, maxBytes) => {
-    if (config.headersHelper === undefined) return usual(name, config, maxBytes);
-    if (!isLine(config.headersHelper))
-      throw new McpError('config', `MCP server "${name}": "headersHelper" is not a command`);
-    const own = http[type];
-    return own ? own(name, config, maxBytes) : afterwards(() => helped(name, config), (headers) =>
-      usual(name, { ...config, headers: { ...(config.headers as Json), ...headers } }, maxBytes));
-  };
-  return Object.fromEntries(Object.entries(transports).map(([type, usual]) => [type, helpedBy(type, usual)]));
+  const http = httpTransportsBy((name, config) =>
+    fetchWith(() => helped(name, config), [401, 403]),
+  );
+  const helpedBy =
+    (type: string, usual: TransportFactory): TransportFactory =>
+    (name, config, maxBytes) => {
+      if (config.headersHelper === undefined) return usual(name, config, maxBytes);
+      if (!isLine(config.headersHelper))
+        throw new McpError(
+          'config',
+          `MCP server "${name}": "headersHelper" is not a command`,
+        );
+      const own = http[type];
+      return own
+        ? own(name, config, maxBytes)
+        : afterwards(
+            () => helped(name, config),
+            (headers) =>
+              usual(
+                name,
+                { ...config, headers: { ...(config.headers as Json), ...headers } },
+                maxBytes,
+              ),
+          );
+    };
+  return Object.fromEntries(
+    Object.entries(transports).map(([type, usual]) => [type, helpedBy(type, usual)]),
+  );
 }
 
 /** A transport that can be made only when its headers are known. */
@@ -78,7 +110,8 @@ function afterwards(get: Get, make: (headers: Headers) => Transport): Transport 
   return {
     start: async (events) => {
       const made = make(await get());
-      if (isClosed) throw new McpError('closed', 'it was closed before its headers were known');
+      if (isClosed)
+        throw new McpError('closed', 'it was closed before its headers were known');
       inner = made;
       await made.start(events);
     },
@@ -95,15 +128,27 @@ function afterwards(get: Get, make: (headers: Headers) => Transport): Transport 
 export function bearerTransport(command: () => unknown): TransportFactory {
   return (serverName, config, maxBytes) => {
     const { url } = checked(serverName, config);
-    const fail = (why: string) => new McpError('auth', `MCP server "${serverName}" wants a token, and there is none: ${why}`);
+    const fail = (why: string) =>
+      new McpError(
+        'auth',
+        `MCP server "${serverName}" wants a token, and there is none: ${why}`,
+      );
     const get = async (): Promise<Headers> => {
       const line = command();
-      if (!isLine(line)) throw fail('"claudeaiProxy": {"tokenCommand": ["…"]} is not in your settings');
-      if (isExposed(url)) throw fail('it would go to another machine in clear text; use https://');
-      const token = (await outputOf(line).catch((error) => Promise.reject(fail(textOf(error))))).trim();
+      if (!isLine(line))
+        throw fail('"claudeaiProxy": {"tokenCommand": ["…"]} is not in your settings');
+      if (isExposed(url))
+        throw fail('it would go to another machine in clear text; use https://');
+      const token = (
+        await outputOf(line).catch((error) => Promise.reject(fail(textOf(error))))
+      ).trim();
       if (!/^[\x21-\x7e]{1,16384}$/.test(token)) throw fail('the command printed none');
       return headersFrom({ authorization: `Bearer ${token}` });
     };
-    return httpTransportsBy(() => fetchWith(get, [401])).http!(serverName, config, maxBytes);
+    return httpTransportsBy(() => fetchWith(get, [401])).http!(
+      serverName,
+      config,
+      maxBytes,
+    );
   };
 }

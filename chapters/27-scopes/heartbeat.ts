@@ -36,9 +36,13 @@ function intervalOf(connection: McpConnection): number {
   const { config } = connection;
   const usual = HELD_OPEN.includes(transportType(config)) ? USUAL_MS : 0;
   const { heartbeat: given = usual } = config;
-  const isSound = given === 0 || (typeof given === 'number' && given >= MIN_MS && given <= MAX_MS);
+  const isSound =
+    given === 0 || (typeof given === 'number' && given >= MIN_MS && given <= MAX_MS);
   if (isSound) return given as number;
-  throw connection.error('config', `has a "heartbeat" that is not a number of milliseconds, at least ${MIN_MS}, or 0`);
+  throw connection.error(
+    'config',
+    `has a "heartbeat" that is not a number of milliseconds, at least ${MIN_MS}, or 0`,
+  );
 }
 
 class Heart {
@@ -92,7 +96,10 @@ class Heart {
   }
 
   private async openAgain(): Promise<void> {
-    this.connection.warn('heartbeat', `did not answer a ping within ${ANSWER_MS / 1000} s; it is connected again`);
+    this.connection.warn(
+      'heartbeat',
+      `did not answer a ping within ${ANSWER_MS / 1000} s; it is connected again`,
+    );
     await this.connection.reopen();
     await this.connection.initialize();
   }

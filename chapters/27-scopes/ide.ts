@@ -3,7 +3,13 @@
 
 import { lstatSync, readdirSync, realpathSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
-import { asObject, McpError, readJsonFile, type Json, type ServerEntry } from '../../mcp.ts';
+import {
+  asObject,
+  McpError,
+  readJsonFile,
+  type Json,
+  type ServerEntry,
+} from '../../mcp.ts';
 import type { TransportFactory } from '../../mcp.ts';
 import type { Person } from '../17-the-gate/person.ts';
 import { keepSecrets, quoted } from '../17-the-gate/safe-text.ts';
@@ -18,20 +24,33 @@ const TOKEN_HEADER = 'X-Claude-Code-Ide-Authorization';
 const MAX_LOCKS = 200;
 
 /** Its token stays in the file: what is in an entry may be shown. */
-export type Editor = { name: string; port: number; lock: string; folders: string[]; isSocket: boolean };
+export type Editor = {
+  name: string;
+  port: number;
+  lock: string;
+  folders: string[];
+  isSocket: boolean;
+};
 type Looking = { home: string; cwd: string; owners: Owners };
 
 /** Those whose folders hold this one, the nearest first. */
 export function editorsFor({ home, cwd, owners }: Looking): Editor[] {
   const folder = join(home, '.claude', 'ide');
-  const editors = namesIn(folder).flatMap((name) => editorIn(join(folder, name), owners) ?? []);
-  const nearness = ({ folders }: Editor) => Math.max(...folders.filter((each) => holds(each, cwd)).map((each) => each.length), -1);
-  return editors.filter((each) => nearness(each) >= 0).sort((one, two) => nearness(two) - nearness(one));
+  const editors = namesIn(folder).flatMap(
+    (name) => editorIn(join(folder, name), owners) ?? [],
+  );
+  const nearness = ({ folders }: Editor) =>
+    Math.max(...folders.filter((each) => holds(each, cwd)).map((each) => each.length), -1);
+  return editors
+    .filter((each) => nearness(each) >= 0)
+    .sort((one, two) => nearness(two) - nearness(one));
 }
 
 function namesIn(folder: string): string[] {
   try {
-    return readdirSync(folder).filter((name) => /^\d{1,5}\.lock$/.test(name)).slice(0, MAX_LOCKS);
+    return readdirSync(folder)
+      .filter((name) => /^\d{1,5}\.lock$/.test(name))
+      .slice(0, MAX_LOCKS);
   } catch {
     return []; // there is no such folder
   }
@@ -43,7 +62,9 @@ function editorIn(lock: string, owners: Owners): Editor | undefined {
   const content = lockIn(lock, owners);
   if (!content || port < 1 || port > 65535 || !isAlive(content.pid)) return undefined;
   const { workspaceFolders, ideName, transport } = content;
-  const folders = (Array.isArray(workspaceFolders) ? workspaceFolders : []).filter((each) => typeof each === 'string');
+  const folders = (Array.isArray(workspaceFolders) ? workspaceFolders : []).filter(
+    (each) => typeof each === 'string',
+  );
   const name = typeof ideName === 'string' ? ideName.slice(0, 80) : 'an editor';
   return { name, port, lock, folders, isSocket: transport !== 'sse' };
 }
@@ -86,16 +107,25 @@ export function entryOf({ name, port, lock, isSocket }: Editor): ServerEntry {
 
 /** Transports that we have, with the token of a lock file in a header. */
 export function ideTransports(owners: Owners): Record<string, TransportFactory> {
-  const withToken = (usual: TransportFactory): TransportFactory => (name, config, maxBytes) => {
-    const url = new URL(`${config.url}`);
-    if (url.hostname !== '127.0.0.1') throw new McpError('config', `MCP server "${name}": an editor is on this machine, not at ${url.hostname}`);
-    const token = asObject(lockIn(`${config.lock}`, owners)).authToken;
-    if (token === undefined) return usual(name, { url: config.url }, maxBytes);
-    if (typeof token !== 'string' || !/^[\x21-\x7e]{1,1024}$/.test(token))
-      throw new McpError('config', `MCP server "${name}": there is no token in ${config.lock}`);
-    keepSecrets(token);
-    return usual(name, { url: config.url, headers: { [TOKEN_HEADER]: token } }, maxBytes);
-  };
+  const withToken =
+    (usual: TransportFactory): TransportFactory =>
+    (name, config, maxBytes) => {
+      const url = new URL(`${config.url}`);
+      if (url.hostname !== '127.0.0.1')
+        throw new McpError(
+          'config',
+          `MCP server "${name}": an editor is on this machine, not at ${url.hostname}`,
+        );
+      const token = asObject(lockIn(`${config.lock}`, owners)).authToken;
+      if (token === undefined) return usual(name, { url: config.url }, maxBytes);
+      if (typeof token !== 'string' || !/^[\x21-\x7e]{1,1024}$/.test(token))
+        throw new McpError(
+          'config',
+          `MCP server "${name}": there is no token in ${config.lock}`,
+        );
+      keepSecrets(token);
+      return usual(name, { url: config.url, headers: { [TOKEN_HEADER]: token } }, maxBytes);
+    };
   return {
     'ws-ide': withToken((...given) => new WebSocketTransport(...given)),
     'sse-ide': withToken(httpTransports.sse!),
@@ -109,16 +139,20 @@ export function ideCommand(scopes: Scopes): Command {
     run: async ([word], { manager, agent, person, screen }) => {
       const editors = word === 'off' ? [] : scopes.editors();
       if (word !== 'off' && editors.length === 0)
-        throw new Error('no editor with our kind of extension has this folder open (we looked in ~/.claude/ide)');
+        throw new Error(
+          'no editor with our kind of extension has this folder open (we looked in ~/.claude/ide)',
+        );
       const editor = editors.length > 1 ? await which(person, editors) : editors[0];
       if (word !== 'off' && !editor) return;
       scopes.editor = editor;
       await manager.reload();
       agent.forgetConnection();
       await agent.connect();
-      const { state, reason = '' } = manager.status().find(({ name }) => name === IDE) ?? {};
+      const { state, reason = '' } =
+        manager.status().find(({ name }) => name === IDE) ?? {};
       const isThere = editor && state === 'connected';
-      if (editor && !isThere) throw new Error(`${quoted(editor.name)} is ${state}: ${reason}`);
+      if (editor && !isThere)
+        throw new Error(`${quoted(editor.name)} is ${state}: ${reason}`);
       screen.print(editor ? `connected to ${quoted(editor.name)}` : 'no editor any more');
     },
     complete: () => ['off'],
@@ -126,9 +160,17 @@ export function ideCommand(scopes: Scopes): Command {
 }
 
 async function which(person: Person, editors: Editor[]): Promise<Editor | undefined> {
-  const lines = editors.slice(0, 9).map(({ name, folders }, n) =>
-    `  ${n + 1}: ${quoted(name)}, ${folders.map(quoted).join(', ')}`);
-  const choices = lines.map((_, n) => ({ key: `${n + 1}`, word: `${n + 1}`, label: `[${n + 1}]` }));
+  const lines = editors
+    .slice(0, 9)
+    .map(
+      ({ name, folders }, n) =>
+        `  ${n + 1}: ${quoted(name)}, ${folders.map(quoted).join(', ')}`,
+    );
+  const choices = lines.map((_, n) => ({
+    key: `${n + 1}`,
+    word: `${n + 1}`,
+    label: `[${n + 1}]`,
+  }));
   const several = ['Several editors have this folder open:', ...lines];
   const answer = await person.choose({ lines: several, prompt: 'Which?', choices });
   return answer?.key === undefined ? undefined : editors[Number(answer.key) - 1];

@@ -5,7 +5,12 @@ import { join } from 'node:path';
 import { asObject, isObject, readJsonFile, textOf, type Json } from '../../mcp.ts';
 import type { AskFor } from './registry.ts';
 
-export type Where = { home: string; cwd: string; platform: NodeJS.Platform; appData: string };
+export type Where = {
+  home: string;
+  cwd: string;
+  platform: NodeJS.Platform;
+  appData: string;
+};
 /** Where a program keeps its servers, and how an entry of its becomes one of ours. */
 export type Importer = {
   files: (where: Where) => string[];
@@ -28,19 +33,28 @@ export const importers: Record<string, Importer> = {
   vscode: {
     files: (where) => {
       const user = join(ofPrograms(where), 'Code', 'User');
-      return [join(user, 'mcp.json'), join(user, 'settings.json'), join(where.cwd, '.vscode', 'mcp.json')];
+      return [
+        join(user, 'mcp.json'),
+        join(user, 'settings.json'),
+        join(where.cwd, '.vscode', 'mcp.json'),
+      ];
     },
     servers: (root) => asObject(root.servers ?? asObject(root.mcp).servers),
     convert: fromCode,
   },
 };
 
-export function offeredBy(importer: Importer, where: Where): { offered: Offered[]; problems: string[] } {
+export function offeredBy(
+  importer: Importer,
+  where: Where,
+): { offered: Offered[]; problems: string[] } {
   const problems: string[] = [];
   const offered = importer.files(where).flatMap((file) => {
     try {
       const root = readJsonFile(file) ?? {};
-      const found = Object.entries(importer.servers(root)).filter(([, config]) => isObject(config));
+      const found = Object.entries(importer.servers(root)).filter(([, config]) =>
+        isObject(config),
+      );
       return found.map(([name, config]) => ({ name, config: config as Json, file, root }));
     } catch (error) {
       problems.push(`${file} is ignored: ${textOf(error)}`);
@@ -52,31 +66,53 @@ export function offeredBy(importer: Importer, where: Where): { offered: Offered[
 
 /** A name that `mcp add` takes. */
 export const fitName = (name: string) =>
-  name.trim().replace(/[^\w-]+/g, '-').replace(/^[^A-Za-z0-9]+|-+$/g, '').slice(0, 64);
+  name
+    .trim()
+    .replace(/[^\w-]+/g, '-')
+    .replace(/^[^A-Za-z0-9]+|-+$/g, '')
+    .slice(0, 64);
 
 // ─── VS Code ───────────────────────────────────────────────────────────────────────────────────
 
 /** Its variables: ${env:X}, ${workspaceFolder}, ${userHome}, and ${input:X}, which it asks for. */
-async function fromCode(config: Json, where: Where, root: Json, ask: AskFor): Promise<Json> {
+async function fromCode(
+  config: Json,
+  where: Where,
+  root: Json,
+  ask: AskFor,
+): Promise<Json> {
   const { envFile, dev, gallery, version, ...rest } = config;
-  if (envFile !== undefined) throw new Error('it reads variables from a file ("envFile"), which we do not; write them into its "env"');
+  if (envFile !== undefined)
+    throw new Error(
+      'it reads variables from a file ("envFile"), which we do not; write them into its "env"',
+    );
   const inputs = [root.inputs ?? asObject(root.mcp).inputs ?? []].flat().filter(isObject);
-  const wanted = [...JSON.stringify(rest).matchAll(/\$\{input:([^}"\\]+)\}/g)].map(([, id]) => id!);
+  const wanted = [...JSON.stringify(rest).matchAll(/\$\{input:([^}"\\]+)\}/g)].map(
+    ([, id]) => id!,
+  );
   const values = new Map<string, string>();
   for (const id of new Set(wanted)) {
-    const { description = '', password, default: usual, options } = inputs.find((each) => each.id === id) ?? {};
+    const {
+      description = '',
+      password,
+      default: usual,
+      options,
+    } = inputs.find((each) => each.id === id) ?? {};
     const value = await ask({
       name: id,
       description: `${description}`,
       isSecret: password === true,
       isRequired: true,
-      choices: Array.isArray(options) ? options.map((each) => `${isObject(each) ? each.value : each}`) : [],
+      choices: Array.isArray(options)
+        ? options.map((each) => `${isObject(each) ? each.value : each}`)
+        : [],
       ...(typeof usual === 'string' && { usual }),
     });
     if (value === undefined) throw new Error(`it needs a value for "${id}"`);
     values.set(id, value);
   }
-  const convert = (_: string, value: unknown) => (typeof value === 'string' ? converted(value, where, values) : value);
+  const convert = (_: string, value: unknown) =>
+    typeof value === 'string' ? converted(value, where, values) : value;
   return JSON.parse(JSON.stringify(rest), convert) as Json;
 }
 

@@ -12,7 +12,13 @@ export type Plugin = { id: string; name: string; root: string };
 export type Unpack = (bundle: string, plugin: Plugin) => Json;
 
 type Report = (problem: string) => void;
-type Options = { home: string; files: Files; settings: Json[]; report: Report; unpack?: Unpack };
+type Options = {
+  home: string;
+  files: Files;
+  settings: Json[];
+  report: Report;
+  unpack?: Unpack;
+};
 
 /** What is installed and switched on, in the order in which it was installed. */
 export function pluginSources(options: Options): Source[] {
@@ -42,7 +48,8 @@ function pluginAt(id: string, installed: unknown): Plugin | string {
   const { installPath } = asObject(first);
   const [name = ''] = id.split('@');
   if (!/^[\w.-]{1,64}$/.test(name)) return 'that is not fit for a name';
-  if (typeof installPath !== 'string' || !isAbsolute(installPath)) return 'its "installPath" is not a whole path';
+  if (typeof installPath !== 'string' || !isAbsolute(installPath))
+    return 'its "installPath" is not a whole path';
   if (installPath.split(/[\\/]/).includes('..') || installPath.includes('${'))
     return 'its "installPath" leads somewhere else';
   return { id, name, root: normalize(installPath) };
@@ -52,8 +59,11 @@ const MANIFESTS = [join('.claude-plugin', 'plugin.json'), 'plugin.json'];
 
 function sourceOf(plugin: Plugin, options: Options): Source[] {
   const { files, report } = options;
-  const manifest = MANIFESTS.map((name) => join(plugin.root, name)).find((file) => files.read(file).root);
-  const named = manifest === undefined ? undefined : asObject(files.read(manifest).root).mcpServers;
+  const manifest = MANIFESTS.map((name) => join(plugin.root, name)).find(
+    (file) => files.read(file).root,
+  );
+  const named =
+    manifest === undefined ? undefined : asObject(files.read(manifest).root).mcpServers;
   const usual = join(plugin.root, '.mcp.json');
   const listed = [named ?? []].flat();
   const all: [file: string, given: unknown][] = [
@@ -64,9 +74,12 @@ function sourceOf(plugin: Plugin, options: Options): Source[] {
     try {
       const mapping = mappingFrom(given, plugin, options);
       if (!mapping) return [];
-      const where = typeof given === 'string' ? join(plugin.root, relativeTo(plugin, given)) : file;
-      const servers = Object.entries(mapping).map(([name, config]): [string, Json] =>
-        [`plugin:${plugin.name}:${name}`, settled(config, plugin)]);
+      const where =
+        typeof given === 'string' ? join(plugin.root, relativeTo(plugin, given)) : file;
+      const servers = Object.entries(mapping).map(([name, config]): [string, Json] => [
+        `plugin:${plugin.name}:${name}`,
+        settled(config, plugin),
+      ]);
       return [{ scope: 'plugin', file: where, authority: 'project' as const, servers }];
     } catch (error) {
       report(`${file} is ignored: ${(error as Error).message}`);
@@ -76,16 +89,24 @@ function sourceOf(plugin: Plugin, options: Options): Source[] {
 }
 
 const relativeTo = ({ root }: Plugin, path: string) =>
-  (path.startsWith(root) ? path.slice(root.length) : path);
+  path.startsWith(root) ? path.slice(root.length) : path;
 
 /** A mapping, or the name of a file in the plugin: with a mapping, or a bundle. */
-function mappingFrom(given: unknown, plugin: Plugin, { files, unpack }: Options): Json | undefined {
+function mappingFrom(
+  given: unknown,
+  plugin: Plugin,
+  { files, unpack }: Options,
+): Json | undefined {
   if (isObject(given)) return given;
   if (typeof given !== 'string') throw new Error('its "mcpServers" is not an object');
   const file = join(plugin.root, relativeTo(plugin, given));
-  if (leadsOut(file, plugin.root)) throw new Error(`${JSON.stringify(given)} leads out of the plugin`);
+  if (leadsOut(file, plugin.root))
+    throw new Error(`${JSON.stringify(given)} leads out of the plugin`);
   if (/\.(mcpb|dxt)$/.test(file)) {
-    if (!unpack) throw new Error(`${JSON.stringify(given)} is a bundle, and this program unpacks none`);
+    if (!unpack)
+      throw new Error(
+        `${JSON.stringify(given)} is a bundle, and this program unpacks none`,
+      );
     return unpack(file, plugin);
   }
   const { root, problem } = files.read(file);
@@ -98,7 +119,7 @@ function mappingFrom(given: unknown, plugin: Plugin, { files, unpack }: Options)
 function settled(given: unknown, { root }: Plugin): Json {
   if (!isObject(given)) return given as Json; // the manager says what is wrong with it
   const own = (_: string, value: unknown) =>
-    (typeof value === 'string' ? value.replaceAll('${CLAUDE_PLUGIN_ROOT}', root) : value);
+    typeof value === 'string' ? value.replaceAll('${CLAUDE_PLUGIN_ROOT}', root) : value;
   const config = JSON.parse(JSON.stringify(given), own) as Json;
   if (transportType(config) !== 'stdio') return config;
   const env = { CLAUDE_PLUGIN_ROOT: root, ...asObject(config.env) };

@@ -5,7 +5,11 @@ import { isObject, transportType, type Json, type ServerEntry } from '../../mcp.
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { filledIn } from './signature.ts';
 
-export type PolicyFile = { file: string; root: Json; whose: 'managed' | 'user' | 'project' };
+export type PolicyFile = {
+  file: string;
+  root: Json;
+  whose: 'managed' | 'user' | 'project';
+};
 type Rule = { key: string; matches: (server: Named) => boolean };
 type Named = { name: string; command?: string[]; url?: URL };
 type List = { file: string; rules: Rule[] };
@@ -25,22 +29,37 @@ export class Policy {
   constructor(files: PolicyFile[], env: NodeJS.ProcessEnv = process.env) {
     this.env = env;
     this.denied = files.flatMap((each) => this.listIn(each, 'deniedMcpServers'));
-    const isManagedOnly = files.some(({ whose, root }) =>
-      whose === 'managed' && root.allowManagedMcpServersOnly === true);
-    const counts = ({ whose }: PolicyFile) => whose === 'managed' || (whose === 'user' && !isManagedOnly);
+    const isManagedOnly = files.some(
+      ({ whose, root }) => whose === 'managed' && root.allowManagedMcpServersOnly === true,
+    );
+    const counts = ({ whose }: PolicyFile) =>
+      whose === 'managed' || (whose === 'user' && !isManagedOnly);
     const isProject = ({ whose }: PolicyFile) => whose === 'project';
-    this.allowed = files.filter(counts).flatMap((each) => this.listIn(each, 'allowedMcpServers'));
-    this.narrowed = files.filter(isProject).flatMap((each) => this.listIn(each, 'allowedMcpServers'));
+    this.allowed = files
+      .filter(counts)
+      .flatMap((each) => this.listIn(each, 'allowedMcpServers'));
+    this.narrowed = files
+      .filter(isProject)
+      .flatMap((each) => this.listIn(each, 'allowedMcpServers'));
   }
 
   /** Why this server must not run. */
   verdict(entry: ServerEntry): string | undefined {
     if (this.broken) return this.broken;
     const server = this.named(entry);
-    const denial = this.denied.find(({ rules }) => rules.some(({ matches }) => matches(server)));
+    const denial = this.denied.find(({ rules }) =>
+      rules.some(({ matches }) => matches(server)),
+    );
     if (denial) return `blocked by policy: "deniedMcpServers" in ${denial.file}`;
     const lists = [this.allowed, ...this.narrowed.map((list) => [list])];
-    const missing = lists.find((each) => each.length > 0 && !isAllowed(each.flatMap((list) => list.rules), server));
+    const missing = lists.find(
+      (each) =>
+        each.length > 0 &&
+        !isAllowed(
+          each.flatMap((list) => list.rules),
+          server,
+        ),
+    );
     if (!missing) return undefined;
     const files = missing.map(({ file }) => file).join(' and ');
     return `blocked by policy: "allowedMcpServers" in ${files} does not have it`;
@@ -83,9 +102,11 @@ export class Policy {
     const [key = '', ...others] = Object.keys(given);
     const value = given[key];
     if (others.length > 0 || !KEYS.includes(key)) return undefined;
-    if (key === 'serverName') return isText(value) ? { key, matches: ({ name }) => name === value } : undefined;
+    if (key === 'serverName')
+      return isText(value) ? { key, matches: ({ name }) => name === value } : undefined;
     if (key === 'serverCommand') {
-      if (!Array.isArray(value) || value.length === 0 || !value.every(isText)) return undefined;
+      if (!Array.isArray(value) || value.length === 0 || !value.every(isText))
+        return undefined;
       const words = value.map((word) => this.expanded(word));
       return { key, matches: ({ command }) => isEqual(command, words) };
     }
@@ -95,21 +116,26 @@ export class Policy {
   private urlRule(pattern: string, isDeny: boolean): Rule | undefined {
     const expanded = this.expanded(pattern);
     // A variable may be a part of a name. With a slash in it, it would move the rule to another host.
-    const isMoved = expanded.replace(/[^/:?#@*]/g, '') !== bare(pattern).replace(/[^/:?#@*]/g, '');
+    const isMoved =
+      expanded.replace(/[^/:?#@*]/g, '') !== bare(pattern).replace(/[^/:?#@*]/g, '');
     const fits = addressMatcher(expanded);
     if (!fits || (isMoved && !isDeny)) return undefined;
     return { key: 'serverUrl', matches: ({ url }) => url !== undefined && fits(url) };
   }
 
   private expanded(text: string): string {
-    return text.replace(VARIABLE, (whole, name: string, fallback?: string) =>
-      (Object.hasOwn(this.env, name) && this.env[name]) || (fallback ?? whole));
+    return text.replace(
+      VARIABLE,
+      (whole, name: string, fallback?: string) =>
+        (Object.hasOwn(this.env, name) && this.env[name]) || (fallback ?? whole),
+    );
   }
 }
 
 const VARIABLE = /\$\{(\w+)(?::-([^}]*))?\}/g;
 const bare = (text: string) => text.replace(VARIABLE, '');
-const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
+const isText = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '';
 const isEqual = (one: string[] | undefined, two: string[]) =>
   one?.length === two.length && two.every((word, n) => word === one[n]);
 
@@ -129,10 +155,13 @@ export function addressMatcher(pattern: string): ((url: URL) => boolean) | undef
   if (!parts) return undefined;
   const [, scheme = '', host = '', port, path = '/*'] = parts;
   return (url) => {
-    const isPort = port === undefined ? url.port === '' : isLike(port, url.port || defaultPort(url));
+    const isPort =
+      port === undefined ? url.port === '' : isLike(port, url.port || defaultPort(url));
     const isHost = isLike(plain(host), plain(url.hostname));
     const isPath = isLike(path, url.pathname + url.search);
-    return isLike(scheme.toLowerCase(), url.protocol.slice(0, -1)) && isHost && isPort && isPath;
+    return (
+      isLike(scheme.toLowerCase(), url.protocol.slice(0, -1)) && isHost && isPort && isPath
+    );
   };
 }
 

@@ -23,22 +23,34 @@ const MAX_TEXT = 2000;
 
 /** A short name for it: the last part of "io.github.ada/shelf". */
 export const nameIn = ({ name }: Json) =>
-  show(name ?? '').split('/').at(-1)!.replace(/[^\w-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '').slice(0, 64);
+  show(name ?? '')
+    .split('/')
+    .at(-1)!
+    .replace(/[^\w-]+/g, '-')
+    .replace(/^[^A-Za-z0-9]+/, '')
+    .slice(0, 64);
 
 export function waysIn(root: Json): Way[] {
   const server = isObject(root.server) ? root.server : root; // as the registry's own address answers
   const packages = items(server.packages).map((each): Way => {
     const { identifier, version } = asObject(each);
     const type = show(oneOf(each, 'registryType', 'registry_type') ?? '?');
-    return { label: `${type} ${quoted(`${identifier}`)} ${quoted(`${version ?? 'newest'}`)}`, make: (ask) => fromPackage(each, ask) };
+    return {
+      label: `${type} ${quoted(`${identifier}`)} ${quoted(`${version ?? 'newest'}`)}`,
+      make: (ask) => fromPackage(each, ask),
+    };
   });
-  const remotes = items(server.remotes).map((each): Way =>
-    ({ label: `at ${quoted(show(each.url ?? ''))}`, make: (ask) => fromRemote(each, ask) }));
+  const remotes = items(server.remotes).map((each): Way => ({
+    label: `at ${quoted(show(each.url ?? ''))}`,
+    make: (ask) => fromRemote(each, ask),
+  }));
   return [...remotes, ...packages];
 }
 
-const items = (list: unknown): Json[] => (Array.isArray(list) ? list.filter(isObject).slice(0, MAX_ITEMS) : []);
-const oneOf = (object: Json, ...names: string[]) => names.map((name) => object[name]).find((value) => value !== undefined);
+const items = (list: unknown): Json[] =>
+  Array.isArray(list) ? list.filter(isObject).slice(0, MAX_ITEMS) : [];
+const oneOf = (object: Json, ...names: string[]) =>
+  names.map((name) => object[name]).find((value) => value !== undefined);
 
 // ─── A package ─────────────────────────────────────────────────────────────────────────────────
 
@@ -52,21 +64,40 @@ const LAUNCHERS: Record<string, Launch> = {
   oci: (id, version, env) => {
     const passed = env.flatMap((name) => ['-e', name]);
     const isTagged = /[:@][^/]*$/.test(id);
-    return ['docker', 'run', '-i', '--rm', ...passed, isTagged || !version ? id : `${id}:${version}`];
+    return [
+      'docker',
+      'run',
+      '-i',
+      '--rm',
+      ...passed,
+      isTagged || !version ? id : `${id}:${version}`,
+    ];
   },
 };
 
 async function fromPackage(given: Json, ask: AskFor): Promise<Json> {
   const type = show(oneOf(given, 'registryType', 'registry_type') ?? '');
   const launcher = Object.hasOwn(LAUNCHERS, type) ? LAUNCHERS[type]! : undefined;
-  if (!launcher) throw new Error(`a package of type ${quoted(type)} cannot be started from here`);
+  if (!launcher)
+    throw new Error(`a package of type ${quoted(type)} cannot be started from here`);
   const { identifier, version = '' } = given;
-  const isSound = (text: unknown) => typeof text === 'string' && /^[\w@./:+-]*$/.test(text) && !text.startsWith('-');
-  if (!isSound(identifier) || identifier === '' || !isSound(version)) throw new Error('its package has no sound name and version');
-  const env = await valuesOf(items(oneOf(given, 'environmentVariables', 'environment_variables')), ask);
+  const isSound = (text: unknown) =>
+    typeof text === 'string' && /^[\w@./:+-]*$/.test(text) && !text.startsWith('-');
+  if (!isSound(identifier) || identifier === '' || !isSound(version))
+    throw new Error('its package has no sound name and version');
+  const env = await valuesOf(
+    items(oneOf(given, 'environmentVariables', 'environment_variables')),
+    ask,
+  );
   const [command, ...words] = launcher(`${identifier}`, `${version}`, Object.keys(env));
-  const before = await argumentsOf(items(oneOf(given, 'runtimeArguments', 'runtime_arguments')), ask);
-  const after = await argumentsOf(items(oneOf(given, 'packageArguments', 'package_arguments')), ask);
+  const before = await argumentsOf(
+    items(oneOf(given, 'runtimeArguments', 'runtime_arguments')),
+    ask,
+  );
+  const after = await argumentsOf(
+    items(oneOf(given, 'packageArguments', 'package_arguments')),
+    ask,
+  );
   const isNew = before.filter((word) => !words.includes(word)); // "-y" is there already
   const args = [...isNew, ...words, ...after];
   return { command, args, ...(Object.keys(env).length > 0 && { env }) };
@@ -78,7 +109,10 @@ async function argumentsOf(list: Json[], ask: AskFor): Promise<string[]> {
     const { type, name } = each;
     const isNamed = type === 'named';
     const hint = show(oneOf(each, 'valueHint', 'value_hint') ?? name ?? 'an argument');
-    const isFlag = isNamed && oneOf(each, 'value', 'default', 'valueHint', 'value_hint') === undefined && !isRequired(each);
+    const isFlag =
+      isNamed &&
+      oneOf(each, 'value', 'default', 'valueHint', 'value_hint') === undefined &&
+      !isRequired(each);
     const value = isFlag ? '' : await valueOf(each, hint, ask);
     if (value === undefined) continue;
     if (isNamed) words.push(text(name));
@@ -109,7 +143,11 @@ async function valuesOf(list: Json[], ask: AskFor): Promise<Record<string, strin
 }
 
 /** What is written is taken, with its {variables}; what is not written is asked for. */
-async function valueOf(given: Json, name: string, ask: AskFor): Promise<string | undefined> {
+async function valueOf(
+  given: Json,
+  name: string,
+  ask: AskFor,
+): Promise<string | undefined> {
   if (typeof given.value === 'string')
     return filled(text(given.value), asObject(given.variables), ask);
   return ask(wantedIn(given, name));
@@ -120,7 +158,9 @@ async function filled(template: string, variables: Json, ask: AskFor): Promise<s
   let at = 0;
   for (const { 0: mark, 1: name = '', index } of template.matchAll(/\{(\w+)\}/g)) {
     const known = Object.hasOwn(variables, name) && template[index - 1] !== '$';
-    const value = known ? await ask({ ...wantedIn(asObject(variables[name]), name), isRequired: true }) : mark;
+    const value = known
+      ? await ask({ ...wantedIn(asObject(variables[name]), name), isRequired: true })
+      : mark;
     if (value === undefined) throw new Error(`it needs a value for ${quoted(name)}`);
     whole += template.slice(at, index) + value;
     at = index + mark.length;
@@ -144,6 +184,7 @@ function wantedIn(given: Json, name: string): Wanted {
 }
 
 function text(value: unknown): string {
-  if (typeof value === 'string' && value.length <= MAX_TEXT && !value.includes('\0')) return value;
+  if (typeof value === 'string' && value.length <= MAX_TEXT && !value.includes('\0'))
+    return value;
   throw new Error('one of its texts is missing, or too long');
 }

@@ -9,7 +9,14 @@ import type { Json, ServerEntry } from '../../mcp.ts';
 import { printable, quoted } from '../17-the-gate/safe-text.ts';
 import type { Serve } from '../25-other-pipes/in-process.ts';
 import type { Place, Sources, WantedServers } from '../19-the-terminal/host.ts';
-import { believedOwners, doubtAbout, doubtAboutManaged, Files, foldersFrom, leadsOut } from './files.ts';
+import {
+  believedOwners,
+  doubtAbout,
+  doubtAboutManaged,
+  Files,
+  foldersFrom,
+  leadsOut,
+} from './files.ts';
 import type { Owners } from './files.ts';
 import { bundles } from './bundle.ts';
 import { pluginSources, type Plugin, type Unpack } from './plugins.ts';
@@ -87,14 +94,17 @@ export class Scopes implements Sources {
     const isMine = isAbsolute(this.home) && !doubtAbout(this.settingsFile, this.owners);
     const mine = isMine ? settings : {};
     if (!isConfigured(mine, managed)) return undefined;
-    return fetchLists(mine, managed, this.managedFile).then((fetched) => void (this.fetched = fetched));
+    return fetchLists(mine, managed, this.managedFile).then(
+      (fetched) => void (this.fetched = fetched),
+    );
   }
 
   load(wanted: WantedServers, report: Report): Map<string, ServerEntry> {
     this.wanted = wanted;
     for (const problem of this.fetched.problems) report(problem);
     if (wanted.isIde && !this.editor) this.editor = this.editors()[0];
-    if (wanted.isIde && !this.editor) report('--ide: no editor has this folder open (we looked in ~/.claude/ide)');
+    if (wanted.isIde && !this.editor)
+      report('--ide: no editor has this folder open (we looked in ~/.claude/ide)');
     this.loaded = this.read(wanted, report).entries;
     return structuredClone(this.loaded);
   }
@@ -132,7 +142,12 @@ export class Scopes implements Sources {
     const others = [
       ...fetched.filter(({ scope }) => scope !== 'managed'),
       ...(wanted.isStrict ? [] : this.fileSources(files, report)),
-      { scope: 'dynamic', file: '--mcp-config', authority: 'user' as const, servers: wanted.dynamic ?? [] },
+      {
+        scope: 'dynamic',
+        file: '--mcp-config',
+        authority: 'user' as const,
+        servers: wanted.dynamic ?? [],
+      },
     ];
     const isExclusive = managed !== undefined;
     const own = [managed ?? [], fetched.filter(({ scope }) => scope === 'managed')].flat();
@@ -155,7 +170,13 @@ export class Scopes implements Sources {
   private handIn(entries: Map<string, ServerEntry>): void {
     for (const name of Object.keys(this.options.sdk ?? {})) {
       const config = { type: 'sdk', name };
-      entries.set(name, { name, config, file: 'this program', scope: 'sdk', authority: 'user' });
+      entries.set(name, {
+        name,
+        config,
+        file: 'this program',
+        scope: 'sdk',
+        authority: 'user',
+      });
     }
   }
 
@@ -184,7 +205,10 @@ export class Scopes implements Sources {
     const source: Source = { scope: 'managed', file, authority: 'user', servers: [] };
     try {
       if (problem) throw new Error(problem);
-      return { ...source, servers: Object.entries(serversIn(root!, false)) as [string, Json][] };
+      return {
+        ...source,
+        servers: Object.entries(serversIn(root!, false)) as [string, Json][],
+      };
     } catch (error) {
       files.refuse(file, textOf(error));
       report(`${file} cannot be used, so no MCP server starts: ${textOf(error)}`);
@@ -199,14 +223,22 @@ export class Scopes implements Sources {
     const settings = join(home, '.claude', 'settings.json');
     const state = join(home, '.claude.json');
     const isAtHome = isHome && isSameFolder(home, cwd);
-    const look = (file: string, scope: string, authority: Place['authority'], isFlat = false) =>
-      this.sourceIn(files, { file, scope, authority }, isFlat, report);
+    const look = (
+      file: string,
+      scope: string,
+      authority: Place['authority'],
+      isFlat = false,
+    ) => this.sourceIn(files, { file, scope, authority }, isFlat, report);
     const folders = foldersFrom(cwd, this.owners);
     return [
       ...(isHome ? this.plugins(files, report) : []),
       ...(isHome ? [look(settings, 'user', 'user'), look(state, 'user', 'user')] : []),
-      ...(isAtHome ? [] : [look(join(cwd, '.claude', 'settings.json'), 'project', 'project')]),
-      ...folders.map((folder) => look(join(folder, '.mcp.json'), 'project', 'project', true)),
+      ...(isAtHome
+        ? []
+        : [look(join(cwd, '.claude', 'settings.json'), 'project', 'project')]),
+      ...folders.map((folder) =>
+        look(join(folder, '.mcp.json'), 'project', 'project', true),
+      ),
       look(join(cwd, '.claude', 'settings.local.json'), 'local', 'project'),
       ...(isHome ? [this.privateSource(files, state, folders[0]!)] : []),
     ];
@@ -231,7 +263,10 @@ export class Scopes implements Sources {
   }
 
   private sourceIn(
-    files: Files, place: Omit<Source, 'servers'>, mayBeFlat: boolean, report: Report,
+    files: Files,
+    place: Omit<Source, 'servers'>,
+    mayBeFlat: boolean,
+    report: Report,
   ): Source {
     const { file, authority } = place;
     if (authority === 'project' && leadsOut(file, foldersFrom(this.cwd, this.owners)[0]!))
@@ -249,11 +284,18 @@ export class Scopes implements Sources {
   }
 
   /** What others may have written is not the user's word, wherever it lies. */
-  private believed({ file, authority }: Omit<Source, 'servers'>, count: number, report: Report) {
+  private believed(
+    { file, authority }: Omit<Source, 'servers'>,
+    count: number,
+    report: Report,
+  ) {
     if (authority !== 'user') return authority;
     const doubt = doubtAbout(file, this.owners);
     if (!doubt) return authority;
-    if (count > 0) report(`the servers in ${file} need your approval: ${doubt}; chmod go-w would mend that`);
+    if (count > 0)
+      report(
+        `the servers in ${file} need your approval: ${doubt}; chmod go-w would mend that`,
+      );
     return 'project';
   }
 
@@ -263,7 +305,11 @@ export class Scopes implements Sources {
     const key = projectKey(projects, this.cwd) ?? projectKey(projects, repository);
     const { mcpServers } = asObject(key === undefined ? {} : projects[key]);
     const servers = Object.entries(asObject(mcpServers)) as [string, Json][];
-    const authority = this.believed({ file, scope: 'local', authority: 'user' }, 0, () => {});
+    const authority = this.believed(
+      { file, scope: 'local', authority: 'user' },
+      0,
+      () => {},
+    );
     return { scope: 'local', file, authority, servers };
   }
 
@@ -276,13 +322,16 @@ export class Scopes implements Sources {
       return typeof value === 'string' && value.trim() !== value;
     });
     if (odd.length > 0)
-      report(`MCP server ${quoted(name)} in ${file}: there is white space around ${odd.join(', ')}`);
+      report(
+        `MCP server ${quoted(name)} in ${file}: there is white space around ${odd.join(', ')}`,
+      );
   }
 
   /** The user's own helper starts in their home: in a clone, "./headers.sh" would be the clone's. */
   private settleHelper(entry: ServerEntry): void {
     const { config, authority } = entry;
-    if (!isObject(config) || config.headersHelper === undefined || config.cwd !== undefined) return;
+    if (!isObject(config) || config.headersHelper === undefined || config.cwd !== undefined)
+      return;
     if (authority === 'user') entry.config = { ...config, cwd: this.home };
   }
 
@@ -299,7 +348,8 @@ export class Scopes implements Sources {
       const { name, file, config } = entry;
       const type = isObject(config) ? transportType(config) : '';
       const isReserved = reserved.includes(name);
-      if (NOT_IN_FILES.includes(type)) entry.blocked ??= `"type": "${type}" is for programs, and not for files`;
+      if (NOT_IN_FILES.includes(type))
+        entry.blocked ??= `"type": "${type}" is for programs, and not for files`;
       if (!isReserved) continue;
       entry.blocked ??= `a built-in server is called ${name}; rename it`;
       report(`MCP server ${quoted(name)} in ${file} is not started: ${entry.blocked}`);
@@ -325,7 +375,11 @@ export class Scopes implements Sources {
     }
   }
 
-  private applyPolicy(entries: Map<string, ServerEntry>, files: Files, report: Report): void {
+  private applyPolicy(
+    entries: Map<string, ServerEntry>,
+    files: Files,
+    report: Report,
+  ): void {
     const { lists, broken } = this.policyFiles(files);
     const policy = new Policy(lists, this.env);
     for (const problem of policy.problems) report(problem);
@@ -345,14 +399,24 @@ export class Scopes implements Sources {
     const all: [file: string, whose: PolicyFile['whose']][] = [
       [managed, 'managed'],
       [this.managedFile, 'managed'],
-      ...(isAbsolute(home) ? [[join(home, '.claude', 'settings.json'), 'user'] as [string, 'user']] : []),
+      ...(isAbsolute(home)
+        ? [[join(home, '.claude', 'settings.json'), 'user'] as [string, 'user']]
+        : []),
       [join(cwd, '.claude', 'settings.json'), 'project'],
       [join(cwd, '.claude', 'settings.local.json'), 'project'],
     ];
-    const first = all.filter(([, whose]) => whose !== 'project').find(([file]) => files.read(file).problem);
+    const first = all
+      .filter(([, whose]) => whose !== 'project')
+      .find(([file]) => files.read(file).problem);
     const broken = first && blockedAll(first[0], files.read(first[0]).problem!);
-    const lists = all.map(([file, whose]) => ({ file, whose, root: files.read(file).root ?? {} }));
-    const unique = lists.filter(({ file }, n) => lists.findIndex((each) => each.file === file) === n);
+    const lists = all.map(([file, whose]) => ({
+      file,
+      whose,
+      root: files.read(file).root ?? {},
+    }));
+    const unique = lists.filter(
+      ({ file }, n) => lists.findIndex((each) => each.file === file) === n,
+    );
     return { lists: unique, broken };
   }
 
@@ -377,11 +441,16 @@ export class Scopes implements Sources {
   places(): Place[] {
     const { home, cwd } = this;
     const state = join(home, '.claude.json');
-    const settings = (folder: string, name = 'settings.json') => join(folder, '.claude', name);
+    const settings = (folder: string, name = 'settings.json') =>
+      join(folder, '.claude', name);
     const projects = asObject(new Files().read(state).root?.projects);
     const key = projectKey(projects, cwd) ?? cwd;
-    const at = (scope: string, authority: Place['authority'], file: string, ...keys: string[]) =>
-      ({ scope, authority, file, keys: [...keys, 'mcpServers'] });
+    const at = (
+      scope: string,
+      authority: Place['authority'],
+      file: string,
+      ...keys: string[]
+    ) => ({ scope, authority, file, keys: [...keys, 'mcpServers'] });
     const isHome = isAbsolute(home); // else it might be the project's
     return [
       ...(isHome ? [at('user', 'user', state), at('user', 'user', settings(home))] : []),
@@ -395,9 +464,11 @@ export class Scopes implements Sources {
   refusal(name: string, config: Json): string | undefined {
     const { isManaged, files } = this.read();
     if (isManaged) return `${this.managedFile} decides alone which servers there are`;
-    if (this.reserved.includes(name)) return `a built-in server is called ${name}; take another name`;
+    if (this.reserved.includes(name))
+      return `a built-in server is called ${name}; take another name`;
     const type = transportType(config);
-    if (NOT_IN_FILES.includes(type)) return `"type": "${type}" is for programs, and not for files`;
+    if (NOT_IN_FILES.includes(type))
+      return `"type": "${type}" is for programs, and not for files`;
     const { lists, broken } = this.policyFiles(files);
     const entry: ServerEntry = { name, config, file: '', scope: 'user', authority: 'user' };
     return broken ?? new Policy(lists, this.env).verdict(entry);
@@ -411,10 +482,20 @@ export class Scopes implements Sources {
       const state = problem ? `not used: ${problem}` : root ? 'read' : 'not there';
       return `  ${printable(file)}: ${state}`;
     });
-    const losers = hidden.filter((each) => each.name === name).map(({ scope, file, by }) =>
-      `  hidden: the one of ${scope} scope in ${printable(file)}, by ${by}`);
-    const winner = entry && `  counts: the one of ${entry.scope} scope in ${printable(entry.file)}`;
-    return ['  places, the least important first:', ...looked.map((line) => `  ${line}`), ...(winner ? [winner] : []), ...losers];
+    const losers = hidden
+      .filter((each) => each.name === name)
+      .map(
+        ({ scope, file, by }) =>
+          `  hidden: the one of ${scope} scope in ${printable(file)}, by ${by}`,
+      );
+    const winner =
+      entry && `  counts: the one of ${entry.scope} scope in ${printable(entry.file)}`;
+    return [
+      '  places, the least important first:',
+      ...looked.map((line) => `  ${line}`),
+      ...(winner ? [winner] : []),
+      ...losers,
+    ];
   }
 }
 
@@ -423,7 +504,10 @@ function withoutPlugins(source: Source, report: Report): Source {
   if (source.scope === 'plugin') return source;
   const servers = source.servers.filter(([name]) => {
     const isTaken = name.startsWith('plugin:');
-    if (isTaken) report(`MCP server ${quoted(name)} in ${source.file} is ignored: such a name is for plugins; rename it`);
+    if (isTaken)
+      report(
+        `MCP server ${quoted(name)} in ${source.file} is ignored: such a name is for plugins; rename it`,
+      );
     return !isTaken;
   });
   return { ...source, servers };
@@ -437,7 +521,12 @@ function merge(sources: Source[]): { entries: Map<string, ServerEntry>; hidden: 
     for (const [name, config] of servers) {
       const before = entries.get(name);
       if (before) hidden.push({ ...before, by: `${origin.scope} scope, ${origin.file}` });
-      entries.set(name, { name, config, ...origin, ...(before && { shadows: before.file }) });
+      entries.set(name, {
+        name,
+        config,
+        ...origin,
+        ...(before && { shadows: before.file }),
+      });
     }
   return { entries, hidden };
 }

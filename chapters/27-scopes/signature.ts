@@ -32,7 +32,9 @@ function normalised(address: string): string {
 }
 
 function told(values: unknown): string {
-  const pairs = Object.entries(asObject(values)).sort(([one], [two]) => (one < two ? -1 : 1));
+  const pairs = Object.entries(asObject(values)).sort(([one], [two]) =>
+    one < two ? -1 : 1,
+  );
   return pairs.length > 0 ? JSON.stringify(pairs) : '';
 }
 

@@ -1,7 +1,12 @@
 // turns.ts: how many servers start side by side. A local one wants a processor of ours for a moment,
 // a remote one only waits; so each kind has its own number.
 
-import { asObject, transportType, type ManagerOptions, type ServerEntry } from '../../mcp.ts';
+import {
+  asObject,
+  transportType,
+  type ManagerOptions,
+  type ServerEntry,
+} from '../../mcp.ts';
 
 type Kind = 'local' | 'remote' | 'here';
 export type Limits = { local: number; remote: number };

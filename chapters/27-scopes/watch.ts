@@ -21,7 +21,13 @@ const MAX_NAMES = 10;
 /** Looks at the times of the files, now and then: that works on every system, and for files that do
  *  not exist yet. (`fs.watchFile` misses what happens before its own first look.) Returns what ends
  *  it. */
-export function watchFiles({ files, read, loaded, tell, intervalMs = INTERVAL_MS }: Watched): () => void {
+export function watchFiles({
+  files,
+  read,
+  loaded,
+  tell,
+  intervalMs = INTERVAL_MS,
+}: Watched): () => void {
   const all = [...new Set(files())];
   let seen = ''; // so the first look is a comparison: the files may have changed since they were read
   let told = '';
@@ -51,17 +57,23 @@ function stateOf(file: string): string {
 export function difference(before: Entries, after: Entries): string {
   const isSame = (name: string) => {
     const [one, two] = [before.get(name)!, after.get(name)!];
-    return isDeepStrictEqual([one.config, one.authority, one.blocked], [two.config, two.authority, two.blocked]);
+    return isDeepStrictEqual(
+      [one.config, one.authority, one.blocked],
+      [two.config, two.authority, two.blocked],
+    );
   };
-  const names = (from: Entries, isMeant: (name: string) => boolean) => [...from.keys()].filter(isMeant);
+  const names = (from: Entries, isMeant: (name: string) => boolean) =>
+    [...from.keys()].filter(isMeant);
   const kinds = {
     new: names(after, (name) => !before.has(name)),
     changed: names(after, (name) => before.has(name) && !isSame(name)),
     gone: names(before, (name) => !after.has(name)),
   };
-  const words = Object.entries(kinds).filter(([, list]) => list.length > 0).map(([kind, list]) => {
-    const more = list.length > MAX_NAMES ? ` and ${list.length - MAX_NAMES} more` : '';
-    return `${kind}: ${list.slice(0, MAX_NAMES).map(quoted).join(', ')}${more}`;
-  });
+  const words = Object.entries(kinds)
+    .filter(([, list]) => list.length > 0)
+    .map(([kind, list]) => {
+      const more = list.length > MAX_NAMES ? ` and ${list.length - MAX_NAMES} more` : '';
+      return `${kind}: ${list.slice(0, MAX_NAMES).map(quoted).join(', ')}${more}`;
+    });
   return words.join('; ');
 }

@@ -34,33 +34,52 @@ export function filesInZip(zip: Buffer, { maxFiles, maxBytes }: Bounds): Packed[
     if (total > maxBytes) throw new Error(`it unpacks to more than ${maxBytes} bytes`);
     checkName(row.name, names);
     if (row.isLink) throw new Error(`it holds a link: ${JSON.stringify(row.name)}`);
-    if (!isFolder) files.push({ name: row.name, isExecutable: row.isExecutable, content: () => contentOf(zip, row) });
+    if (!isFolder)
+      files.push({
+        name: row.name,
+        isExecutable: row.isExecutable,
+        content: () => contentOf(zip, row),
+      });
   }
   return files;
 }
 
 type Row = {
-  name: string; method: number; crc: number; packed: number; size: number; offset: number;
-  isLink: boolean; isExecutable: boolean; next: number;
+  name: string;
+  method: number;
+  crc: number;
+  packed: number;
+  size: number;
+  offset: number;
+  isLink: boolean;
+  isExecutable: boolean;
+  next: number;
 };
 
 /** The directory's end is at the end, before a comment of any content. */
 function findEnd(zip: Buffer): number {
   const first = Math.max(0, zip.length - END_BYTES - MAX_COMMENT);
   for (let at = zip.length - END_BYTES; at >= first; at--)
-    if (zip.readUInt32LE(at) === END && at + END_BYTES + zip.readUInt16LE(at + 20) === zip.length) return at;
+    if (
+      zip.readUInt32LE(at) === END &&
+      at + END_BYTES + zip.readUInt16LE(at + 20) === zip.length
+    )
+      return at;
   throw new Error('it is not a ZIP archive');
 }
 
 function rowAt(zip: Buffer, at: number): Row {
-  if (at + 46 > zip.length || zip.readUInt32LE(at) !== DIRECTORY) throw new Error('its directory is broken');
+  if (at + 46 > zip.length || zip.readUInt32LE(at) !== DIRECTORY)
+    throw new Error('its directory is broken');
   const flags = zip.readUInt16LE(at + 8);
   const nameLength = zip.readUInt16LE(at + 28);
   const rest = zip.readUInt16LE(at + 30) + zip.readUInt16LE(at + 32);
   const attributes = zip.readUInt32LE(at + 38);
   const mode = zip[at + 5] === UNIX ? attributes >>> 16 : 0;
   if ((flags & 1) !== 0) throw new Error('it is encrypted');
-  const name = new TextDecoder('utf-8', { fatal: true }).decode(zip.subarray(at + 46, at + 46 + nameLength));
+  const name = new TextDecoder('utf-8', { fatal: true }).decode(
+    zip.subarray(at + 46, at + 46 + nameLength),
+  );
   return {
     name,
     method: zip.readUInt16LE(at + 10),
@@ -77,10 +96,17 @@ function rowAt(zip: Buffer, at: number): Row {
 /** A name must stay below the folder that it is unpacked into, on every system. */
 function checkName(name: string, known: Set<string>): void {
   const parts = name.replace(/\/$/, '').split('/');
-  const isOdd = (part: string) => part === '' || part === '.' || part === '..' || /[\\:\0-\x1f]/.test(part) || /[. ]$/.test(part);
-  if (name.length > 1000 || parts.some(isOdd)) throw new Error(`it holds a file with the name ${JSON.stringify(name.slice(0, 200))}`);
+  const isOdd = (part: string) =>
+    part === '' ||
+    part === '.' ||
+    part === '..' ||
+    /[\\:\0-\x1f]/.test(part) ||
+    /[. ]$/.test(part);
+  if (name.length > 1000 || parts.some(isOdd))
+    throw new Error(`it holds a file with the name ${JSON.stringify(name.slice(0, 200))}`);
   const folded = name.toLowerCase(); // some systems do not tell a and A apart
-  if (known.has(folded)) throw new Error(`it holds ${JSON.stringify(name.slice(0, 200))} twice`);
+  if (known.has(folded))
+    throw new Error(`it holds ${JSON.stringify(name.slice(0, 200))} twice`);
   known.add(folded);
 }
 
@@ -91,11 +117,15 @@ function contentOf(zip: Buffer, { name, method, crc, packed, size, offset }: Row
   const start = offset + 30 + zip.readUInt16LE(offset + 26) + zip.readUInt16LE(offset + 28);
   const bytes = zip.subarray(start, start + packed);
   if (bytes.length !== packed) throw broken();
-  if (method !== STORED && method !== DEFLATED) throw new Error(`${JSON.stringify(name)} in it is packed in another way than we know`);
+  if (method !== STORED && method !== DEFLATED)
+    throw new Error(`${JSON.stringify(name)} in it is packed in another way than we know`);
   let content: Buffer;
   try {
     // A bomb is stopped at the size that it admitted, and those were counted.
-    content = method === STORED ? bytes : inflateRawSync(bytes, { maxOutputLength: Math.max(size, 1) });
+    content =
+      method === STORED
+        ? bytes
+        : inflateRawSync(bytes, { maxOutputLength: Math.max(size, 1) });
   } catch {
     throw broken();
   }
