@@ -46,6 +46,7 @@ import { entryOpinion, entryRules } from './28-a-thousand-tools/entry-rules.ts';
 import { inOrder } from './28-a-thousand-tools/order.ts';
 import { checkOutput } from './28-a-thousand-tools/output.ts';
 import { ToolShelf } from './28-a-thousand-tools/shelf.ts';
+import { CODE, codeRows } from './29-a-server/code-rows.ts';
 
 export const compose: Compose = (host) => {
   const { person, warn, emit, model } = host;
@@ -58,6 +59,7 @@ export const compose: Compose = (host) => {
   const shelf = new ToolShelf();
   const attempts = new Attempts();
   const sources = new Scopes();
+  sources.reserve(CODE);
   logins.idp = () => sources.userSetting('xaaIdp'); // one company's login for all servers
   return {
     transports: {
@@ -96,6 +98,7 @@ export const compose: Compose = (host) => {
       skills.row(),
       shelf.findTools,
       delegate(),
+      ...codeRows(host),
     ],
     shelf: shelf.arrange,
     commands: {

@@ -216,13 +216,15 @@ export function reasonFor(kind: Delicacy, path: string): string | undefined {
 /** The same bytes can have two names, and nothing tells the other one. It is rare in a project, so
  *  it is asked about. (To write is harmless: a new file takes the place of this name only.) */
 export function reasonForLinks(path: string, links: number): string | undefined {
+  if (links <= 1) return undefined;
   const plain = path.split(sep).map(plainName).join('/');
-  return links > 1 && !LINKED.test(plain) ? HARD_LINK : undefined;
+  return LINKED.test(plain) ? undefined : HARD_LINK;
 }
 
 /** Many disks take .Git, ".git " and .g<zero width>it for .git, and one of them "x:stream" for a
  *  part of x. */
 function plainName(name: string): string {
+  if (/^[\w.-]*[\w-]$/.test(name)) return name.toLowerCase(); // most are, and a search asks of all
   const visible = name.normalize('NFKC').replace(/\p{Cf}/gu, '').toLowerCase();
   const stream = visible.indexOf(':', 1);
   let end = stream === -1 ? visible.length : stream;

@@ -73,6 +73,7 @@ export class Scopes implements Sources {
   private wanted: WantedServers = {};
   private loaded?: Map<string, ServerEntry>; // what the program goes by
   private fetched: Fetched = { sources: [], problems: [] };
+  private taken: string[] = [];
   editor?: Editor; // that we are to connect to
 
   constructor(options: ScopesOptions = {}) {
@@ -83,6 +84,11 @@ export class Scopes implements Sources {
     this.owners = owners;
     this.env = { ...(options.env ?? process.env) }; // as it is at the start
     this.managed = options.managed ?? { folder: managedFolder(), owner: 0 };
+  }
+
+  /** A part of the program has this name: no entry may. */
+  reserve(name: string): void {
+    this.taken.push(name);
   }
 
   /** Fetches the lists that are elsewhere, if there are any. */
@@ -182,7 +188,8 @@ export class Scopes implements Sources {
 
   /** Names that no file can take. */
   private get reserved(): string[] {
-    return [IDE, ...Object.keys(this.options.sdk ?? {}), ...(this.options.reserved ?? [])];
+    const { sdk = {}, reserved = [] } = this.options;
+    return [IDE, ...Object.keys(sdk), ...reserved, ...this.taken];
   }
 
   // ── Places ──

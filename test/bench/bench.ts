@@ -9,6 +9,7 @@
 //   npm run bench -- call                      one call in a new process, beside mcporter: see call.ts
 //   npm run bench -- tools                     a search among 2,307 real tools, if they are there: see tools.ts
 //   npm run bench -- server                    calls that our server answers, beside those of both SDKs: see server.ts
+//   npm run bench -- search                    search_code beside ripgrep: see search.ts
 //   npm run bench -- calls --two-cores         client and server side by side, as a user would run them
 //   npm run bench -- calls --since 0866eeb     ours against ours of that commit, which says whether a change cost something
 
@@ -22,6 +23,7 @@ import { installed, root } from '../on-demand.ts';
 import { benchCall } from './call.ts';
 import { benchTools } from './tools.ts';
 import { benchServer } from './server.ts';
+import { benchSearch } from './search.ts';
 
 type Kind = 'ours' | 'limit' | 'v1' | 'v2' | 'then';
 type Metrics = Record<string, number>;
@@ -339,6 +341,7 @@ if (isWanted('disk')) printDisk();
 if (isWanted('call')) missed += benchCall(Number(values.rounds));
 if (isWanted('tools')) missed += await benchTools();
 if (isWanted('server')) missed += await benchServer(Number(values.rounds));
+if (isWanted('search')) missed += await benchSearch(Number(values.rounds));
 const seconds = Math.round((performance.now() - beganAt) / 1000);
 console.log(`\n${missed === 0 ? 'All goals are met' : `${missed} goals are missed`} (${seconds} s).`);
 process.exit(); // the remote server sees its stdin end
