@@ -723,7 +723,7 @@ export type CallOptions = {
   onProgress?: (progress: Json) => void; // asks the server to report its progress
   headers?: Record<string, string>; // for transports that have some
   tool?: Tool; // what the caller has decided by: the manager calls this tool, or none
-  caller?: string; // who wants it, for the questions of a server: "The sub-agent 2 (…)"
+  caller?: string; // who wants it, for the questions of a server: "Sub-agent 2 (…)"
 };
 export type Call = { method: string; params?: Json; options: CallOptions };
 export type Next = (call: Call) => Promise<Json>;

@@ -39,7 +39,7 @@ test('--json and --trace: what a sub-agent does is inside of the call that start
   const ends = inner.map(({ event }) => event).filter(({ type }) => type === 'tool_end');
   assert.deepEqual(ends.map(({ name, outcome }) => [name, outcome]), [['mcp__demo__add', 'worked'], ['mcp__demo__greet', 'denied']]);
   const { text } = lines.find(({ type, name }) => type === 'tool_end' && name === 'delegate')!;
-  assert.match(text, /1 calls worked, 1 did not\.\n- mcp__demo__greet denied: [^]*\n\nIt reports:\n> The sum is in\.$/);
+  assert.match(text, /Of its calls 1 worked, and 1 did not\.\n- mcp__demo__greet denied: [^]*\n\nIt reports:\n> The sum is in\.$/);
   const last = lines.at(-1)!;
   assert.deepEqual([last.type, last.text], ['done', 'Done.']);
   const traced = readLines(trace).filter(({ type }) => type === 'agent');
@@ -52,7 +52,7 @@ test('on a terminal: the question names the sub-agent, its calls are below its n
   const terminal = new Terminal(where, [], anthropic(server));
   await terminal.ready();
   terminal.enter('go');
-  await terminal.see(/^The sub-agent 1 \("Add 2 and 40\."\) wants to call the tool "add" of the MCP server "demo":/);
+  await terminal.see(/^Sub-agent 1 \("Add 2 and 40\."\) wants to call the tool "add" of the MCP server "demo":/);
   terminal.enter('y');
   await terminal.see(/^  sub-agent 1: ✓ mcp__demo__add\(a: 2, b: 40\)/);
   await terminal.see(/wants to call the tool "greet"/);

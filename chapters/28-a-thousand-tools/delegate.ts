@@ -139,11 +139,13 @@ function unknownIn(names: string[], { allTools }: Agent): string | undefined {
 function named({ options: { gate } }: Agent, name: string, task: string) {
   const [line = ''] = plain(task).split('\n');
   const opening = line.length > MAX_TASK_SHOWN ? `${line.slice(0, MAX_TASK_SHOWN)}…` : line;
-  const caller = `The ${name} (${quoted(opening)})`;
+  const caller = `${capital(name)} (${quoted(opening)})`;
   if (!gate) return { caller };
   const asking: typeof gate = (tool, args, signal) => gate({ caller, ...tool }, args, signal);
   return { caller, gate: asking };
 }
+
+const capital = (name: string) => name[0]!.toUpperCase() + name.slice(1);
 
 // ─── What it reports ───────────────────────────────────────────────────────────────────────────
 
@@ -165,14 +167,14 @@ class Heard {
   report(name: string, { ending, text }: ChatEnd): string {
     const words = plain(text).trim();
     const cut = words.length > MAX_REPORT ? `${words.slice(0, MAX_REPORT)}…` : words;
-    const lines = [`${this.worked} calls worked, ${this.others.length} did not.`];
+    const lines = [`Of its calls ${this.worked} worked, and ${this.others.length} did not.`];
     for (const { name: tool, outcome, text: why } of this.others.slice(0, MAX_TOLD)) {
       const [first = ''] = plain(why).split('\n');
       lines.push(`- ${tool} ${outcome}: ${first.slice(0, 200)}`);
     }
     if (ending !== 'done') lines.push(`It did not finish (${ending}). ${plain(this.error)}`.trim());
     const said = cut === '' ? 'It says nothing.' : `It reports:\n${cut.replace(/^/gm, '> ')}`;
-    return [`The ${name} has ended. ${lines.join('\n')}`, said].join('\n\n');
+    return [`${capital(name)} has ended. ${lines.join('\n')}`, said].join('\n\n');
   }
 }
 

@@ -47,7 +47,7 @@ test('two sub-agents with five calls each: ten of ten, and one process', async (
   const delegating = { calls: ['a', 'b'].map((task) => ({ name: 'delegate', args: { task } })) };
   const { agent, kept, results } = remember({ go: delegating, a: creating(...names(0, 5)), b: creating(...names(5, 5)) });
   await agent.chat('go');
-  assert.deepEqual(results().map(({ text }) => /\d+ calls worked, \d+ did not/.exec(text)?.[0]), ['5 calls worked, 0 did not', '5 calls worked, 0 did not']);
+  assert.deepEqual(results().map(({ text }) => /Of its calls \d+ worked, and \d+ did not/.exec(text)?.[0]), ['Of its calls 5 worked, and 0 did not', 'Of its calls 5 worked, and 0 did not']);
   assert.deepEqual([kept().length, living.size], [10, 1]);
 });
 
