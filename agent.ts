@@ -209,6 +209,7 @@ export class Agent {
     await this.options.prepare?.(signal);
     const words: Turn[] = typeof prompt === 'string' ? [{ role: 'user', text: prompt }] : prompt;
     for (const turn of words) this.push(turn);
+    this.emit({ type: 'prompt', text: words.map(wordsOf).join('\n\n') });
   }
 
   private endingAfterError(error: unknown, signal: AbortSignal, time: AbortSignal): Ending {
@@ -250,7 +251,10 @@ export class Agent {
       tools: [...this.table.values()].map(({ definition }) => definition),
       signal,
     };
+    const { turns, tools } = request;
+    this.emit({ type: 'query', model: this.model.name, turns: turns.length, tools: tools.length });
     for await (const event of this.model.query(request)) {
+      if (event.type === 'end') this.emit(answerEvent(event));
       if (event.type === 'end') return event;
       if (event.type === 'text') this.said += event.text;
       if (this.said.length > MAX_SAID) throw outOfBounds(`of more than ${MAX_SAID} characters`);
@@ -775,6 +779,9 @@ const onlyReading: GateKeeper = async (tool, args) => {
 // ─── What happens ────────────────────────────────────────────────────────────────────────────────
 
 export type AgentEvent =
+  | { type: 'prompt'; text: string }
+  | { type: 'query'; model: string; turns: number; tools: number } // the model is queried
+  | { type: 'answer'; text: string; calls: Json[]; stop: StopReason } // the whole of it
   | { type: 'text'; text: string } // a piece of the answer
   | { type: 'note'; text: string } // for the user
   | { type: 'tool_start'; id: string; name: string; args?: Json }
@@ -812,6 +819,13 @@ export type ChatEnd = {
   ending: Ending;
   text: string; // of the last answer
 };
+
+function answerEvent({ turn, stop }: AnswerEnd): AgentEvent {
+  const calls = turn.calls.map(({ id, name }) => ({ id, name }));
+  return { type: 'answer', text: turn.text, calls, stop };
+}
+
+const wordsOf = (turn: Turn) => ('text' in turn ? turn.text : '');
 
 function endingAfter(stop: StopReason): Ending {
   if (stop === 'length') return 'length';

@@ -99,6 +99,7 @@ export interface TransportEvents {
   message(message: unknown): void;
   /** Something came that is not passed on; the connection lives. `id`: what it answered. */
   dropped?(why: Error, id?: Id): void;
+  stderr?(text: string): void; // a server on this machine wrote it beside the wire
   closed(why: Error): void; // fires once, and nothing after it
 }
 /** Checks the configuration and does nothing else: `mcp add` makes one only to check an entry. */
@@ -189,6 +190,7 @@ export class StdioTransport implements Transport {
     // A pipe that is not read fills up, and the server blocks in the middle of a log line.
     child.stderr.on('data', (chunk: Buffer) => {
       this.stderrTail = (this.stderrTail + chunk).slice(-STDERR_TAIL);
+      this.events.stderr?.(`${chunk}`);
     });
     this.watchForEnd(child);
   }
@@ -773,6 +775,7 @@ export interface ConnectionOptions {
   transports?: Record<string, TransportFactory>; // by the `type` of the configuration
   extensions?: Extension[];
   onWire?: (direction: 'out' | 'in', message: unknown, serverName: string) => void;
+  onStderr?: (text: string, serverName: string) => void;
   onWarning?: (warning: string) => void; // by default to stderr
 }
 
@@ -1026,6 +1029,7 @@ export class McpConnection {
       await transport.start({
         message: (message) => void (isCurrent() && this.receive(message)),
         dropped: (why, id) => void (isCurrent() && this.drop(why, id)),
+        stderr: (text) => this.options.onStderr?.(text, this.serverName),
         closed: (why) => void (isCurrent() && this.failAll(why)),
       });
     } catch (error) {

@@ -108,12 +108,16 @@ export const compose: Compose = (host) => {
       tasks: tasksCommand(background),
       skills: skillsCommand(skills),
       ide: ideCommand(sources),
+      page: pageCommand(),
     },
     moreCommands: [promptCommands],
     mentions: [resourceMentions],
     news: [watches.news, background.news],
     prepare: (signal) => skills.ready(signal),
-    verbs: { ...verbs },
+    verbs: {
+      ...verbs,
+      ...seeingVerbs,
+    },
     models: {
       ...models,
     },

@@ -66,7 +66,7 @@ test('the first run: this repository\'s own server is approved, and "add 2 and 4
   await terminal.see('a new conversation');
   terminal.enter('/exit');
   assert.equal(await terminal.ended(), 0);
-  assert.equal(readLines(join(where.cwd, 'trace.jsonl'))[0].type, 'trace');
+  assert.equal(readLines(join(where.cwd, 'trace.jsonl'))[0].trace, 1);
 });
 
 test('the gate\'s question: yes, no, a reason, always', async () => {

@@ -48,7 +48,9 @@ test('an answer over the Anthropic wire, with a server of --mcp-config; --wire, 
   const records = readLines(trace);
   assert.ok(records.some(({ dir, server, msg }) => dir === 'out' && server === 'demo' && msg.method === 'tools/call'));
   assert.ok(records.some(({ type, name }) => type === 'tool_end' && name === 'mcp__demo__add'));
-  assert.ok(records.every(({ t }) => !Number.isNaN(Date.parse(t))));
+  assert.equal(records[0].trace, 1);
+  const times = records.slice(1).map(({ at }) => at);
+  assert.deepEqual(times, times.toSorted((a, b) => a - b), 'monotonic');
   const files = transcripts(where);
   assert.equal(files.length, 1, 'the second run went on in the first one\'s file');
   const turns = readLines(files[0]!).slice(1).map(({ role }) => role);

@@ -198,7 +198,7 @@ const TRAPS: [number: number, name: string, run: (era: Era) => Promise<void>][] 
     const answer = await ask(ELICIT, form({ passphrase: { type: 'string' }, city: { type: 'string' } }));
     assert.deepEqual(answer, { action: 'accept', content: { passphrase: secret, city: 'Graz' } });
     const file = join(folder(), 'trace.jsonl');
-    const trace = new Trace(file, { warn: () => {} } as never, new Masker());
+    const trace = new Trace({ warn: () => {} } as never, new Masker(), file);
     for (const [dir, msg] of wire) trace.write({ dir, msg } as Json);
     assert.doesNotMatch(readFileSync(file, 'utf8'), /horse/);
     assert.match(readFileSync(file, 'utf8'), /Graz/);

@@ -84,7 +84,7 @@ function limits({ timeoutMs }: WantedCall): ConnectionOptions {
 async function traceFor({ trace: file }: WantedCall, screen: Output, masker: Masker) {
   if (file === undefined) return undefined;
   const { Trace } = await import('./trace.ts');
-  return new Trace(file, screen, masker);
+  return new Trace(screen, masker, file);
 }
 
 /** The first Ctrl-C cancels the call on the wire; the second leaves at once. */

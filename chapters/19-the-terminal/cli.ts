@@ -36,7 +36,7 @@ export async function chat(argv: string[], screen: Screen, compose: Compose): Pr
   const program = new Program(options, screen, compose);
   try {
     const code = await (options.print ? answerOnce(program) : converse(program));
-    return code === EXIT.done && program.isTraceLost ? EXIT.refused : code; // it was to be kept
+    return code === EXIT.done && program.trace.isLost ? EXIT.refused : code; // it was to be kept
   } finally {
     await program.close();
   }
@@ -55,6 +55,7 @@ async function readAll(screen: Screen): Promise<string> {
 async function answerOnce(program: Program): Promise<number> {
   const { agent, screen, options } = program;
   if (options.resume === '') throw usage(listOf(program.session.list()));
+  if (options.page) throw usage('--page is for a chat; with -p, write a --trace and look at it');
   const abort = new AbortController();
   const seen = new Seen();
   const show = new Show(program);
@@ -76,6 +77,9 @@ async function answerOnce(program: Program): Promise<number> {
   return seen.exitCode();
 }
 
+// Who reads --json has written the prompt, and gets the answer in pieces.
+const FOR_TRACES = ['prompt', 'query', 'answer'];
+
 /** The events as lines of JSON. The first says which conversation this is, the last what it took. */
 class JsonReport {
   private program: Program;
@@ -88,6 +92,7 @@ class JsonReport {
   }
 
   event(event: AgentEvent): void {
+    if (FOR_TRACES.includes(event.type)) return;
     const { agent, screen, masker } = this.program;
     const ms = Math.round(screen.clock() - this.startedAt);
     const totals = { usage: agent.usage, ms };
@@ -202,6 +207,7 @@ async function converse(program: Program): Promise<number> {
     connectKeys(program);
     program.composition.sources?.watch?.((text) => screen.say(program.masker.text(text), 'dim'));
   }
+  if (options.page) await slash('/page', program, new AbortController().signal);
   screen.input.open();
   let line: string | undefined = options.prompt; // of the command line, if it has one
   let isTyped = false; // by a person, at this terminal

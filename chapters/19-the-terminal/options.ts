@@ -35,6 +35,7 @@ const FLAGS = {
   verbose: flag,
   wire: flag,
   trace: text,
+  page: flag,
   'no-color': flag,
   help: { ...flag, short: 'h' },
   version: { ...flag, short: 'v' },
@@ -70,6 +71,9 @@ From a clone, write "npm start --" for mcp-by-hand.
   mcp-by-hand read …              [--json] SERVER ADDRESS, or URL ADDRESS, or ADDRESS -- COMMAND ARGS
   mcp-by-hand prompt …            [--json] SERVER NAME key=value …, or the same two forms
   mcp-by-hand resources, prompts  [--json] [SERVER, or URL, or -- COMMAND ARGS]
+  mcp-by-hand record …            [FILE] [--name SERVER] -- COMMAND ARGS, between any client and a server
+  mcp-by-hand replay …            FILE [SERVER] [--speed N] [--http] [--port N] [--live -- COMMAND ARGS]
+  mcp-by-hand trace …             check FILE [--json] [--strict] | view FILE > page.html
 
 Model
   -m, --model NAME                {models}
@@ -97,6 +101,7 @@ Output
       --verbose                   show arguments and results of all calls whole, on stderr
       --wire                      show every JSON-RPC message
       --trace FILE                write every message and event to FILE, as JSON lines
+      --page                      draw the conversation in the browser, live
       --no-color
   -h, --help   -v, --version
 
@@ -134,6 +139,7 @@ export type Options = {
   verbose: boolean;
   wire: boolean;
   trace?: string;
+  page: boolean;
   help: boolean;
   version: boolean;
 };
@@ -185,6 +191,7 @@ export function readOptions(args: string[]): Options {
     verbose: values.verbose ?? false,
     wire: values.wire ?? false,
     trace: values.trace,
+    page: values.page ?? false,
     help: values.help ?? false,
     version: values.version ?? false,
   };

@@ -50,9 +50,8 @@ export class Program {
   readonly manager: McpManager;
   readonly composition: Composition;
   readonly agent: Agent;
-  private tracing?: Trace;
+  readonly trace: Trace;
   private hasReadNotes = false;
-  isTraceLost = false; // it was asked for, and ends before its time
   onEvent: (event: AgentEvent) => void = () => {};
   lastCall?: EndedCall; // that was shown
 
@@ -62,7 +61,7 @@ export class Program {
     this.options = options;
     this.screen = screen;
     this.person = person;
-    this.setTrace(options.trace);
+    this.trace = new Trace(screen, this.masker, options.trace);
     options.mcpConfig.forEach(serversIn); // a mistake there is told at once, before any prompt
     this.trust = new Trust({ warn, person, allowServers: options.allowServer });
     this.session = new Session(this.trust, this.masker, options.print ? 'print' : 'chat');
@@ -166,6 +165,7 @@ export class Program {
       load: options.demo && demo ? demo(load) : load,
       prepare: () => sources?.prepare?.(),
       onWire: (direction, message, server) => this.seeWire(direction, message, server),
+      onStderr: (stderr, server) => this.trace.write({ server, stderr }),
       onWarning: warn,
       onState: (server, state, reason) => {
         this.traceState(server, state, reason);
@@ -190,7 +190,7 @@ export class Program {
 
   private traceState(server: string, state: string, reason?: string): void {
     const { protocolVersion, because } = this.manager.connection(server)?.server ?? {};
-    this.writeTrace({ type: 'server', server, state, reason, protocolVersion, because });
+    this.trace.write({ type: 'server', server, state, reason, protocolVersion, because });
   }
 
   private async approve(entry: ServerEntry) {
@@ -204,27 +204,14 @@ export class Program {
   }
 
   private tell(event: AgentEvent): void {
-    this.writeTrace(event);
+    if (!isPiece(event)) this.trace.write(event);
     this.onEvent(event);
   }
 
   private seeWire(direction: 'out' | 'in', message: unknown, server: string): void {
-    this.writeTrace({ dir: direction, server, msg: message });
+    const isMessage = typeof message === 'object';
+    this.trace.write({ dir: direction, server, [isMessage ? 'msg' : 'noise']: message });
     if (this.options.wire) this.screen.wire(direction, `${server} ${this.masker.json(message)}`);
-  }
-
-  private writeTrace(record: Json): void {
-    this.tracing?.write(record);
-    this.isTraceLost ||= this.tracing?.isLost === true;
-  }
-
-  /** Where the trace goes, if there is one. */
-  get trace(): string | undefined {
-    return this.tracing?.isLost ? undefined : this.tracing?.file;
-  }
-
-  setTrace(file?: string): void {
-    this.tracing = file ? new Trace(file, this.screen, this.masker) : undefined;
   }
 
   async close(): Promise<void> {
@@ -235,6 +222,11 @@ export class Program {
     const limit = goodbyeMs === undefined ? [] : [wait(goodbyeMs, undefined, { ref: false })];
     await Promise.race([all, ...limit]);
   }
+}
+
+/** A trace has whole answers; their pieces are for the screen. */
+function isPiece(event: Json): boolean {
+  return isObject(event.event) ? isPiece(event.event) : event.type === 'text';
 }
 
 /** A script cannot ask again when a server is there at last, so it waits longer. */

@@ -109,8 +109,8 @@ export const commands: Record<string, Command> = {
     help: '/trace [FILE | off]       write every message and event to a file',
     run: (words, program) => {
       const file = words.join(' ');
-      if (file) program.setTrace(file === 'off' ? undefined : file);
-      program.screen.print(program.trace ? `tracing to ${program.trace}` : 'no trace');
+      if (file) program.trace.keep(file === 'off' ? undefined : file);
+      program.screen.print(program.trace.file ? `tracing to ${program.trace.file}` : 'no trace');
     },
     complete: () => ['off'],
   },

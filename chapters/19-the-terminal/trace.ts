@@ -1,40 +1,60 @@
 // A file of what happened: one record per line, without secrets.
 
 import { resolve } from 'node:path';
-import type { Json } from '../../mcp.ts';
+import { now, VERSION, type Json } from '../../mcp.ts';
 import type { Masker } from '../17-the-gate/safe-text.ts';
 import { refused } from './exit.ts';
 import type { Output } from './plain-screen.ts';
 import { appendPrivately } from './session.ts';
 
+/** The first line of every trace: which version of the format it is, and when it began. */
+export function traceHeader(): Json {
+  const program = `mcp-by-hand ${VERSION}`;
+  return { trace: 1, program, node: process.version, started: new Date().toISOString() };
+}
+
+/** Where records go: to a file, to a page that is open, or nowhere. */
 export class Trace {
   isLost = false; // it was asked for, and ends before its time
-  readonly file: string;
+  file?: string; // where it goes, if it is kept
+  watch?: (line: string) => void; // gets each line, too
   private screen: Output;
   private masker: Masker;
+  private begin = now(); // the time of day can jump
 
-  constructor(file: string, screen: Output, masker: Masker) {
-    this.file = resolve(file);
+  constructor(screen: Output, masker: Masker, file?: string) {
     this.screen = screen;
     this.masker = masker;
+    this.keep(file);
+  }
+
+  /** From here on into this file; or into none. */
+  keep(file?: string): void {
+    const path = file && resolve(file);
     try {
-      this.append({ type: 'trace' });
+      if (path) appendPrivately(path, JSON.stringify(traceHeader()));
     } catch (error) {
       throw refused(`cannot write the trace: ${(error as Error).message}`);
     }
+    this.file = path;
   }
 
   write(record: Json): void {
-    if (this.isLost) return;
+    const { file, watch } = this;
+    if (!file && !watch) return;
+    const at = Math.round((now() - this.begin) * 1000) / 1000; // milliseconds
+    const line = this.masker.json({ at, ...record });
+    watch?.(line);
+    if (file) this.append(file, line);
+  }
+
+  private append(file: string, line: string): void {
     try {
-      this.append(record);
+      appendPrivately(file, line);
     } catch (error) {
+      this.file = undefined;
       this.isLost = true; // a full disk must not end what it is a trace of
       this.screen.warn(`the trace ends here: ${(error as Error).message}`);
     }
-  }
-
-  private append(record: Json): void {
-    appendPrivately(this.file, this.masker.json({ t: new Date().toISOString(), ...record }));
   }
 }

@@ -1,14 +1,16 @@
-// chapter.ts: npm run chapter 5 [-- --before | --diff | --code], or 15.1 for a stop inside a page.
+// chapter.ts: npm run chapter 5 [-- --before | --diff | --code | --page], or 15.1 for a stop inside a
+// page.
 
 import { join, relative } from 'node:path';
 import { runDemo } from './demo.ts';
+import { drawDemo } from './draw.ts';
 import { pad, usage } from './files.ts';
 import { chapterOf, nameOf, stepBefore, stepOf, type Book, type Step } from './pages.ts';
 import { cached, demoOf, diff, refuseIfChanged, withDemo, workFolder, writeProgram } from './program.ts';
 
 export async function chapterCommand(book: Book, which: string, given = ''): Promise<void> {
   // Without the lone -- before it, npm keeps a flag for itself.
-  const kept = ['diff', 'code'].find((name) => process.env[`npm_config_${name}`]);
+  const kept = ['diff', 'code', 'page'].find((name) => process.env[`npm_config_${name}`]);
   const flag = given.replace(/^(?=[a-z])/, '--') || (kept ? `--${kept}` : '');
   const step = stepOf(which);
   const chapter = chapterOf(book, step);
@@ -16,7 +18,7 @@ export async function chapterCommand(book: Book, which: string, given = ''): Pro
     for (const { n, title, stops } of book.chapters)
       console.log(`${pad(n)}  ${title}${stops.length > 0 ? ` (also ${stops.map(nameOf).join(', ')})` : ''}`);
     if (which) throw usage(`there is no chapter ${which}`);
-    return console.log('\nnpm run chapter 1 runs a chapter; add -- --before, -- --diff or -- --code');
+    return console.log('\nnpm run chapter 1 runs a chapter; add -- --before, -- --diff, -- --code or -- --page');
   }
   refuseIfChanged(book, step);
   if (flag === '--diff') return console.log(diff(book, step).join('\n'));
@@ -25,10 +27,12 @@ export async function chapterCommand(book: Book, which: string, given = ''): Pro
     writeProgram(book, step, folder, withDemo(book, chapter, step));
     return console.log(`The program as of chapter ${which} is in ${relative(process.cwd(), folder)}.`);
   }
-  if (flag !== '' && flag !== '--before') throw usage(`there is no ${flag}; there are --before, --diff and --code`);
+  const isRun = flag === '' || flag === '--before' || flag === '--page';
+  if (!isRun) throw usage(`there is no ${flag}; there are --before, --diff, --code and --page`);
   const on = flag === '--before' ? stepBefore(book, step) : step;
   if (on === 0) return console.log('Before chapter 1 there is no program.');
   const { title, folder, demo } = stageDemo(book, step, on);
+  if (flag === '--page') return drawDemo(book, title, folder, demo);
   console.log(title);
   await runDemo(folder, demo);
 }

@@ -41,7 +41,8 @@ export function writeProgram(book: Book, step: Step, folder: string, instead: Re
   }
   const modules = book.chapters.flatMap((chapter) => modulesOf(book, chapter, step));
   const servers = filesIn(join(book.root, 'fixtures'), book.root).filter((name) => name.endsWith('.mjs'));
-  for (const name of [...modules, ...servers]) files.set(name, read(book.root, name));
+  const pages = book.chapters.filter(({ n }) => n <= step).flatMap((chapter) => pagesOf(book, chapter));
+  for (const name of [...modules, ...servers, ...pages]) files.set(name, read(book.root, name));
   for (const [name, text] of Object.entries(instead)) files.set(name, text);
   refuseLinks(folder);
   for (const name of filesIn(folder)) if (!files.has(name)) rmSync(join(folder, name), { force: true });
@@ -63,6 +64,11 @@ export function modulesOf(book: Book, { folder, n, stops }: Chapter, step: Step)
   const modules = files.filter((name) => /\.(ts|mjs)$/.test(name) && !NOT_PROGRAM.test(name));
   if (step >= n) return modules;
   return modules.filter((name) => quotationsOf(book, name).some((quotation) => quotation.step <= step));
+}
+
+/** What a program shows in a browser. */
+function pagesOf(book: Book, { folder }: Chapter): string[] {
+  return filesIn(join(book.root, folder), book.root).filter((name) => name.endsWith('.html'));
 }
 
 export const cached = (book: Book, name: string) => join(book.root, '.cache', 'book', name);

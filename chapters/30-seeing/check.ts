@@ -1,0 +1,391 @@
+// check.ts: judges a recording by the protocol's rules. It looks at one server at a time, message by
+// message, and remembers what was agreed and what is still open.
+
+import { asObject, isObject, REVISIONS, type Json } from '../../mcp.ts';
+import { problemsWith } from '../23-the-server-asks/schema.ts';
+import {
+  idKey, isAnswer, isNotification, isRequest, serversOf, tokenOf, type Happening, type Recording,
+  type Sighting,
+} from './trace.ts';
+
+export type Finding = {
+  line: number;
+  server: string;
+  who: 'client' | 'server';
+  level: 'error' | 'warning'; // a rule was broken; or something that deserves a look
+  rule: string; // a word for it, to be searched for
+  text: string;
+};
+
+/** Everything that is wrong with a recording, in the order of its lines. */
+export function checkTrace(recording: Recording): Finding[] {
+  const findings = serversOf(recording).flatMap((server) =>
+    connectionsOf(recording, server).flatMap((messages) => {
+      const judge = new Judge(server);
+      for (const message of messages) judge.see(message);
+      judge.end();
+      return judge.findings;
+    }),
+  );
+  for (const { line, server, record } of recording.happenings) {
+    if (record.noise === undefined || !server) continue;
+    const text = `is not a message: ${excerpt(record.noise)}`;
+    findings.push({ line, server, who: 'server', level: 'error', rule: 'noise', text });
+  }
+  return findings.sort((a, b) => a.line - b.line);
+}
+
+/** The messages of one server, connection by connection: a new one begins a new conversation. */
+function connectionsOf({ messages, happenings }: Recording, server: string): Sighting[][] {
+  const isStart = ({ record }: Happening) =>
+    record.type === 'server' && STARTS.includes(`${record.state}`);
+  const starts = happenings.filter((each) => each.server === server && isStart(each));
+  const own = messages.filter((message) => message.server === server);
+  const borders = [0, ...starts.map(({ line }) => line), Infinity];
+  const between = (from: number, to: number) => own.filter(({ line }) => line > from && line < to);
+  const parts = borders.slice(1).map((to, i) => between(borders[i]!, to));
+  return parts.filter((part) => part.length > 0);
+}
+
+const STARTS = ['started', 'connecting', 'reconnecting'];
+
+function excerpt(value: unknown): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value) ?? 'nothing';
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+}
+
+type Party = Finding['who'];
+type Open = { message: Sighting; isCancelled: boolean; lastProgress?: number };
+
+const NEWEST = '2026-07-28';
+const KNOWN = [NEWEST, ...REVISIONS];
+const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
+const CLIENT_KEY = 'io.modelcontextprotocol/clientCapabilities';
+
+/** What a request of the client needs the server to have declared. */
+const SERVER_NEEDS: Record<string, string> = {
+  'tools/list': 'tools',
+  'tools/call': 'tools',
+  'resources/list': 'resources',
+  'resources/read': 'resources',
+  'resources/templates/list': 'resources',
+  'resources/subscribe': 'resources.subscribe',
+  'resources/unsubscribe': 'resources.subscribe',
+  'prompts/list': 'prompts',
+  'prompts/get': 'prompts',
+  'completion/complete': 'completions',
+  'logging/setLevel': 'logging',
+};
+/** What a server must have declared before it tells of it. */
+const NOTICE_NEEDS: Record<string, string> = {
+  'notifications/tools/list_changed': 'tools.listChanged',
+  'notifications/resources/list_changed': 'resources.listChanged',
+  'notifications/prompts/list_changed': 'prompts.listChanged',
+  'notifications/resources/updated': 'resources.subscribe',
+  'notifications/message': 'logging',
+};
+/** What the client must have declared before a server may ask for it. */
+const CLIENT_NEEDS: Record<string, string> = {
+  'sampling/createMessage': 'sampling',
+  'elicitation/create': 'elicitation',
+  'roots/list': 'roots',
+};
+
+/** Judges the messages between one server and its client. */
+class Judge {
+  readonly findings: Finding[] = [];
+  private server: string;
+  private at!: Sighting; // the message at hand
+  private open: Record<Party, Map<string, Open>> = { client: new Map(), server: new Map() };
+  private ended: Record<Party, Set<string>> = { client: new Set(), server: new Set() };
+  private state: 'new' | 'opening' | 'open' = 'new';
+  private hasToldInitialized = false;
+  private version?: string;
+  private serverCan?: Json; // unknown until it has said so
+  private clientCan?: Json;
+  private tools = new Map<string, Json>();
+  private hasAllTools = false;
+
+  constructor(server: string) {
+    this.server = server;
+  }
+
+  see(message: Sighting): void {
+    this.at = message;
+    const { msg } = message;
+    this.envelope(msg);
+    if (isAnswer(msg)) this.answer(msg);
+    else if (isRequest(msg)) this.request(msg);
+    else if (isNotification(msg)) this.notification(msg);
+  }
+
+  end(): void {
+    for (const who of ['client', 'server'] as const) {
+      for (const { message, isCancelled } of this.open[who].values()) {
+        const isStream = message.msg.method === 'subscriptions/listen';
+        if (isCancelled || isStream) continue;
+        this.at = message;
+        this.warn('unanswered', `${message.msg.method} was never answered`, other(who));
+      }
+    }
+  }
+
+  // ─── Every message ──────────────────────────────────────────────────────────────────────────
+
+  private get who(): Party {
+    return this.at.dir === 'out' ? 'client' : 'server';
+  }
+
+  private report(rule: string, text: string, who = this.who, level: Finding['level'] = 'error') {
+    this.findings.push({ line: this.at.line, server: this.server, who, level, rule, text });
+  }
+
+  private warn(rule: string, text: string, who = this.who): void {
+    this.report(rule, text, who, 'warning');
+  }
+
+  private envelope(msg: Json): void {
+    if (msg.jsonrpc !== '2.0') this.report('jsonrpc', `"jsonrpc" is ${excerpt(msg.jsonrpc)}, not "2.0"`);
+    const { id, method, params, result, error } = msg;
+    const isGoodId = typeof id === 'string' || Number.isInteger(id);
+    const isErrorWithoutId = id === null && error !== undefined; // of what could not be parsed
+    if (id !== undefined && !isGoodId && !isErrorWithoutId)
+      this.report('id', `an id must be a string or an integer, not ${excerpt(id)}`);
+    if (method !== undefined && typeof method !== 'string')
+      this.report('method', `"method" is ${excerpt(method)}, not a string`);
+    if (params !== undefined && !isObject(params))
+      this.report('params', `"params" is ${excerpt(params)}, not an object`);
+    if (method === undefined && id === undefined)
+      this.report('shape', 'is neither a request nor a notification nor an answer');
+    if (method === undefined && (result === undefined) === (error === undefined))
+      this.report('answer', 'an answer has either "result" or "error"');
+    if (error !== undefined) this.errorShape(error);
+  }
+
+  private errorShape(error: unknown): void {
+    const { code, message } = asObject(error);
+    if (!Number.isInteger(code)) this.report('error', `"code" is ${excerpt(code)}, not an integer`);
+    if (typeof message !== 'string')
+      this.report('error', `"message" is ${excerpt(message)}, not a string`);
+  }
+
+  // ─── Requests ───────────────────────────────────────────────────────────────────────────────
+
+  private request(msg: Json): void {
+    const { who } = this;
+    const id = idKey(msg.id);
+    if (this.open[who].has(id) || this.ended[who].has(id))
+      this.report('id', `the id ${excerpt(msg.id)} was used before`);
+    this.open[who].set(id, { message: this.at, isCancelled: false });
+    this.ended[who].delete(id);
+    if (who === 'client') this.requestOfClient(msg);
+    else this.requestOfServer(msg);
+  }
+
+  private requestOfClient(msg: Json): void {
+    const method = `${msg.method}`;
+    const meta = asObject(asObject(msg.params)._meta);
+    const isStateless = typeof meta[VERSION_KEY] === 'string';
+    if (method === 'initialize') this.opening(msg);
+    else if (isStateless) this.statelessRequest(method, meta);
+    else if (this.state === 'new' && method !== 'ping')
+      this.report('handshake', `${method} before initialize`);
+    else if (this.state === 'opening' && method !== 'ping')
+      this.report('handshake', `${method} before the answer to initialize`);
+    else if (this.version !== NEWEST && !this.hasToldInitialized && method !== 'ping')
+      this.report('handshake', `${method} before notifications/initialized`);
+    this.mustBeDeclared(SERVER_NEEDS[method], this.serverCan, `${method} is requested`);
+    if (method === 'tools/call') this.call(asObject(msg.params));
+  }
+
+  private opening(msg: Json): void {
+    if (this.state !== 'new') this.report('handshake', 'initialize a second time');
+    this.state = 'opening';
+    const { protocolVersion, capabilities, clientInfo } = asObject(msg.params);
+    this.knownVersion(protocolVersion);
+    this.clientCan = asObject(capabilities);
+    if (!isObject(capabilities)) this.report('handshake', '"capabilities" is missing');
+    if (!isObject(clientInfo)) this.report('handshake', '"clientInfo" is missing');
+  }
+
+  private statelessRequest(method: string, meta: Json): void {
+    this.knownVersion(meta[VERSION_KEY]);
+    // A client of both eras asks first: until the server describes itself, nothing is agreed.
+    if (method !== 'server/discover') {
+      this.state = 'open';
+      this.version = `${meta[VERSION_KEY]}`;
+    }
+    this.clientCan = asObject(meta[CLIENT_KEY]);
+    if (!isObject(meta[CLIENT_KEY])) this.report('handshake', `_meta has no ${CLIENT_KEY}`);
+  }
+
+  private knownVersion(version: unknown): void {
+    if (!KNOWN.includes(`${version}`)) this.warn('version', `there is no revision ${excerpt(version)}`);
+  }
+
+  private requestOfServer(msg: Json): void {
+    const method = `${msg.method}`;
+    if (this.version === NEWEST && method !== 'ping')
+      this.report('era', `a server of ${NEWEST} sends no requests; ${method} belongs into a result`);
+    if (!this.hasToldInitialized && this.version !== NEWEST && method !== 'ping')
+      this.report('handshake', `${method} before notifications/initialized`);
+    this.mustBeDeclared(CLIENT_NEEDS[method], this.clientCan, `${method} is asked for`, 'client');
+  }
+
+  private mustBeDeclared(
+    need: string | undefined, can: Json | undefined, what: string, by: Party = 'server',
+  ): void {
+    if (!need || !can) return;
+    const [offer = '', part] = need.split('.');
+    const has = can[offer] !== undefined && (!part || asObject(can[offer])[part] === true);
+    if (!has) this.report('capability', `${what}, and the ${by} did not declare ${need}`);
+  }
+
+  // ─── Answers ────────────────────────────────────────────────────────────────────────────────
+
+  private answer(msg: Json): void {
+    const asker = other(this.who);
+    const id = idKey(msg.id);
+    const open = this.open[asker].get(id);
+    if (!open) {
+      if (msg.id === null) return;
+      const isSecond = this.ended[asker].has(id);
+      const what = isSecond ? 'a second time' : 'but there was no such request';
+      return this.report('answer', `${excerpt(msg.id)} is answered ${what}`);
+    }
+    this.open[asker].delete(id);
+    this.ended[asker].add(id);
+    if (open.isCancelled) this.warn('late', `${open.message.msg.method} was cancelled before`);
+    if (this.who === 'server' && msg.error === undefined) this.result(open.message.msg, msg.result);
+  }
+
+  private result(request: Json, result: unknown): void {
+    const method = `${request.method}`;
+    const object = asObject(result);
+    if (!isObject(result)) this.report('result', `the result of ${method} is not an object`);
+    if (method === 'initialize') this.opened(object);
+    if (method === 'server/discover') this.discovered(object);
+    if (this.version === NEWEST && object.resultType === undefined)
+      this.report('result', `the result of ${method} has no resultType`);
+    if (method === 'tools/list') this.toolList(object);
+    if (method === 'tools/call' && object.resultType !== 'input_required')
+      this.callResult(asObject(request.params), object);
+  }
+
+  private opened(result: Json): void {
+    this.state = 'open';
+    const { protocolVersion, capabilities, serverInfo } = result;
+    this.version = `${protocolVersion}`;
+    this.knownVersion(protocolVersion);
+    if (!isObject(capabilities)) this.report('handshake', '"capabilities" is missing');
+    if (!isObject(serverInfo)) this.report('handshake', '"serverInfo" is missing');
+    this.serverCan = asObject(capabilities);
+  }
+
+  private discovered(result: Json): void {
+    if (!Array.isArray(result.supportedVersions))
+      return this.report('handshake', '"supportedVersions" is not a list');
+    this.state = 'open';
+    this.version = NEWEST;
+    this.serverCan = asObject(result.capabilities);
+    if (!isObject(result.capabilities)) this.report('handshake', '"capabilities" is missing');
+  }
+
+  // ─── Tools ──────────────────────────────────────────────────────────────────────────────────
+
+  private toolList({ tools, nextCursor }: Json): void {
+    if (!Array.isArray(tools)) return this.report('result', '"tools" is not a list');
+    for (const tool of tools.map(asObject)) {
+      const { name, inputSchema } = tool;
+      if (typeof name !== 'string') this.report('tool', `a tool has the name ${excerpt(name)}`);
+      if (asObject(inputSchema).type !== 'object')
+        this.report('tool', `the inputSchema of ${excerpt(name)} does not say "type": "object"`);
+      this.tools.set(`${name}`, tool);
+    }
+    this.hasAllTools = nextCursor === undefined || nextCursor === null;
+  }
+
+  private call({ name, arguments: args }: Json): void {
+    const tool = this.tools.get(`${name}`);
+    if (!tool) {
+      if (this.hasAllTools) this.report('tool', `there is no tool ${excerpt(name)}`);
+      return;
+    }
+    for (const { path, message } of problemsWith(tool.inputSchema, args ?? {}))
+      this.report('arguments', `of ${name}: ${path || 'the whole'} ${message}`);
+  }
+
+  private callResult({ name }: Json, result: Json): void {
+    const { content, isError, structuredContent } = result;
+    if (result.resultType === 'task') return;
+    if (!Array.isArray(content)) this.report('result', `the result of ${name} has no list "content"`);
+    else for (const block of content) this.block(asObject(block), `${name}`);
+    const schema = this.tools.get(`${name}`)?.outputSchema;
+    if (!isObject(schema) || isError === true) return;
+    if (structuredContent === undefined)
+      return this.report('output', `${name} has an outputSchema, and no structuredContent came`);
+    for (const { path, message } of problemsWith(schema, structuredContent))
+      this.report('output', `of ${name}: ${path || 'the whole'} ${message}`);
+  }
+
+  private block(block: Json, name: string): void {
+    const wanted = BLOCKS[`${block.type}`];
+    if (!wanted) return this.report('content', `${name} sent a block of type ${excerpt(block.type)}`);
+    for (const key of wanted)
+      if (block[key] === undefined) this.report('content', `a block of ${name} has no "${key}"`);
+  }
+
+  // ─── Notifications ──────────────────────────────────────────────────────────────────────────
+
+  private notification(msg: Json): void {
+    const method = `${msg.method}`;
+    const params = asObject(msg.params);
+    if (!method.startsWith('notifications/'))
+      this.warn('method', `${method} has no id, and is not called notifications/…`);
+    if (method === 'notifications/initialized') this.initialized();
+    if (method === 'notifications/cancelled') this.cancelled(params);
+    if (method === 'notifications/progress') this.progress(params);
+    if (this.who === 'server')
+      this.mustBeDeclared(NOTICE_NEEDS[method], this.serverCan, `${method} is sent`);
+  }
+
+  private initialized(): void {
+    if (this.who === 'server') return this.report('handshake', 'a server does not send initialized');
+    if (this.state !== 'open')
+      this.report('handshake', 'notifications/initialized before the answer to initialize');
+    this.hasToldInitialized = true;
+  }
+
+  private cancelled({ requestId }: Json): void {
+    const open = this.open[this.who].get(idKey(requestId));
+    const isKnown = open !== undefined || this.ended[this.who].has(idKey(requestId));
+    if (open) open.isCancelled = true;
+    if (open?.message.msg.method === 'initialize')
+      this.report('cancelled', 'initialize must not be cancelled');
+    // In the newest revision a server ends a subscription of the client in this way.
+    const isStream = this.open.client.has(idKey(requestId));
+    if (!isKnown && !isStream) this.warn('cancelled', `there is no request ${excerpt(requestId)}`);
+  }
+
+  private progress({ progressToken, progress }: Json): void {
+    const waiting = [...this.open[other(this.who)].values()];
+    const owner = waiting.find(({ message }) => tokenOf(message.msg.params) === progressToken);
+    if (!owner) return this.warn('progress', `no open request has the token ${excerpt(progressToken)}`);
+    if (typeof progress !== 'number')
+      return this.report('progress', `"progress" is ${excerpt(progress)}, not a number`);
+    if (owner.lastProgress !== undefined && progress <= owner.lastProgress)
+      this.report('progress', `${progress} is not more than ${owner.lastProgress}`);
+    owner.lastProgress = progress;
+  }
+}
+
+const other = (who: Party): Party => (who === 'client' ? 'server' : 'client');
+
+/** The kinds of content, and what each must have. */
+const BLOCKS: Record<string, string[]> = {
+  text: ['text'],
+  image: ['data', 'mimeType'],
+  audio: ['data', 'mimeType'],
+  resource: ['resource'],
+  resource_link: ['uri', 'name'],
+};

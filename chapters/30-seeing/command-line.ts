@@ -1,0 +1,190 @@
+// command-line.ts: `record`, `replay` and `trace`.
+
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { McpConnection, RpcError, textOf, type Json, type Message } from '../../mcp.ts';
+import { EXIT, refused, usage } from '../19-the-terminal/exit.ts';
+import { forConnections, type Rows } from '../19-the-terminal/host.ts';
+import type { Run } from '../19-the-terminal/main.ts';
+import { parse } from '../19-the-terminal/parse.ts';
+import type { Screen } from '../19-the-terminal/screen.ts';
+import { serveHttp } from '../29-a-server/http.ts';
+import { OwnStdio } from '../29-a-server/pipe.ts';
+import { checkTrace } from './check.ts';
+import { Keeper, placeFor } from './keep.ts';
+import { record as recordBetween } from './record.ts';
+import { Replay, type ReplayOptions, type Said } from './replay.ts';
+import { PipeReplay, ReplayServer } from './replay-wires.ts';
+import { readTrace, serversOf, type Recording } from './trace.ts';
+import { pageWith } from './view.ts';
+
+/** Words before and behind the lone `--`. */
+function split(args: string[]): { own: string[]; command: string[] } {
+  const at = args.indexOf('--');
+  if (at === -1) return { own: args, command: [] };
+  return { own: args.slice(0, at), command: args.slice(at + 1) };
+}
+
+// ─── record [FILE] -- COMMAND ARGS ──────────────────────────────────────────────────────────────
+
+export const record: Run = async (args) => {
+  const { own, command: [command, ...rest] } = split(args);
+  const { values, positionals: [file, ...more] } = parse(own, { name: { type: 'string' } });
+  if (!command || more.length > 0)
+    throw usage('record is: record [FILE] [--name SERVER] -- COMMAND ARGS');
+  const keeper = new Keeper(file ?? placeFor(command));
+  const name = values.name ?? nameOf([command, ...rest]);
+  process.on('exit', () => keeper.flush());
+  try {
+    return await recordBetween(command, rest, name, (line) => keeper.write(line));
+  } catch (error) {
+    throw refused(`cannot start ${command}: ${textOf(error)}`);
+  } finally {
+    keeper.flush();
+  }
+};
+
+/** A word for a server in its trace: the last part of what is started, without an ending. */
+function nameOf(words: string[]): string {
+  const isRunner = /^(node|npx|bun|deno|tsx|python3?|uvx?|docker)$/;
+  const program = words.find((word) => !word.startsWith('-') && !isRunner.test(basename(word)));
+  return basename(program ?? words[0]!).replace(/\.\w+$/, '') || 'server';
+}
+
+// ─── replay FILE [SERVER] ───────────────────────────────────────────────────────────────────────
+
+const REPLAY = 'replay is: replay FILE [SERVER] [--speed N] [--http] [--port N] [--live -- COMMAND ARGS]';
+
+export const replay: Run = async (args, screen, rows) => {
+  const { own, command } = split(args);
+  const { values, positionals } = parse(own, {
+    speed: { type: 'string' },
+    http: { type: 'boolean' },
+    port: { type: 'string' },
+    live: { type: 'boolean' },
+  });
+  const [file, wanted, ...more] = positionals;
+  const isLive = values.live ?? false;
+  if (!file || more.length > 0 || isLive !== command.length > 0) throw usage(REPLAY);
+  const recording = readFile(file);
+  const server = serverIn(recording, wanted, file);
+  const options: ReplayOptions = {
+    speed: numberIn(values.speed ?? '0', '--speed'),
+    onMiss: (text) => process.stderr.write(`replay: ${text}\n`),
+  };
+  if (isLive) options.live = await liveServer(command, server, file, rows);
+  const played = new Replay(recording, server, options);
+  if (values.http) await overHttp(played, server, numberIn(values.port ?? '0', '--port'), screen);
+  else await new Promise<void>((done) => void new PipeReplay(played, new OwnStdio()).start(done));
+  return played.misses > 0 ? EXIT.unexpected : EXIT.done;
+};
+
+function numberIn(text: string, flag: string): number {
+  const number = Number(text);
+  if (text.trim() === '' || !(number >= 0)) throw usage(`${flag} is a number, not ${text}`);
+  return number;
+}
+
+async function overHttp(played: Replay, server: string, port: number, screen: Screen) {
+  const http = await serveHttp(new ReplayServer(played, server), { port });
+  screen.say(`${server}, as recorded, is at ${http.url} until Ctrl-C`);
+  await new Promise<void>((done) => { screen.onInterrupt = done; });
+  await http.close();
+}
+
+function serverIn(recording: Recording, wanted: string | undefined, file: string): string {
+  const servers = serversOf(recording);
+  const isThere = wanted !== undefined && servers.includes(wanted);
+  if (isThere) return wanted;
+  if (wanted === undefined && servers.length === 1) return servers[0]!;
+  const has = servers.length > 0 ? `it has ${servers.join(', ')}` : 'it has no messages';
+  const what = wanted === undefined ? 'say which server' : `there is no server "${wanted}"`;
+  throw refused(`${file}: ${what}; ${has}`);
+}
+
+/** Passes on to a real server what the recording does not have, and adds it to the file. */
+async function liveServer(command: string[], server: string, file: string, rows: Rows) {
+  const composition = await rows();
+  const keeper = new Keeper(file, true);
+  process.on('exit', () => keeper.flush());
+  const config = { command: command[0], args: command.slice(1) };
+  const connection = new McpConnection(server, config, forConnections(composition));
+  let opening: Promise<void> | undefined;
+  let count = 0;
+  const open = async () => {
+    await connection.connect();
+    await connection.initialize();
+  };
+  return async ({ method = '', params }: Message): Promise<Said> => {
+    opening ??= open();
+    await opening;
+    const id = `live-${process.pid}-${++count}`;
+    const write = (dir: string, msg: Json) =>
+      keeper.write({ dir, server, msg: { jsonrpc: '2.0', id, ...msg } });
+    write('out', { method, params });
+    const said = await connection.request(method, params).then(
+      (result): Said => ({ result }),
+      (error): Said => ({ error: errorOf(error) }),
+    );
+    write('in', said as Json);
+    return said;
+  };
+}
+
+function errorOf(error: unknown): Json {
+  if (!(error instanceof RpcError)) throw error; // it is not the server's word
+  const { code, message, data } = error;
+  return { code, message, ...(data !== undefined && { data }) };
+}
+
+// ─── trace check FILE, trace view FILE ──────────────────────────────────────────────────────────
+
+const TRACE = 'trace is: trace check FILE [--json] [--strict], or trace view FILE > page.html';
+
+export const trace: Run = async (args, screen) => {
+  const { values, positionals } = parse(args, {
+    json: { type: 'boolean' },
+    strict: { type: 'boolean' },
+  });
+  const [what, file, ...more] = positionals;
+  if (!file || more.length > 0) throw usage(TRACE);
+  if (what === 'view') {
+    process.stdout.write(pageWith(textIn(file), basename(file)));
+    return EXIT.done;
+  }
+  if (what !== 'check') throw usage(TRACE);
+  return check(file, screen, values.json ?? false, values.strict ?? false);
+};
+
+/** 0: nothing is wrong; 1: something is; 2: it could not be judged. Warnings count if asked to. */
+function check(file: string, screen: Screen, isJson: boolean, isStrict: boolean): number {
+  const recording = readFile(file);
+  const findings = checkTrace(recording);
+  for (const finding of findings) {
+    const { line, server, who, level, rule, text } = finding;
+    if (isJson) screen.printJson(JSON.stringify({ file, ...finding }));
+    else screen.print(`${file}:${line}: ${level}: ${server}: the ${who}: ${text} [${rule}]`);
+  }
+  const errors = findings.filter(({ level }) => isStrict || level === 'error');
+  const { messages } = recording;
+  const all = `${messages.length} messages of ${serversOf(recording).length} servers`;
+  if (!isJson) screen.say(`${all}: ${errors.length} wrong, ${findings.length} found in all`, 'dim');
+  return errors.length > 0 ? EXIT.unexpected : EXIT.done;
+}
+
+function readFile(file: string): Recording {
+  const recording = readTrace(textIn(file));
+  const [problem] = recording.problems;
+  if (problem) throw usage(`${file}:${problem.line}: ${problem.text}`);
+  if (recording.messages.length === 0 && recording.happenings.length === 0)
+    throw usage(`${file}: there is nothing in it; is it a trace?`);
+  return recording;
+}
+
+function textIn(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw usage(`cannot read ${file}: ${textOf(error)}`);
+  }
+}

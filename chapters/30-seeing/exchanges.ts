@@ -1,0 +1,132 @@
+// exchanges.ts: a recording, tied together. Each request of the client gets its answer, and what
+// the server sent because of it.
+
+import { asObject, isObject, type Json } from '../../mcp.ts';
+import { idKey, isAnswer, isNotification, isRequest, tokenOf, type Sighting } from './trace.ts';
+
+/** A request of the client, and all that came of it. */
+export type Exchange = {
+  request: Sighting;
+  answer?: Sighting; // none: it was cancelled, or the recording ends before
+  during: Cue[]; // what the server sent before the answer
+  after: Cue[]; // and after it, before the client said something else
+};
+/** Something the server sent; for a request of its own, with what the client answered. */
+export type Cue = { sent: Sighting; reply?: Sighting };
+
+/** The exchanges with one server. What it sends before the first request belongs to the prelude. */
+export function exchangesOf(messages: Sighting[]): { prelude: Cue[]; exchanges: Exchange[] } {
+  const tied = new Tied();
+  for (const message of messages) {
+    if (message.dir === 'out') tied.fromClient(message);
+    else tied.fromServer(message);
+  }
+  return { prelude: tied.prelude, exchanges: tied.exchanges };
+}
+
+class Tied {
+  readonly prelude: Cue[] = [];
+  readonly exchanges: Exchange[] = [];
+  private open = new Map<string, Exchange>(); // by the id of the request
+  private asked = new Map<string, Cue>(); // requests of the server, by id
+
+  fromClient(message: Sighting): void {
+    const { msg } = message;
+    const id = idKey(msg.id);
+    if (isAnswer(msg)) {
+      const cue = this.asked.get(id);
+      if (cue) cue.reply = message;
+      this.asked.delete(id);
+    }
+    if (!isRequest(msg)) return;
+    const exchange: Exchange = { request: message, during: [], after: [] };
+    this.exchanges.push(exchange);
+    this.open.set(id, exchange);
+  }
+
+  fromServer(message: Sighting): void {
+    const { msg } = message;
+    const id = idKey(msg.id);
+    if (isAnswer(msg)) {
+      const exchange = this.open.get(id);
+      if (exchange) exchange.answer = message;
+      this.open.delete(id);
+      return;
+    }
+    const cue: Cue = { sent: message };
+    if (isRequest(msg)) this.asked.set(id, cue);
+    this.placeFor(msg).push(cue);
+  }
+
+  /** Progress says whose it is, and so does the beginning of a subscription. Anything else came
+   *  because of the latest request that still waits, or on the server's own account after it. */
+  private placeFor(msg: Json): Cue[] {
+    const waiting = [...this.open.values()];
+    const owner = waiting.find(({ request }) => isOwner(request.msg, msg));
+    const latest = waiting.findLast(({ request }) => !isStream(request.msg));
+    const last = this.exchanges.at(-1);
+    const exchange = owner ?? latest;
+    if (exchange) return exchange.during;
+    return last?.after ?? this.prelude;
+  }
+}
+
+function isOwner(request: Json, msg: Json): boolean {
+  if (!isNotification(msg)) return false;
+  const params = asObject(msg.params);
+  if (msg.method === 'notifications/subscriptions/acknowledged')
+    return subscriptionIn(params) === request.id;
+  const { progressToken } = params;
+  return progressToken !== undefined && progressToken === tokenOf(request.params);
+}
+
+export const SUBSCRIPTION_KEY = 'io.modelcontextprotocol/subscriptionId';
+export const subscriptionIn = (params: unknown) => asObject(asObject(params)._meta)[SUBSCRIPTION_KEY];
+
+/** It waits as long as the connection lives, so nothing comes "because of it". */
+const isStream = ({ method }: Json) => method === 'subscriptions/listen';
+
+// ─── Which requests are the same ────────────────────────────────────────────────────────────────
+
+/** Two requests are the same if method and parameters are; `_meta` differs from run to run. */
+export function keyOf({ method, params }: Json): string {
+  return JSON.stringify([method, canonical(meant(params))]);
+}
+
+/** What counts of some parameters. An empty object says as much as none: "arguments": {}. */
+export function meant(params: unknown): Json {
+  const { _meta, ...rest } = asObject(params);
+  const isEmpty = (value: unknown) => isObject(value) && Object.keys(value).length === 0;
+  return Object.fromEntries(Object.entries(rest).filter(([, value]) => !isEmpty(value)));
+}
+
+/** With sorted keys: their order means nothing in JSON. */
+function canonical(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(canonical);
+  if (!isObject(value)) return value;
+  const sorted = Object.keys(value).sort();
+  return sorted.map((key) => [key, canonical(value[key])]);
+}
+
+// What was secret is three asterisks in the recording, and matches anything.
+const MASKED = /\*\*\*/;
+
+export type Difference = { path: string; recorded: unknown; given: unknown };
+
+/** The places where two values differ, the first one first. */
+export function differences(recorded: unknown, given: unknown, path = ''): Difference[] {
+  if (typeof recorded === 'string' && MASKED.test(recorded)) return [];
+  if (Array.isArray(recorded) && Array.isArray(given)) {
+    const length = Math.max(recorded.length, given.length);
+    const indexes = Array.from({ length }, (_, i) => i);
+    return indexes.flatMap((i) => differences(recorded[i], given[i], `${path}[${i}]`));
+  }
+  if (isObject(recorded) && isObject(given)) {
+    const keys = [...new Set([...Object.keys(recorded), ...Object.keys(given)])];
+    const below = (key: string) => (path === '' ? key : `${path}.${key}`);
+    return keys.flatMap((key) => differences(own(recorded, key), own(given, key), below(key)));
+  }
+  return Object.is(recorded, given) ? [] : [{ path, recorded, given }];
+}
+
+const own = (value: Json, key: string) => (Object.hasOwn(value, key) ? value[key] : undefined);

@@ -1,0 +1,52 @@
+// keep.ts: a file for a trace, as `record` and `replay --live` write it. Lines wait a moment and are
+// written together, so that what is recorded is not held up.
+
+import { mkdirSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { now, type Json } from '../../mcp.ts';
+import { Masker } from '../17-the-gate/safe-text.ts';
+import { appendPrivately } from '../19-the-terminal/session.ts';
+import { traceHeader } from '../19-the-terminal/trace.ts';
+
+const FLUSH_MS = 50;
+
+export class Keeper {
+  readonly file: string;
+  private begin = now();
+  private waiting: Json[] = [];
+  private timer?: NodeJS.Timeout;
+  private masker = new Masker();
+  private problem?: Error;
+
+  constructor(file: string, hasHeader = false) {
+    this.file = file;
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    if (!hasHeader) appendPrivately(file, JSON.stringify(traceHeader()));
+  }
+
+  write(record: Json): void {
+    this.waiting.push({ at: Math.round((now() - this.begin) * 1000) / 1000, ...record });
+    this.timer ??= setTimeout(() => this.flush(), FLUSH_MS);
+  }
+
+  /** Writes what waits. A full disk must not end what it is a trace of. */
+  flush(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    const lines = this.waiting.splice(0).map((record) => this.masker.json(record));
+    if (lines.length === 0 || this.problem) return;
+    try {
+      appendPrivately(this.file, lines.join('\n'));
+    } catch (error) {
+      this.problem = error as Error;
+    }
+  }
+}
+
+/** Where a recording goes that was given no name: not into the folder of a project. */
+export function placeFor(command: string, time = new Date()): string {
+  const stamp = time.toISOString().replace(/[:.]/g, '-').slice(0, 19);
+  const name = basename(command).replace(/[^\w.-]/g, '_');
+  return join(homedir(), '.mcp-by-hand', 'traces', `${stamp}-${name}-${process.pid}.jsonl`);
+}

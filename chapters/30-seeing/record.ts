@@ -1,0 +1,108 @@
+// record.ts: stands between any client and a server on stdio, and writes down what they say. Every
+// byte goes on as it came; only the copy for the trace is parsed, and secrets are masked in it.
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import { findCommand, LineBuffer, parseMessage, type Json } from '../../mcp.ts';
+import type { Direction } from './trace.ts';
+
+export type Write = (record: Json) => void;
+
+const MAX_COPIED_LINE = 64 * 2 ** 20; // bytes; a longer one goes on, but not into the trace
+const SIGNALS: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
+
+export type Ways = { stdin: Readable; stdout: Writable; stderr: Writable };
+
+/** Runs a server between these streams. Resolves with the code to exit with. */
+export async function record(
+  command: string, args: string[], server: string, write: Write, ways: Ways = process,
+): Promise<number> {
+  const child = spawn(findCommand(command, process.env), args, {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: process.env, // it is the user's own command, and the client's choice what it may see
+  });
+  const ended = endOf(child);
+  const stopPassing = passSignals(child);
+  write({ type: 'server', server, state: 'started', transport: 'stdio' });
+  copy(ways.stdin, child.stdin, (text) => write(seen('out', server, text)));
+  copy(child.stdout, ways.stdout, (text) => write(seen('in', server, text)));
+  copy(child.stderr, ways.stderr, (text) => write({ server, stderr: text }));
+  const { code, signal } = await ended;
+  stopPassing();
+  write({ type: 'server', server, state: 'ended', code, signal });
+  return code ?? 128 + numberOf(signal);
+}
+
+type End = { code: number | null; signal: NodeJS.Signals | null };
+
+function endOf(child: ChildProcess): Promise<End> {
+  return new Promise((done, fail) => {
+    child.on('error', fail);
+    child.on('close', (code, signal) => done({ code, signal }));
+  });
+}
+
+/** What we are told to do, the server is told. It decides when to end, and we end after it. */
+function passSignals(child: ChildProcess): () => void {
+  const pass = (signal: NodeJS.Signals) => void child.kill(signal);
+  for (const signal of SIGNALS) process.on(signal, pass);
+  return () => {
+    for (const signal of SIGNALS) process.off(signal, pass);
+  };
+}
+
+const NUMBERS: Record<string, number> = { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGKILL: 9, SIGTERM: 15 };
+const numberOf = (signal: string | null) => NUMBERS[`${signal}`] ?? 0;
+
+function seen(dir: Direction, server: string, text: string): Json {
+  const message = parseMessage(text);
+  const isMessage = typeof message === 'object' && message !== null;
+  return isMessage ? { dir, server, msg: message } : { dir, server, noise: text };
+}
+
+/** Passes bytes on at once, respecting a slow reader, and tells the whole lines in them. */
+function copy(from: Readable, to: Writable, tell: (line: string) => void): void {
+  const lines = new Lines(tell);
+  from.on('data', (chunk: Buffer) => {
+    if (!to.write(chunk)) {
+      from.pause();
+      to.once('drain', () => from.resume());
+    }
+    lines.add(chunk);
+  });
+  from.on('end', () => {
+    lines.end();
+    const isOurs = to === process.stdout || to === process.stderr;
+    if (!isOurs) to.end();
+  });
+  // The other side has left: what it would have read is lost, and its end comes by itself.
+  to.on('error', () => from.resume());
+}
+
+class Lines {
+  private buffer = new LineBuffer();
+  private isTooLong = false;
+  private tell: (line: string) => void;
+
+  constructor(tell: (line: string) => void) {
+    this.tell = tell;
+  }
+
+  add(chunk: Buffer): void {
+    const whole = this.buffer.takeWhole(chunk);
+    const lines = whole.toString('utf8').split('\n').slice(0, -1); // behind the last LF is nothing
+    for (const line of lines) this.take(line);
+    this.isTooLong ||= this.buffer.unreadBytes > MAX_COPIED_LINE;
+    if (this.isTooLong) this.buffer.clear();
+  }
+
+  private take(line: string): void {
+    if (this.isTooLong) this.tell(`(a line of more than ${MAX_COPIED_LINE} bytes)`);
+    else if (line.trim() !== '') this.tell(line.replace(/\r$/, ''));
+    this.isTooLong = false;
+  }
+
+  end(): void {
+    this.add(Buffer.from('\n'));
+  }
+}

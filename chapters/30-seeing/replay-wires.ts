@@ -1,0 +1,118 @@
+// replay-wires.ts: the ways in which a recording can be a server: over any transport that is a pipe,
+// inside this process for tests, and over HTTP by the server of chapter 29.
+
+import {
+  asObject, RpcError, type Id, type Json, type Message, type Transport, type TransportEvents,
+} from '../../mcp.ts';
+import { linkedPair } from '../25-other-pipes/in-process.ts';
+import type { Exchange as Visit } from '../29-a-server/call.ts';
+import { McpServer } from '../29-a-server/server.ts';
+import { Replay, type Line, type ReplayOptions } from './replay.ts';
+import { idKey, isAnswer, isRequest, type Recording } from './trace.ts';
+
+/** Plays over a pipe. The ids of the server's own requests are those of the recording. */
+export class PipeReplay {
+  readonly replay: Replay;
+  private transport: Transport;
+  private replies = new Map<string, (reply: Json) => void>(); // awaited, by the id of our request
+  private cancelled = new Set<string>(); // ids of requests
+
+  constructor(replay: Replay, transport: Transport) {
+    this.replay = replay;
+    this.transport = transport;
+  }
+
+  start(closed: () => void = () => {}): Promise<void> {
+    const message = (given: unknown) => void this.hear(asObject(given));
+    return this.transport.start({ message, closed });
+  }
+
+  private async hear(message: Json): Promise<void> {
+    const id = idKey(message.id);
+    if (isAnswer(message)) {
+      this.replies.get(id)?.(message);
+      this.replies.delete(id);
+    }
+    if (message.method === 'notifications/cancelled')
+      this.cancelled.add(idKey(asObject(message.params).requestId));
+    if (!isRequest(message)) return;
+    const { said, afterwards } = await this.replay.answer(message as Message, this.lineFor(id));
+    if (said) this.send({ id: message.id as Id, ...(said as Json) });
+    await afterwards();
+  }
+
+  private lineFor(id: string): Line {
+    return {
+      tell: (notification) => this.send(notification),
+      ask: (request) => {
+        this.send(request);
+        return new Promise((done) => this.replies.set(idKey(request.id), done));
+      },
+      isGone: () => this.cancelled.has(id),
+    };
+  }
+
+  private send(message: Json): void {
+    this.transport.send({ ...message, jsonrpc: '2.0' }).catch(() => {}); // the client has left
+  }
+}
+
+/** For tests, in the place of any other transport. */
+export function replayTransport(
+  recording: Recording, server: string, options: ReplayOptions = {},
+): Transport & { readonly misses: number } {
+  const [ours, theirs] = linkedPair(`the recording of "${server}"`);
+  const replay = new Replay(recording, server, options);
+  const start = async (events: TransportEvents) => {
+    await ours.start(events);
+    await new PipeReplay(replay, theirs).start();
+  };
+  return {
+    start,
+    send: (message) => ours.send(message),
+    close: () => ours.close(),
+    get misses() { return replay.misses; },
+  };
+}
+
+/** For HTTP: the server of chapter 29 with all its checks, and with recorded answers. */
+export class ReplayServer extends McpServer {
+  private replay: Replay;
+
+  constructor(replay: Replay, name: string) {
+    super({ name: `replay of ${name}`, version: '1' });
+    this.replay = replay;
+  }
+
+  override async answer(request: Message, visit: Visit): Promise<Json> {
+    const { session } = visit;
+    const { said, afterwards } = await this.replay.answer(request, lineOf(visit));
+    if (!said) return new Promise(() => {}); // as silent as the server was then
+    void afterwards();
+    if ('error' in said) {
+      const { code, message, data } = said.error;
+      throw new RpcError(Number(code), `${message}`, data);
+    }
+    const result = asObject(said.result);
+    if (session && request.method === 'initialize') {
+      session.isOpen = true;
+      session.version = `${result.protocolVersion}`;
+    }
+    return result;
+  }
+}
+
+function lineOf(visit: Visit): Line {
+  const part = ({ method, params }: Json) => [`${method}`, asObject(params)] as const;
+  return {
+    tell: (notification) => visit.tell(...part(notification)),
+    ask: async (request) => {
+      if (!visit.request) return { error: { code: -32000, message: 'there is no way to ask' } };
+      return visit.request(...part(request)).then(
+        (result) => ({ result }),
+        ({ code, message }) => ({ error: { code, message } }),
+      );
+    },
+    isGone: () => visit.signal.aborted,
+  };
+}

@@ -1,0 +1,225 @@
+// replay.ts: a recording plays the part of the server. To the client it is one; every answer is the
+// one that was recorded. How a message gets to the client is the business of replay-wires.ts.
+
+import { asObject, isObject, textOf, type Json, type Message } from '../../mcp.ts';
+import {
+  differences, exchangesOf, keyOf, meant, SUBSCRIPTION_KEY, subscriptionIn, type Cue, type Exchange,
+} from './exchanges.ts';
+import { isRequest, tokenOf, type Recording } from './trace.ts';
+
+export type ReplayOptions = {
+  speed?: number; // 1: as it was; 10: ten times as fast; 0: without any pause
+  onMiss?: (text: string) => void; // a request, or an answer, that the recording does not have
+  live?: (request: Message) => Promise<Said>; // answers what the recording does not have
+};
+
+/** What an answer says. */
+export type Said = { result: unknown } | { error: Json };
+
+/** The way to one client, in the course of one request of it. */
+export type Line = {
+  tell(notification: Json): void;
+  ask(request: Json): Promise<Json>; // resolves with the client's answer
+  isGone(): boolean; // the client no longer wants an answer
+};
+
+/** `said` is missing where the recording has no answer: it was cancelled, or never came. */
+export type Played = { said?: Said; afterwards: () => Promise<void> };
+
+const nothing = async () => {};
+
+/** One server of a recording, for one client. */
+export class Replay {
+  misses = 0;
+  private prelude: Cue[];
+  private exchanges: Exchange[];
+  private used = new Set<Exchange>();
+  private ids = new Map<unknown, unknown>(); // of requests: recorded → given now
+  private options: ReplayOptions;
+
+  constructor(recording: Recording, server: string, options: ReplayOptions = {}) {
+    const messages = recording.messages.filter((message) => message.server === server);
+    const { prelude, exchanges } = exchangesOf(messages);
+    this.prelude = prelude;
+    this.exchanges = exchanges;
+    this.options = options;
+  }
+
+  /** Does the recording begin with a handshake? */
+  get hasHandshake(): boolean {
+    return this.opening !== undefined;
+  }
+
+  private get opening(): Exchange | undefined {
+    const isOpening = ({ request, answer }: Exchange) =>
+      request.msg.method === 'initialize' && answer?.msg.result !== undefined;
+    return this.exchanges.find(isOpening);
+  }
+
+  async answer(request: Message, line: Line): Promise<Played> {
+    await this.play(this.prelude.splice(0), request, 0, line);
+    const exchange = this.find(request);
+    if (exchange) return this.playExchange(exchange, request, line);
+    const made = this.madeUp(request);
+    if (made) return { said: made, afterwards: nothing };
+    if (this.options.live) return { said: await this.passOn(request), afterwards: nothing };
+    const message = this.explain(request);
+    this.miss(message);
+    return { said: { error: { code: -32000, message } }, afterwards: nothing };
+  }
+
+  private miss(text: string): void {
+    this.misses++;
+    this.options.onMiss?.(text);
+  }
+
+  /** Equal requests get their answers in the recorded order; when all are used, the last again. */
+  private find(request: Message): Exchange | undefined {
+    const isSame = request.method === 'initialize'
+      ? (exchange: Exchange) => isSameOpening(exchange, request)
+      : (exchange: Exchange) => isSameRequest(exchange.request.msg, request);
+    const all = this.exchanges.filter(isSame);
+    const next = all.find((exchange) => !this.used.has(exchange)) ?? all.at(-1);
+    if (next) this.used.add(next);
+    return next;
+  }
+
+  private async playExchange(exchange: Exchange, request: Message, line: Line): Promise<Played> {
+    const { during, answer, after } = exchange;
+    const recorded = exchange.request;
+    this.ids.set(recorded.msg.id, request.id);
+    const last = await this.play(during, request, recorded.ms, line, recorded.msg);
+    const end = answer?.ms ?? last;
+    const afterwards = async () => {
+      await this.play(after, request, end, line, recorded.msg);
+    };
+    if (!answer || line.isGone()) return { afterwards };
+    await this.wait(end - last);
+    return { said: saidIn(answer.msg), afterwards };
+  }
+
+  /** Sends what the server sent. Returns the time of the last message. */
+  private async play(
+    cues: Cue[], request: Json, begin: number, line: Line, recorded?: Json,
+  ): Promise<number> {
+    let at = begin;
+    for (const cue of cues) {
+      if (line.isGone()) break;
+      await this.wait(cue.sent.ms - at);
+      at = cue.sent.ms;
+      const message = this.mapped(cue.sent.msg, recorded, request);
+      if (!isRequest(message)) line.tell(message);
+      else if (cue.reply) this.compare(message, cue.reply.msg, await line.ask(message));
+      else void line.ask(message).catch(() => {}); // it was not answered then, either
+    }
+    return at;
+  }
+
+  /** The recording went on from one answer. From another the server might have gone elsewhere. */
+  private compare({ method }: Json, recorded: Json, given: Json): void {
+    const [was, is] = [outcomeOf(recorded), outcomeOf(given)];
+    if (was !== is) this.miss(`${method} was answered with ${is}; recorded: ${was}`);
+  }
+
+  /** A token or a subscription belongs to a request: it has the number that the client uses now. */
+  private mapped(msg: Json, recorded: Json | undefined, given: Json): Json {
+    if (!isObject(msg.params)) return msg;
+    const params = { ...msg.params };
+    const token = tokenOf(recorded?.params);
+    if (token !== undefined && params.progressToken === token)
+      params.progressToken = tokenOf(given.params) ?? token;
+    const subscription = subscriptionIn(params);
+    if (this.ids.has(subscription))
+      params._meta = { ...asObject(params._meta), [SUBSCRIPTION_KEY]: this.ids.get(subscription) };
+    return { ...msg, params };
+  }
+
+  private async wait(ms: number): Promise<void> {
+    const { speed = 0 } = this.options;
+    const pause = speed > 0 ? ms / speed : 0;
+    if (pause > 0) await new Promise((done) => setTimeout(done, pause));
+  }
+
+  /** What any server can answer without a recording. */
+  private madeUp({ method, params }: Message): Said | undefined {
+    const { opening } = this;
+    if (method === 'ping') return { result: {} };
+    if (method === 'initialize') return { error: refusal(opening, asObject(params)) };
+    // A client that speaks both eras tries the newer one first.
+    const message = 'Method not found: the recording is of an older revision';
+    if (method === 'server/discover' && opening) return { error: { code: -32601, message } };
+    return undefined;
+  }
+
+  private async passOn(request: Message): Promise<Said> {
+    try {
+      return await this.options.live!(request);
+    } catch (error) {
+      this.miss(textOf(error));
+      return { error: { code: -32000, message: textOf(error) } };
+    }
+  }
+
+  /** Names the recorded request that is most like this one, and where it differs. */
+  private explain({ method, params }: Message): string {
+    const same = this.exchanges.filter(({ request }) => request.msg.method === method);
+    if (same.length === 0) {
+      const known = [...new Set(this.exchanges.map(({ request }) => `${request.msg.method}`))];
+      return `the recording has no ${method}; it has ${known.join(', ') || 'no request at all'}`;
+    }
+    const found = same.map(({ request }) => {
+      const where = differences(meant(request.msg.params), meant(params));
+      return { line: request.line, where };
+    });
+    found.sort((a, b) => a.where.length - b.where.length);
+    const { line, where } = found[0]!;
+    const [first] = where;
+    const what = `${first!.path || 'params'} is ${shown(first!.given)}`;
+    const more = where.length > 1 ? ` (and ${where.length - 1} more)` : '';
+    const nearest = `the nearest, in line ${line}, differs`;
+    return `the recording has no such ${method}; ${nearest}: ` +
+      `${what}, recorded: ${shown(first!.recorded)}${more}`;
+  }
+}
+
+const MAX_SHOWN = 200; // characters
+
+function shown(value: unknown): string {
+  const text = value === undefined ? 'not given' : JSON.stringify(value);
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
+}
+
+export function saidIn({ result, error }: Json): Said {
+  return error === undefined ? { result } : { error: asObject(error) };
+}
+
+function isSameRequest(recorded: Json, given: Message): boolean {
+  if (recorded.method !== given.method) return false;
+  if (keyOf(recorded) === keyOf(given)) return true;
+  return differences(meant(recorded.params), meant(given.params)).length === 0; // masked secrets
+}
+
+/** Names and capabilities of clients differ. What counts is the revision. */
+function isSameOpening({ request, answer }: Exchange, given: Message): boolean {
+  if (request.msg.method !== 'initialize') return false;
+  const wanted = asObject(given.params).protocolVersion;
+  const recorded = asObject(request.msg.params).protocolVersion;
+  const agreed = asObject(answer?.msg.result).protocolVersion;
+  return wanted === recorded || wanted === agreed;
+}
+
+function refusal(opening: Exchange | undefined, params: Json): Json {
+  const { protocolVersion } = params;
+  const agreed = asObject(opening?.answer?.msg.result).protocolVersion;
+  const has = agreed ? `revision ${agreed}` : 'a revision without a handshake';
+  const message = `Unsupported protocol version: the recording has ${has}, not ${protocolVersion}`;
+  const supported = agreed ? [agreed] : [];
+  return { code: -32602, message, data: { supported, requested: protocolVersion } };
+}
+
+/** Accepted, declined, an error: a word for how a question of the server was answered. */
+function outcomeOf({ result, error }: Json): string {
+  if (error !== undefined) return 'an error';
+  const { action } = asObject(result);
+  return typeof action === 'string' ? `"${action}"` : 'a result';
+}
