@@ -47,6 +47,8 @@ import { inOrder } from './28-a-thousand-tools/order.ts';
 import { checkOutput } from './28-a-thousand-tools/output.ts';
 import { ToolShelf } from './28-a-thousand-tools/shelf.ts';
 import { CODE, codeRows } from './29-a-server/code-rows.ts';
+import { pageCommand } from './30-seeing/page-command.ts';
+import { seeingVerbs } from './30-seeing/verbs.ts';
 
 export const compose: Compose = (host) => {
   const { person, warn, emit, model } = host;
