@@ -15,7 +15,7 @@ import { Embeddings } from '../chapters/29-a-server/embeddings.ts';
 import { overPipe } from '../chapters/29-a-server/pipe.ts';
 import { McpConnection, type Json } from '../mcp.ts';
 import { calls, prepareAgent } from './agents.ts';
-import { cleanUp, folder, later } from './helpers.ts';
+import { cleanUp, folder, later, root } from './helpers.ts';
 
 afterEach(cleanUp);
 const FILES = {
@@ -219,6 +219,17 @@ test('a model that is down, refuses or talks nonsense costs its opinion, not the
   }
   assert.equal(Embeddings.from({ EMBEDDINGS_URL: 'http://x/v1' }), undefined);
   assert.throws(() => Embeddings.from({ EMBEDDINGS_URL: 'file:///x', EMBEDDINGS_MODEL: 'm' }), /not an address/);
+});
+
+test('as a program it serves the folder that it is given, on stdio', async () => {
+  const program = join(root, 'chapters', '29-a-server', 'code.ts');
+  const config = { command: process.execPath, args: ['--import', 'tsx', program, place()], cwd: root };
+  const connection = new McpConnection('code', config);
+  later(() => connection.close());
+  await connection.connect();
+  await connection.initialize();
+  const { structuredContent } = await connection.callTool('search_code', { query: 'writeReport' });
+  assert.equal((structuredContent as any).results[0].file_path, 'src/report.ts');
 });
 
 // ─── Built in ────────────────────────────────────────────────────────────────────────────────────────────────
