@@ -21,6 +21,7 @@ import { isForModels } from './chapters/28-a-thousand-tools/apps.ts';
 import { fitTurn } from './chapters/28-a-thousand-tools/budget.ts';
 import { withSavable, withSeeable } from './chapters/28-a-thousand-tools/images.ts';
 import { inLanes, laneOf, type Lane } from './chapters/28-a-thousand-tools/order.ts';
+import { refusedTool } from './chapters/18-minds/refused.ts';
 import { asObject, blocksToText, now, textOf } from './mcp.ts';
 import type { Json, McpManager, ServerStatus } from './mcp.ts';
 
@@ -165,6 +166,8 @@ export class Agent {
   private shelved = new Map<string, Tool>();
   private shelfWords = '';
   private deferred = new Set<string>(); // servers with tools on the shelf
+  private refused = new WeakMap<Model, Set<string>>(); // tools that its wire does not take
+  private request?: ModelRequest; // the last one
   private news: string[] = []; // what has become of them since
 
   constructor(options: AgentOptions) {
@@ -226,6 +229,7 @@ export class Agent {
     if (this.share >= NEARLY_FULL) await this.makeRoom(signal);
     this.refreshTable();
     this.arrangeShelf();
+    this.dropRefused();
     this.noticeChanges();
     this.said = '';
     try {
@@ -237,6 +241,7 @@ export class Agent {
       // The second time there is nothing left to forget, so this ends.
       if (isTooLong && this.forgetOldResults()) return this.query(signal);
       if (isTooLong && (await this.makeRoom(signal))) return this.query(signal);
+      if (!this.said && (await this.findRefused(error))) return this.query(signal);
       const text = this.said.slice(0, MAX_KEPT);
       if (text) this.push({ role: 'assistant', text, calls: [] });
       throw error;
@@ -253,6 +258,7 @@ export class Agent {
     };
     const { turns, tools } = request;
     this.emit({ type: 'query', model: this.model.name, turns: turns.length, tools: tools.length });
+    this.request = request;
     for await (const event of this.model.query(request)) {
       if (event.type === 'end') this.emit(answerEvent(event));
       if (event.type === 'end') return event;
@@ -527,7 +533,7 @@ export class Agent {
       table, turns, model, window, servers: mcp?.status() ?? [],
     });
     this.table = new Map(rows.map((row) => [row.definition.name, row]));
-    const rest = [...table].filter(([name]) => !this.table.has(name));
+    const rest = [...table].filter(([name, { origin }]) => origin && !this.table.has(name));
     this.shelved = new Map(rest);
     this.deferred = new Set(deferred);
     this.shelfWords = words ?? '';
@@ -552,9 +558,10 @@ export class Agent {
 
   /** All that can be called, also what the model would have to find first. */
   get allTools(): Tool[] {
-    let all = this.table;
-    all = this.everything;
-    return [...all.values()];
+    this.arrangeShelf();
+    const all = [...this.table.values()];
+    all.push(...this.shelved.values());
+    return all;
   }
 
   private addServerTools(): void {
@@ -591,6 +598,25 @@ export class Agent {
     const isNew = list !== this.leftOut;
     this.leftOut = list;
     if (list && isNew) this.note(`left out, for their names or sizes: ${list}`);
+  }
+
+  /** One tool with a schema that the model's wire refuses must not spoil every request: it is found,
+   *  told, and left out from now on. */
+  private async findRefused(error: unknown): Promise<boolean> {
+    const { model, request } = this;
+    const name = request && (await refusedTool(model, request, error));
+    const refused = this.refused.get(model) ?? new Set<string>();
+    if (!name || refused.has(name)) return false;
+    this.refused.set(model, refused.add(name));
+    this.note(`${model.name} refuses the tool ${name}, so it is left out: ${textOf(error)}`);
+    return true;
+  }
+
+  private dropRefused(): void {
+    for (const name of this.refused.get(this.model) ?? []) {
+      this.table.delete(name);
+      this.shelved.delete(name);
+    }
   }
 
   /** Servers gain and lose tools in mid-conversation, and the model remembers the old ones. */
@@ -635,7 +661,8 @@ export class Agent {
     const notes = this.options.notes?.();
     if (notes) parts.push(notes);
     for (const { name, state, instructions } of mcp?.status() ?? []) {
-      if (state !== 'connected' || !instructions) continue;
+      const isOnOffer = state === 'connected' || state === 'asleep';
+      if (!isOnOffer || !instructions) continue;
       if (this.deferred.has(name)) continue; // a sentence of it is among the shelf's words
       parts.push(`The MCP server ${quoted(name)} says of itself:\n${cited(instructions)}`);
     }

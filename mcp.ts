@@ -1813,6 +1813,9 @@ export function problemWithConfig(config: unknown): string | undefined {
   const { type = '', timeout = 1, command, args = [], env = {}, cwd = '' } = config;
   if (typeof type !== 'string') return '"type" is not a string';
   if (!positive(timeout)) return '"timeout" is not a number of milliseconds above 0';
+  const { lazy = true, sleepAfterMs = 1 } = config;
+  if (typeof lazy !== 'boolean') return '"lazy" is not true or false';
+  if (!positive(sleepAfterMs)) return '"sleepAfterMs" is not a number of milliseconds above 0';
   if (loadWish(config) === null) return '"alwaysLoad" or "deferred" is not true or false, or both are';
   if (transportType(config) !== 'stdio') return undefined; // its transport checks the rest
   const isText = (value: unknown) => typeof value === 'string' && !value.includes('\0');
@@ -2031,12 +2034,25 @@ export interface ManagerOptions extends ConnectionOptions {
   cwd?: string;
   onState?: (name: string, state: ServerState, reason?: string) => void;
   onChanged?: (name: string, what: Offer) => void; // after the manager has looked again
+  known?: KnownServers; // then a server whose tools are known starts when it is needed
 }
 
-/** `pending`: not approved yet. `needs-auth`: it wants a login. */
+/** What servers offered last time. It is a cache: neither function throws. */
+export interface KnownServers {
+  find(entry: ServerEntry): KnownServer | undefined;
+  keep(entry: ServerEntry, known: KnownServer): void;
+}
+export type KnownServer = {
+  server: ServerDescription;
+  tools: Tool[];
+  lists?: Record<string, unknown[]>; // prompts and resources, as far as they were listed
+};
+
+/** `pending`: not approved yet. `needs-auth`: it wants a login. `asleep`: it starts when needed. */
 export type ServerState =
   | 'connecting'
   | 'connected'
+  | 'asleep'
   | 'pending'
   | 'disabled'
   | 'needs-auth'
@@ -2055,6 +2071,12 @@ type Server = {
   refreshTimer?: NodeJS.Timeout;
   lookMs?: number; // how long the last look at its tools took
   told?: Standing; // what `onState` heard last
+  asleep?: KnownServer; // it is not running, and need not yet
+  waking?: Promise<void>;
+  lists?: KnownServer['lists'];
+  resting?: Promise<void>; // the process that was put to sleep is about to end
+  idleTimer?: NodeJS.Timeout;
+  isWanted?: boolean; // so it starts, also if its tools are known
 };
 export type ServerStatus = ReturnType<McpManager['status']>[number];
 export type ToolDefinition = {
@@ -2175,6 +2197,7 @@ export class McpManager {
     const { entry } = server;
     const { extensions = [], cwd } = this.options;
     if (server.decided) return; // closed a moment ago
+    if (this.mayRest(server)) return;
     const startedAt = now();
     const connection = new McpConnection(entry.name, launchConfig(entry, this.options), {
       ...this.options,
@@ -2187,6 +2210,72 @@ export class McpManager {
     await connection.initialize();
     await this.list(server);
     server.startMs = Math.round(now() - startedAt);
+  }
+
+  // ── Asleep ──
+
+  /** Its tools are known from last time, so it need not start before it is called. */
+  private mayRest(server: Server): boolean {
+    const { known } = this.options;
+    const isLazy = !server.isWanted && server.entry.config.lazy !== false;
+    const found = isLazy ? known?.find(server.entry) : undefined;
+    if (!found) return false;
+    this.setTools(server, found.tools);
+    this.rest(server, found);
+    return true;
+  }
+
+  private rest(server: Server, known: KnownServer): void {
+    server.asleep = known;
+    this.decide(server, 'asleep');
+  }
+
+  /** Starts a server that is asleep. All that call it meanwhile wait for the same start. */
+  private async rouse(server: Server): Promise<McpConnection> {
+    if (server.asleep && server.decided?.state === 'asleep') {
+      server.asleep = undefined;
+      server.decided = undefined;
+      server.isWanted = true;
+      const starting = Promise.resolve(server.resting).then(() => this.connectOne(server));
+      server.waking = starting.finally(() => (server.waking = undefined));
+    }
+    await server.waking;
+    if (server.connection) return server.connection;
+    const { state, reason = state } = this.stateOf(server);
+    throw new McpError('closed', `MCP server "${server.entry.name}" is not running: ${reason}`);
+  }
+
+  /** What is listed now is what is known the next time. */
+  private keepKnown(server: Server, lists = server.lists): void {
+    const description = server.connection?.server;
+    server.lists = lists;
+    if (!description) return;
+    const tools = [...server.tools.values()];
+    this.options.known?.keep(server.entry, { server: description, tools, lists });
+  }
+
+  /** Where an entry says so, a server that was not called for a time ends, and the next call starts
+   *  it again. Not by default: a browser or a database would lose what it has open. */
+  private restAfter(server: Server, answer: Promise<Json>): void {
+    const ms = positive(server.entry.config.sleepAfterMs);
+    if (!ms) return;
+    const wait = () => {
+      clearTimeout(server.idleTimer);
+      server.idleTimer = setTimeout(() => this.fallAsleep(server), ms).unref();
+    };
+    answer.then(wait, wait);
+  }
+
+  private fallAsleep(server: Server): void {
+    const { connection, lists } = server;
+    if (!connection?.server || server.decided) return;
+    const isBusy = connection.running.some(({ method }) => method !== 'subscriptions/listen');
+    if (isBusy) return; // the timer is set again when it is done
+    this.rest(server, { server: connection.server, tools: [...server.tools.values()], lists });
+    server.connection = undefined;
+    server.startMs = undefined;
+    server.resting = connection.close().catch(() => {}); // it ends one way or the other
+    this.tellState(server);
   }
 
   /** The manager is itself the last extension of each of its connections: so it hears of everything
@@ -2211,6 +2300,7 @@ export class McpManager {
     const { tool } = call.options;
     let answer = tool ? this.compare(server, tool).then(() => next(call)) : next(call);
     answer = this.noteLogin(server, answer);
+    this.restAfter(server, answer);
     return answer;
   }
 
@@ -2276,6 +2366,7 @@ export class McpManager {
   /** Starts a server once more, whatever became of it. */
   async reconnect(name: string): Promise<void> {
     const server = await this.replace(name);
+    server.isWanted = true;
     this.safely(() => this.options.onState?.(name, 'connecting'));
     await this.connectOne(server);
   }
@@ -2304,7 +2395,7 @@ export class McpManager {
     const before = this.servers;
     const after = [...this.readConfiguration().values()].map((entry): Server => {
       const old = before.get(entry.name);
-      const isKept = old && isAlike(old.entry, entry) && this.stateOf(old).state === 'connected';
+      const isKept = old && isAlike(old.entry, entry) && isOnOffer(this.stateOf(old));
       return isKept ? Object.assign(old, { entry }) : { entry, tools: new Map() };
     });
     this.servers = new Map(after.map((server) => [server.entry.name, server]));
@@ -2326,6 +2417,7 @@ export class McpManager {
   /** Takes a server out of the table. Ignore anything that is still under way with it. */
   private forget(server: Server): void {
     clearTimeout(server.refreshTimer);
+    clearTimeout(server.idleTimer);
     this.setTools(server, []);
     this.decide(server, 'closed');
   }
@@ -2344,6 +2436,7 @@ export class McpManager {
     try {
       const tools = await server.connection!.listTools();
       if (server.decided?.state !== 'closed') this.setTools(server, tools);
+      if (server.decided?.state !== 'closed') this.keepKnown(server);
     } catch (error) {
       server.isStale = true;
       throw error;
@@ -2403,7 +2496,7 @@ export class McpManager {
       const label = toolLabel(server.entry.name, tool.name);
       if (server.tools.has(label)) {
         const what = `has a tool that we leave out: another is called ${label}`;
-        server.connection!.warn('label', what);
+        server.connection?.warn('label', what);
         continue;
       }
       server.tools.set(label, tool);
@@ -2424,6 +2517,9 @@ export class McpManager {
 
   async callTool(label: string, args?: Json, options?: CallOptions): Promise<ToolResult> {
     const row = this.table.get(label);
+    const isAway = row?.server.asleep || row?.server.waking;
+    if (isAway) options = { tool: row!.tool, ...options }; // what comes back may have changed
+    if (isAway) await this.rouse(row!.server);
     if (row) return row.server.connection!.callTool(row.tool.name, args, options);
     throw new McpError('unknown-tool', `no MCP server has a tool called ${excerpt(label)}`);
   }
@@ -2446,51 +2542,62 @@ export class McpManager {
     what: string, list: (connection: McpConnection) => Promise<T[]>, only?: string,
   ): Promise<Of<T>[]> {
     const isMeant = ({ name, state }: ServerStatus) =>
-      only === undefined ? state === 'connected' : name === only;
+      only === undefined ? isOnOffer({ state }) : name === only;
     const names = this.status().filter(isMeant).map(({ name }) => name);
-    if (only !== undefined && names.length === 0) this.of(only); // throws
+    if (only !== undefined && names.length === 0) await this.of(only); // throws
     const lists = names.map(async (server): Promise<Of<T>[]> => {
-      const connection = this.of(server);
+      const known = only === undefined ? this.servers.get(server)!.asleep : undefined;
+      if (known) return ((known.lists?.[what] ?? []) as T[]).map((row) => ({ ...row, server }));
+      const connection = await this.of(server);
       const rows = await list(connection).catch((error) => {
         if (only !== undefined) throw error;
         connection.warn(what, `did not list its ${what}: ${textOf(error)}`);
         return [];
       });
+      this.keepList(server, what, rows);
       return rows.map((row) => ({ ...row, server }));
     });
     return (await Promise.all(lists)).flat();
   }
 
   async readResource(server: string, uri: string, options?: CallOptions) {
-    return this.of(server).readResource(uri, options);
+    return (await this.of(server)).readResource(uri, options);
   }
 
   async subscribe(server: string, uri: string, options?: CallOptions) {
-    return this.of(server).subscribe(uri, options);
+    return (await this.of(server)).subscribe(uri, options);
   }
 
   async unsubscribe(server: string, uri: string, options?: CallOptions) {
-    return this.of(server).unsubscribe(uri, options);
+    return (await this.of(server)).unsubscribe(uri, options);
   }
 
   async getPrompt(
     server: string, name: string, args?: Record<string, string>, options?: CallOptions,
   ) {
-    return this.of(server).getPrompt(name, args, options);
+    return (await this.of(server)).getPrompt(name, args, options);
   }
 
   async complete(server: string, ...given: Parameters<McpConnection['complete']>) {
-    return this.of(server).complete(...given);
+    return (await this.of(server)).complete(...given);
   }
 
   async setLogLevel(server: string, level: string, options?: CallOptions) {
-    return this.of(server).setLogLevel(level, options);
+    return (await this.of(server)).setLogLevel(level, options);
   }
 
-  private of(server: string): McpConnection {
-    const connection = this.servers.get(server)?.connection;
+  /** Its connection, after a start if it is asleep. */
+  async of(server: string): Promise<McpConnection> {
+    const found = this.servers.get(server);
+    if (found?.asleep || found?.waking) return this.rouse(found);
+    const connection = found?.connection;
     if (connection) return connection;
     throw new McpError('config', `no MCP server ${excerpt(server)} is running`);
+  }
+
+  private keepList(name: string, what: string, rows: unknown[]): void {
+    const server = this.servers.get(name);
+    if (server) this.keepKnown(server, { ...server.lists, [what]: rows });
   }
 
   /** For everything that is not a tool: resources, prompts, a request of your own. */
@@ -2509,6 +2616,7 @@ export class McpManager {
       const { config, ...origin } = entry;
       const { state, reason } = this.stateOf(server);
       return {
+        ...server.asleep?.server,
         ...connection?.server,
         ...origin,
         state,
@@ -2534,6 +2642,11 @@ export class McpManager {
 function isAlike(one: ServerEntry, two: ServerEntry): boolean {
   const told = ['config', 'authority', 'blocked'] as const;
   return told.every((key) => isDeepStrictEqual(one[key], two[key]));
+}
+
+/** Its tools can be called, now or when it has started. */
+function isOnOffer({ state }: Standing): boolean {
+  return state === 'connected' || state === 'asleep';
 }
 
 function definitionsOf({ entry, tools }: Server): ToolDefinition[] {

@@ -45,6 +45,7 @@ import { delegate } from './28-a-thousand-tools/delegate.ts';
 import { entryOpinion, entryRules } from './28-a-thousand-tools/entry-rules.ts';
 import { inOrder } from './28-a-thousand-tools/order.ts';
 import { checkOutput } from './28-a-thousand-tools/output.ts';
+import { KnownTools } from './28-a-thousand-tools/known-tools.ts';
 import { ToolShelf } from './28-a-thousand-tools/shelf.ts';
 import { CODE, codeRows } from './29-a-server/code-rows.ts';
 import { pageCommand } from './30-seeing/page-command.ts';
@@ -103,6 +104,7 @@ export const compose: Compose = (host) => {
       ...codeRows(host),
     ],
     shelf: shelf.arrange,
+    known: new KnownTools({ isWanted: (server) => background.waitsFor(server) }),
     commands: {
       ...commands,
       'add-dir': addDir(host.roots, folders),

@@ -36,7 +36,7 @@ test('the first run: this repository\'s own server is approved, and "add 2 and 4
   await terminal.ready();
 
   terminal.enter('/mcp');
-  await terminal.see(/^demo: connected · protocol 2025-11-25 · 2 tools · started in \d+ ms · calculator-and-greeter/);
+  await terminal.see(/^demo: connected · protocol 2025-11-25 · 2 tools · about \d+ tokens · started in \d+ ms · calculator-and-greeter/);
   await terminal.see(/^  project, from .*\/\.mcp\.json$/);
   terminal.enter('/tools');
   await terminal.see(/^bash: [^]*\nmcp__demo__add: Adds two numbers\.\nmcp__demo__greet: /);

@@ -6,7 +6,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AgentEvent, Image, Model, Shelf, Tool, Turn } from '../../agent.ts';
 import type {
-  Extension, Json, ManagerOptions, McpManager, ServerEntry, TransportFactory,
+  Extension, Json, KnownServers, ManagerOptions, McpManager, ServerEntry, TransportFactory,
 } from '../../mcp.ts';
 import { loadEntries } from '../../mcp.ts';
 import { Roots } from '../16-hands/paths.ts';
@@ -45,6 +45,7 @@ export type Composition = {
   extensions: Extension[];
   tools: Tool[]; // rows of the agent's table
   shelf?: Shelf; // for more of them than a request should hold
+  known?: KnownServers; // so that they need not start before they are called
   commands: Record<string, Command>; // by the word behind the slash
   moreCommands?: MoreCommands[]; // those of the moment, such as the prompts of servers
   mentions?: Mentions[]; // what an @ may name besides files

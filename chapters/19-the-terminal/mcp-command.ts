@@ -14,7 +14,7 @@ import { askFor, serverAndTool } from './one-tool.ts';
 import { parse } from './parse.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
-import { from, shown, statusLines } from './status.ts';
+import { costsOf, from, shown, statusLines } from './status.ts';
 
 const FLAGS = {
   json: { type: 'boolean' },
@@ -83,7 +83,7 @@ async function list({ screen, trust, composition }: Desk, isJson: boolean): Prom
     await manager.loadAndConnect();
     if (isJson) {
       for (const warning of manager.warnings) screen.warn(warning);
-      screen.printJson(masker.json(manager.status()));
+      screen.printJson(masker.json(pricedStatus(manager)));
     } else {
       screen.printLines(statusLines(manager, { masker, rows: { logins } }));
     }
@@ -91,6 +91,11 @@ async function list({ screen, trust, composition }: Desk, isJson: boolean): Prom
     await manager.disconnectAll();
   }
   return EXIT.done;
+}
+
+function pricedStatus(manager: McpManager): Json[] {
+  const costs = costsOf(manager);
+  return manager.status().map((status) => ({ ...status, tokens: costs.get(status.name) ?? 0 }));
 }
 
 /** An entry without the values of its variables and headers: they are often secrets. */

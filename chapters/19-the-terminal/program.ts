@@ -164,6 +164,7 @@ export class Program {
       approve: (entry) => this.approve(entry),
       load: options.demo && demo ? demo(load) : load,
       prepare: () => sources?.prepare?.(),
+      known: composition.known,
       onWire: (direction, message, server) => this.seeWire(direction, message, server),
       onStderr: (stderr, server) => this.trace.write({ server, stderr }),
       onWarning: warn,

@@ -14,8 +14,11 @@ export type StatusOptions = {
   only?: string; // show this one
 };
 
+const CHARACTERS_PER_TOKEN = 4; // in English, and in JSON
+
 const COLOURS: Record<ServerState, Style> = {
   connected: 'green',
+  asleep: 'green',
   failed: 'red',
   connecting: 'yellow',
   pending: 'yellow',
@@ -28,11 +31,12 @@ const COLOURS: Record<ServerState, Style> = {
 export function statusLines(manager: McpManager, options: StatusOptions = {}): Line[] {
   const { masker = new Masker(), rows = {}, most = Infinity, only } = options;
   const all = manager.status().filter(({ name }) => only === undefined || name === only);
+  const costs = costsOf(manager);
   const lines = all.slice(0, most).flatMap((status) => {
     const { name } = status;
     const known = [rows.logins?.where(name), rows.notes?.(name), rows.attempts?.(name)];
     const notes = known.flatMap((each) => each ?? []);
-    return statusOf(status, masker, notes);
+    return statusOf({ ...status, tokens: costs.get(name) }, masker, notes);
   });
   if (only !== undefined) return lines;
   if (all.length > most) lines.push(`and ${all.length - most} more: ${PROGRAM} mcp list`);
@@ -41,13 +45,27 @@ export function statusLines(manager: McpManager, options: StatusOptions = {}): L
   return lines.length > 0 ? lines : [none];
 }
 
-function statusOf(status: ServerStatus, masker: Masker, notes: string[]): Line[] {
+/** Roughly, by their length in JSON: what the tools of each server take of a model's context if all
+ *  of them are shown. */
+export function costsOf(manager: McpManager): Map<string, number> {
+  const costs = new Map<string, number>();
+  for (const { server, name, description, inputSchema } of manager.getToolDefinitions()) {
+    const { length } = JSON.stringify({ name, description, inputSchema });
+    costs.set(server, (costs.get(server) ?? 0) + length / CHARACTERS_PER_TOKEN);
+  }
+  return new Map([...costs].map(([server, cost]) => [server, Math.round(cost)]));
+}
+
+type Priced = ServerStatus & { tokens?: number };
+
+function statusOf(status: Priced, masker: Masker, notes: string[]): Line[] {
   const { name, state, scope, file, shadows, reason, warnings } = status;
   const facts = factsOf(status).map((fact) => ` · ${masker.text(fact)}`);
   const more = [`${scope}, ${from(file, shadows)}`, ...how(status), ...notes];
   if (reason !== undefined) more.push(reason);
   more.push(...warnings);
   const again = `/mcp reconnect ${shown(name)}, in a chat`;
+  if (state === 'asleep') more.push('it starts when it is called; its tools are those of last time');
   if (state === 'pending') more.push(`to be asked about it: ${again}`);
   if (state === 'failed') more.push(`to try again: ${again}`);
   if (state === 'needs-auth')
@@ -69,10 +87,13 @@ export function stateRows(manager: McpManager, columns: number, only?: string): 
   });
 }
 
-function factsOf({ state, protocolVersion, tools, startMs, serverInfo }: ServerStatus): string[] {
+function factsOf(status: Priced): string[] {
+  const { state, protocolVersion, tools, tokens, startMs, serverInfo } = status;
   const facts: string[] = [];
   if (protocolVersion) facts.push(`protocol ${protocolVersion}`);
-  if (state === 'connected') facts.push(`${tools} ${tools === 1 ? 'tool' : 'tools'}`);
+  const isOnOffer = state === 'connected' || state === 'asleep';
+  if (isOnOffer) facts.push(`${tools} ${tools === 1 ? 'tool' : 'tools'}`);
+  if (isOnOffer && tokens) facts.push(`about ${tokens.toLocaleString('en')} tokens`);
   if (startMs !== undefined) facts.push(`started in ${startMs} ms`);
   if (serverInfo) facts.push(nameAndVersion(serverInfo));
   return facts;

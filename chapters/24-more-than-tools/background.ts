@@ -217,6 +217,12 @@ export class Background {
       this.lastNumber = Math.max(this.lastNumber, number);
     }
     for (const connection of this.connections.values()) this.takeUp(connection);
+    for (const { server } of this.jobs.values()) void this.options.manager?.()?.of(server).catch(() => {}); // it may be asleep
+  }
+
+  /** Is a task of this server under way? Then it must not sleep (chapter 28). */
+  waitsFor(server: string): boolean {
+    return [...this.jobs.values()].some((job) => job.server === server && !job.outcome);
   }
 
   private opened(connection: McpConnection): void {

@@ -110,7 +110,7 @@ async function watch(
   if (what !== '') {
     await agent.awaitServers(signal);
     const { server, uri } = addressIn(what, manager);
-    if (!isOff) await watches.add(server, uri, manager.connection(server)!);
+    if (!isOff) await watches.add(server, uri, await manager.of(server));
     else if (!(await watches.remove(server, uri))) throw new Error(`${what} is not watched`);
   }
   const lines = watches.list.map(({ server, uri, hasChanged }) => {

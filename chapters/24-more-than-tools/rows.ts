@@ -2,7 +2,7 @@
 // server do, which is why the row of a call depends on its arguments.
 
 import type { Tool, ToolContext, ToolOutput } from '../../agent.ts';
-import { blocksToText, type Json, type McpManager } from '../../mcp.ts';
+import { blocksToText, type Json, type McpManager, type ServerState } from '../../mcp.ts';
 import type { Host } from '../19-the-terminal/host.ts';
 import { blocksOf, isReadable, lineFor } from './context.ts';
 
@@ -85,7 +85,8 @@ function rowFor(kind: Kind, { manager, resultsFolder: folder, mayRead }: Needs):
 /** The servers that have announced resources, and are there. */
 export function serversWith(manager: McpManager | undefined, what = 'resources'): string[] {
   const all = manager?.status() ?? [];
-  const found = all.filter(({ state, capabilities }) => state === 'connected' && capabilities?.[what]);
+  const isThere = (state: ServerState) => state === 'connected' || state === 'asleep';
+  const found = all.filter(({ state, capabilities }) => isThere(state) && capabilities?.[what]);
   return found.map(({ name }) => name);
 }
 

@@ -1,58 +1,53 @@
-// Chapter 28: the same conversation twice, with all tools in every request and with a shelf. Twenty
-// made-up services bring four hundred tools. Without this chapter there is no shelf.
+// Chapter 28: a service that refuses the whole request for one tool. Without this chapter the chat is
+// over before it begins.
 
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Agent, Scripted, type AgentEvent, type AgentOptions } from '../../agent.ts';
-import { McpManager } from '../../mcp.ts';
+import { Agent, Scripted, type AgentEvent, type ModelRequest } from '../../agent.ts';
+import { McpManager, type ServerEntry } from '../../mcp.ts';
 
 const fixture = '../../fixtures/catalogue.mjs';
 const { services, madeUp } = await import(fixture);
 
-const folder = mkdtempSync(join(tmpdir(), 'thousand-'));
+const folder = mkdtempSync(join(tmpdir(), 'refused-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 
-const EVENT = { title: 'Lunch with Ada' };
-const call = (name: string, args = {}) => ({ calls: [{ name, args }] });
-const directly = [call('mcp__diary__create_event', EVENT), 'It is in your calendar.'];
-const searching = [
-  call('find_tools', { query: 'create a calendar event', limit: 3 }),
-  ...directly,
-];
+const BAD = 'mcp__diary__get_event';
+const all: Map<string, ServerEntry> = services();
+const load = () => new Map([...all].filter(([name]) => ['diary', 'mailbox'].includes(name)));
 
-async function converse(script: typeof directly, options: Partial<AgentOptions>): Promise<void> {
-  const mcp = new McpManager({ load: () => services(), transports: madeUp });
-  const model = new Scripted(script);
-  const gate = async () => ({ allowed: true }) as const;
-  const emit = (event: AgentEvent) => {
-    if (event.type === 'tool_start') console.log(`  ${event.name} ${JSON.stringify(event.args)}`);
-    if (event.type !== 'tool_end') return;
-    console.log(event.text.replace(/^/gm, '    '));
+/** Answers everything, unless that tool is among those that it is offered. */
+function picky(words: (at: number) => string) {
+  let requests = 0;
+  const answer = ({ tools }: ModelRequest) => {
+    requests++;
+    const at = tools.findIndex(({ name }) => name === BAD);
+    if (at === -1) return `Hello! You have ${tools.length} tools.`;
+    const message = `picky answered 400: ${words(at)}`;
+    throw Object.assign(new Error(message), { kind: 'refused', status: 400 });
   };
-  const common = { model, mcp, gate, emit, resultsFolder: folder, cwd: '/home/ada' };
-  const agent = new Agent({ ...common, ...options });
-  const { text } = await agent.chat('Lunch with Ada, please.');
-  console.log(`  ${text}`);
-  let all = 0;
-  for (const { system, tools } of model.requests) {
-    const characters = system.length + JSON.stringify(tools).length;
-    console.log(`  request: ${tools.length} tools; tools and system ${characters} characters`);
-    all += characters;
+  const model = new Scripted(Array.from({ length: 20 }, () => answer));
+  return { model, count: () => requests };
+}
+
+async function chat(title: string, words: (at: number) => string): Promise<void> {
+  console.log(`\n${title}`);
+  const mcp = new McpManager({ load, transports: madeUp });
+  const { model, count } = picky(words);
+  const emit = (event: AgentEvent) => {
+    if (event.type === 'note') console.log(`  note: ${event.text}`);
+    if (event.type === 'error') console.log(`  error: ${event.message}`);
+  };
+  const agent = new Agent({ model, mcp, emit, resultsFolder: folder });
+  for (const prompt of ['Hello.', 'Hello again.']) {
+    const { text } = await agent.chat(prompt);
+    console.log(`  ${prompt} → ${text || '(nothing)'}`);
   }
-  console.log(`  together ${all}, about ${Math.round(all / 4)} tokens`);
+  console.log(`  requests: ${count()}`);
   await mcp.disconnectAll();
 }
 
-console.log('All tools in every request:');
-await converse(directly, {});
-
-if (existsSync(new URL('shelf.ts', import.meta.url))) {
-  const { ToolShelf } = await import('./shelf.ts');
-  const shelf = new ToolShelf();
-  console.log('\nWith a shelf:');
-  await converse(searching, { shelf: shelf.arrange, tools: [shelf.findTools] });
-  console.log('\nA call without a search:');
-  const again = [call('mcp__diary__create_event', { name: 'Lunch' }), ...directly];
-  await converse(again, { shelf: shelf.arrange, tools: [shelf.findTools] });
-}
+console.log('Two servers, forty tools, and a service that does not like one of them.');
+await chat('It says which:', (at) => `tools.${at}.custom.input_schema: JSON schema is invalid`);
+await chat('It does not:', () => 'failed to parse grammar');

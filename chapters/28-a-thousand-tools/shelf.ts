@@ -18,7 +18,7 @@ export type ShelfLimits = {
 
 type Offer = Parameters<Shelf>[0];
 const USUAL_WINDOW = 100_000; // tokens, of a model that does not say
-export const CHARACTERS_PER_TOKEN = 4; // roughly, in English and in JSON
+const CHARACTERS_PER_TOKEN = 4; // roughly, in English and in JSON
 const MAX_FOUND = 10;
 const MAX_SENTENCE = 160;
 const MAX_SERVERS = 200; // in the prompt

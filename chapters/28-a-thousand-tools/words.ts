@@ -75,7 +75,8 @@ export function stem(word: string): string {
   if (/.{2}ies$/.test(root)) root = `${root.slice(0, -3)}y`;
   else if (/(ss|x|ch|sh)es$/.test(root)) root = root.slice(0, -2);
   else if (/[^sui]s$/.test(root)) root = root.slice(0, -1);
-  const [, before] = /^(.*[aeiouy].*)(?:ing|ed)$/.exec(root) ?? [];
-  if (before && before.length > 2) root = before.replace(/([bdgkmnprt])\1$/, '$1');
+  const before = root.replace(/(ing|ed)$/, '');
+  const isVerb = before !== root && before.length > 2 && /[aeiouy]/.test(before);
+  if (isVerb) root = before.replace(/([bdgkmnprt])\1$/, '$1');
   return root.length > 4 ? root.replace(/e$/, '') : root;
 }
