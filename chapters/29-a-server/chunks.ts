@@ -188,7 +188,9 @@ class Cutter {
 /** One line of four, always the same ones. */
 function isChosen(line: string): boolean {
   let hash = 0;
-  for (let i = 0; i < line.length && i < 200; i++) hash = Math.imul(hash ^ line.charCodeAt(i), 0x01000193);
+  for (let i = 0; i < line.length && i < 200; i++) {
+    hash = Math.imul(hash ^ line.charCodeAt(i), 0x01000193);
+  }
   return ((hash ^ (hash >>> 15)) & 3) === 0;
 }
 

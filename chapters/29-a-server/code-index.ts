@@ -179,14 +179,16 @@ export class CodeIndex {
     });
     this.learning.catch(() => {}); // it is tried again with the next search
     const time = new AbortController();
-    const patience = sleep(this.options.patienceMs ?? PATIENCE_MS, undefined, { signal: time.signal, ref: false });
+    const { patienceMs = PATIENCE_MS } = this.options;
+    const patience = sleep(patienceMs, undefined, { signal: time.signal, ref: false });
     await Promise.race([this.learning, patience]);
     time.abort();
     await patience.catch(() => {});
     const known = this.places.filter(({ key }) => embeddings.isKnown(key!)).length;
     const all = this.ranking.size;
     if (known < all) notes.push(`${known} of ${all} chunks have a vector so far; the rest follows`);
-    if (embeddings.skipped > 0) notes.push(`${embeddings.model} took no vector of ${embeddings.skipped} chunks`);
+    const { model, skipped } = embeddings;
+    if (skipped > 0) notes.push(`${model} took no vector of ${skipped} chunks`);
   }
 
   private textsOf(documents: number[], embeddings: Embeddings): Map<string, string> {

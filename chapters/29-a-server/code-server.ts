@@ -129,7 +129,9 @@ const searchCode = (folder: CodeFolder): ServerTool => ({
     max_results: count('by default 50', MAX_RESULTS),
   }, ['query']),
   outputSchema: object({
-    results: listOf(object({ file_path: STRING, line_number: INTEGER, column: INTEGER, line: STRING })),
+    results: listOf(object({
+      file_path: STRING, line_number: INTEGER, column: INTEGER, line: STRING,
+    })),
     is_cut: { type: 'boolean' }, // there are more
     notes: NOTES,
   }),
@@ -186,7 +188,8 @@ const listDirectory = (folder: CodeFolder): ServerTool => ({
   run: async ({ path = '.' }) => {
     const { real, shown } = folder.locate(`${path}`);
     const found = await readdir(real, { withFileTypes: true }).catch((error) => {
-      throw new Error(`${shown} cannot be listed: ${error.code === 'ENOTDIR' ? 'it is a file' : error.code}`);
+      const why = error.code === 'ENOTDIR' ? 'it is a file' : error.code;
+      throw new Error(`${shown} cannot be listed: ${why}`);
     });
     const names = found.map(({ name }) => name).sort();
     const entries = names.slice(0, MAX_ENTRIES).map((name) => entryOf(join(real, name)));
@@ -219,7 +222,8 @@ const readFile = (folder: CodeFolder): ServerTool => ({
     const first = Number(offset) - 1;
     const page = lines.slice(first, first + Number(limit));
     const last = first + page.length;
-    if (first > 0 && first >= lines.length) throw new Error(`${file_path} has only ${lines.length} lines`);
+    if (first > 0 && first >= lines.length)
+      throw new Error(`${file_path} has only ${lines.length} lines`);
     const more = last < lines.length ? `\n[lines ${first + 1} to ${last} of ${lines.length}]` : '';
     return page.join('\n') + more;
   },
@@ -243,7 +247,9 @@ const chunkFiles = (folder: CodeFolder): ServerTool => ({
     file_paths: { type: 'array', items: STRING, minItems: 1, maxItems: MAX_FILES },
   }),
   outputSchema: object({
-    files: listOf(object({ file_path: STRING, chunks: listOf(CHUNK), error: STRING }, ['file_path'])),
+    files: listOf(
+      object({ file_path: STRING, chunks: listOf(CHUNK), error: STRING }, ['file_path']),
+    ),
   }),
   annotations: READS,
   run: async ({ file_paths }, { signal }) => {

@@ -44,7 +44,8 @@ export class Embeddings {
 
   constructor(options: EmbeddingOptions) {
     const { protocol } = new URL(options.url);
-    if (!/^https?:$/.test(protocol)) throw new Error(`${options.url} is not an address of a web server`);
+    if (!/^https?:$/.test(protocol))
+      throw new Error(`${options.url} is not an address of a web server`);
     this.options = options;
     this.model = options.model;
   }
@@ -119,7 +120,8 @@ export class Embeddings {
       return;
     }
     const [key, text] = batch[0]!;
-    if (text.length / 2 >= MIN_TEXT) return this.learnBatch([[key, text.slice(0, text.length / 2)]], signal);
+    const shorter = text.slice(0, text.length / 2);
+    if (shorter.length >= MIN_TEXT) return this.learnBatch([[key, shorter]], signal);
     this.vectors.set(key, undefined);
     this.skipped++;
   }
@@ -216,5 +218,6 @@ function ofLengthOne(vector: Float32Array): Float32Array {
 
 function packed(vector: Float32Array): Vector {
   const most = vector.reduce((max, each) => Math.max(max, Math.abs(each)), 0) || 1;
-  return { bytes: Int8Array.from(vector, (each) => Math.round((each / most) * 127)), scale: most / 127 };
+  const bytes = Int8Array.from(vector, (each) => Math.round((each / most) * 127));
+  return { bytes, scale: most / 127 };
 }

@@ -36,7 +36,8 @@ const SYNTAX = new Map(FAMILIES.flatMap(([names, syntax]) => {
   return names.split(' ').map((name): [string, Syntax] => [name, syntax]);
 }));
 
-const CLOSES = /^(?:[)\]}]|end\b|else\b|elif\b|elsif\b|except\b|catch\b|finally\b|rescue\b|ensure\b|then\b|do\b|fi\b|done\b|esac\b|<\/|while\b.*;$)/;
+const ENDS = 'end|else|elif|elsif|except|catch|finally|rescue|ensure|then|do|fi|done|esac';
+const CLOSES = new RegExp(`^(?:[)\\]}]|(?:${ENDS})\\b|</|while\\b.*;$)`);
 const COMMENTS = /^(?:\/\/|\/\*|\*|#|@\w|--|;;|%|"""|'''|\[[A-Z]\w*)/;
 const HEADING = /^(#{1,6})\s/;
 

@@ -61,7 +61,9 @@ const SEARCHER = `
       const end = next === -1 ? all.length : next;
       const last = all[end - 1] === '\\r' ? end - 1 : end;
       const within = line.exec(isPlain ? bytes.utf8Slice(start, last) : all.slice(start, last));
-      for (let at = all.indexOf('\\n', counted); at !== -1 && at < start; at = all.indexOf('\\n', counted)) {
+      for (;;) {
+        const at = all.indexOf('\\n', counted);
+        if (at === -1 || at >= start) break;
         counted = at + 1;
         number++;
       }
@@ -124,7 +126,9 @@ export class PlainSearch {
     const { source, flags } = compile(query);
     const literals = flags === '' ? literalsIn(source) : [];
     const places = new Int32Array(files.length * 3);
-    for (const [n, { slab, offset, bytes }] of files.entries()) places.set([slab, offset, bytes.length], n * 3);
+    for (const [n, { slab, offset, bytes }] of files.entries()) {
+      places.set([slab, offset, bytes.length], n * 3);
+    }
     const shared = this.tree.slabs.map(({ buffer }) => buffer);
     const isPlain = PLAIN.test(source);
     const work = { shared, places, source, flags, literals, isPlain, most };
@@ -189,20 +193,23 @@ export function literalsIn(source: string): string[] {
   for (const part of parts) {
     if (/^[\w \/"'`=:;,<>!@#%&~-]$/.test(part)) runs.push(runs.pop() + part);
     else if (/^\\[.()[\]{}$^*+?|\\/]$/.test(part)) runs.push(runs.pop() + part.slice(1));
-    else if (/^[*?{]/.test(part)) runs.push(runs.pop()!.slice(0, -1), ''); // what is before may be missing
+    // What is before it may be missing.
+    else if (/^[*?{]/.test(part)) runs.push(runs.pop()!.slice(0, -1), '');
     else runs.push('');
   }
   return runs.filter((run) => run.length > 2);
 }
 
 /** Looks at bytes, and decodes nothing but the lines that it finds. */
-async function inBytes(files: SourceFile[], query: string, most: number, signal: AbortSignal): Promise<Hit[]> {
+async function inBytes(
+  files: SourceFile[], query: string, most: number, signal: AbortSignal,
+): Promise<Hit[]> {
   const wanted = Buffer.from(query);
   const hits: Hit[] = [];
   let since = performance.now();
   for (const [file, { bytes }] of files.entries()) {
     if (hits.length >= most) break;
-    let at = bytes.indexOf(wanted);
+    const at = bytes.indexOf(wanted);
     if (at !== -1) findLines(bytes, wanted, at, file, hits, most);
     if (performance.now() - since < TURN_MS) continue;
     await new Promise(setImmediate);
@@ -218,7 +225,9 @@ function findLines(
   let line = 1;
   let counted = 0;
   for (let at = first; at !== -1 && hits.length < most; ) {
-    for (let end = bytes.indexOf(LF, counted); end !== -1 && end < at; end = bytes.indexOf(LF, counted)) {
+    for (;;) {
+      const end = bytes.indexOf(LF, counted);
+      if (end === -1 || end >= at) break;
       counted = end + 1;
       line++;
     }

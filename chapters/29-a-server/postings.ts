@@ -7,7 +7,9 @@ const DOCUMENT_BITS = 12;
 /** A posting is one number: the document in the upper 20 bits, below it what the caller wants. */
 export const MAX_DOCUMENTS = 2 ** (32 - DOCUMENT_BITS);
 export const documentIn = (posting: number) => posting >>> DOCUMENT_BITS;
-export const postingFor = (document: number, rest: number) => ((document << DOCUMENT_BITS) | rest) >>> 0;
+export const postingFor = (document: number, rest: number) => {
+  return ((document << DOCUMENT_BITS) | rest) >>> 0;
+};
 
 export class Postings {
   private starts: Uint32Array = new Uint32Array(1); // where those of each word begin

@@ -11,15 +11,19 @@ const MODIFIERS = '(?:export|default|public|private|protected|internal|static|ab
 const KEYWORDS = 'function\\*?|class|interface|type|enum|struct|trait|impl(?:<[^>]*>)?|def|fn|func|fun|' +
   'module|namespace|record|object|protocol|extension|union|macro_rules!|defmodule|defp|sub|proc';
 
+const NAME = '([A-Za-z_$][\\w$]*)';
+
 const DEFINES: RegExp[] = [
   // function name, class Name, def name, func (receiver) name
   new RegExp(`^(?:${MODIFIERS}\\s+)*(?:${KEYWORDS})\\s+(?:\\([^)]*\\)\\s*)?([A-Za-z_$][\\w$]*)`),
   // const name = function, const name = async (…) =>
-  /^(?:export\s+)?(?:const|let|var|val)\s+([A-Za-z_$][\w$]*)\s*(?::[^=]*)?=\s*(?:async\s*)?(?:function\b|class\b|\(|[\w$]+\s*=>|<)/,
+  new RegExp(`^(?:export\\s+)?(?:const|let|var|val)\\s+${NAME}\\s*(?::[^=]*)?=\\s*(?:async\\s*)?` +
+    '(?:function\\b|class\\b|\\(|[\\w$]+\\s*=>|<)'),
   // exports.name = function, Name.prototype.name = function
   /^[\w$.]*\.([A-Za-z_$][\w$]*)\s*=\s*(?:async\s*)?(?:function\b|class\b|\([^)]*\)\s*=>|[\w$]+\s*=>)/,
   // name: function (…), name = (…) =>
-  /^(?:static\s+|readonly\s+|private\s+|public\s+|async\s+)*['"]?#?([A-Za-z_$][\w$]*)['"]?\s*[:=]\s*(?:async\s*)?(?:function\b|\([^)]*\)\s*(?::[^=]*)?=>|[\w$]+\s*=>)/,
+  new RegExp(`^(?:(?:static|readonly|private|public|async)\\s+)*['"]?#?${NAME}['"]?\\s*[:=]\\s*` +
+    '(?:async\\s*)?(?:function\\b|\\([^)]*\\)\\s*(?::[^=]*)?=>|[\\w$]+\\s*=>)'),
 ];
 /** name(…) { and int name(…) {: a method, and a function of C. What is before the name are its type
  *  and its modifiers. */
@@ -42,14 +46,16 @@ export function definedIn(line: string): string {
 /** A call looks like a method until behind its parentheses. */
 function methodIn(words: string): string {
   const [begin, before = '', name = ''] = CALL_OR_METHOD.exec(words) ?? [];
-  if (begin === undefined || NOT_NAMES.has(name) || /\b(?:return|new|await|throw|else)\s/.test(before)) return '';
+  const isCall = /\b(?:return|new|await|throw|else)\s/.test(before);
+  if (begin === undefined || isCall || NOT_NAMES.has(name)) return '';
   let open = 1;
   for (let at = begin.length; at < words.length; at++) {
     if (words[at] === '(') open++;
     if (words[at] === ')') open--;
     if (open === 0) return BODY.test(words.slice(at + 1)) ? name : '';
   }
-  return before !== '' && /[(,]\s*$/.test(words) ? name : ''; // its parameters are on lines of their own
+  const goesOn = /[(,]\s*$/.test(words); // its parameters are on lines of their own
+  return before !== '' && goesOn ? name : '';
 }
 
 /** All names that some lines define, the outermost first. */

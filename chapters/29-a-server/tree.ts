@@ -143,7 +143,8 @@ export class CodeTree {
     this.counts.listings++;
     const found = readdirSync(held.at('.'), { withFileTypes: true });
     const hasRules = found.some(({ name }) => name === RULES);
-    const folder: Folder = { stamp, files: [], folders: [], hidden: 0, rules: hasRules ? rulesIn(real) : undefined };
+    const folder: Folder = { stamp, files: [], folders: [], hidden: 0 };
+    if (hasRules) folder.rules = rulesIn(real);
     if (known && !sameRules(known.rules, folder.rules)) ignore.hasChanged = true; // for all below
     await ignore.enter(real);
     for (const entry of found.sort((one, two) => (one.name < two.name ? -1 : 1))) {
@@ -190,7 +191,9 @@ export class CodeTree {
     }
   }
 
-  private take(real: string, fd: number, stats: Stats, known: SourceFile | undefined, look: Look): void {
+  private take(
+    real: string, fd: number, stats: Stats, known: SourceFile | undefined, look: Look,
+  ): void {
     const stamp = stampOf(stats);
     const why = this.reasonAgainst(real, stats);
     const bytes = why ? undefined : this.read(fd, stats.size);
