@@ -258,6 +258,16 @@ test('the file is for us alone; a damaged, planted or foreign one costs a start,
   assert.equal(village.starts, 1);
 });
 
+test('a description that repeats a secret of ours is not kept', async () => {
+  const village = new Village();
+  const headers = { Authorization: 'Bearer 0123456789abcdef-secret' };
+  village.tools = [tool('ring', 'Rings for Bearer 0123456789abcdef-secret.')];
+  const home = await seen(village, { headers });
+  const mine = join(home, '.mcp-by-hand');
+  const names = existsSync(mine) ? readdirSync(mine) : [];
+  assert.deepEqual(names.filter((name) => name.startsWith('known-')), []);
+});
+
 test('twenty servers and a prompt that needs none: no process; /mcp says asleep, and what each costs', async () => {
   const marker = join(folder(), 'marker');
   const names = Array.from({ length: 20 }, (_, n) => `s${n}`);

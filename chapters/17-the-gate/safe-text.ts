@@ -292,6 +292,11 @@ export class Masker {
     return text.replace(SECRET_SHAPE, MASK).replace(SECRET_ADDRESS, `$1${MASK}@`).replace(SECRET_PARAMETER, `$1${MASK}`);
   }
 
+  /** Does it hold one of the secrets that we know? */
+  holds(text: string): boolean {
+    return this.longestFirst().some((value) => text.includes(value));
+  }
+
   /** One may begin another. Put in order when there is a new one, for a message may be a hundred thousand texts. */
   private longestFirst(): string[] {
     const of = this.values.size + secretsKept; // neither ever gets smaller

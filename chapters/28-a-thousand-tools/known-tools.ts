@@ -6,10 +6,11 @@ import { readdirSync, rmSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { isObject, needsApproval, transportType } from '../../mcp.ts';
+import { isObject, needsApproval, show, transportType } from '../../mcp.ts';
 import type { Json, KnownServer, KnownServers, ServerEntry } from '../../mcp.ts';
 import { canonical, sha256 } from '../17-the-gate/digest.ts';
 import { PrivateFile } from '../17-the-gate/private-file.ts';
+import { Masker } from '../17-the-gate/safe-text.ts';
 import { fingerprint } from '../17-the-gate/trust.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
@@ -55,10 +56,10 @@ export class KnownTools implements KnownServers {
 
   keep(entry: ServerEntry, known: KnownServer): void {
     const plain = JSON.stringify(known);
-    if (plain.length > MAX_LENGTH) return;
-    const news = JSON.parse(plain) as KnownServer; // as it will be read
     const file = this.fileOf(entry);
     try {
+      if (plain.length > MAX_LENGTH || repeatsSecret(entry, plain)) return removed(file);
+      const news = JSON.parse(plain) as KnownServer; // as it will be read
       const { at, known: old } = readOrNothing(file);
       const isFresh = this.clock() - at < DAY_MS;
       if (isFresh && isDeepStrictEqual(old, news)) return;
@@ -85,12 +86,27 @@ export class KnownTools implements KnownServers {
   }
 }
 
+/** A server may put our token into a description. It must not get into a file that way. */
+function repeatsSecret({ config, authority }: ServerEntry, text: string): boolean {
+  const masker = new Masker();
+  if (isObject(config.env)) masker.learn(config.env, authority);
+  for (const value of Object.values(isObject(config.headers) ? config.headers : {})) {
+    masker.learn({ TOKEN: show(value).replace(/^\w+ /, '') }, authority); // Bearer …
+  }
+  masker.learnAddress(config.url, authority);
+  return masker.holds(text);
+}
+
+function removed({ file }: PrivateFile<Store>): void {
+  rmSync(file, { force: true });
+}
+
 /** A damaged file is no loss: it is written again. */
 function readOrNothing(file: PrivateFile<Store>): Store {
   try {
     return file.read();
   } catch {
-    rmSync(file.file, { force: true });
+    removed(file);
     return { version: 1, at: 0 };
   }
 }
