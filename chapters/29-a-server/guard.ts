@@ -31,7 +31,7 @@ export function doorFor(host: string, hostnames: string[] = [], token?: string):
 }
 
 /** A browser sends any page's requests to us, even to 127.0.0.1, and a domain may change its
- *  address to ours after the page has loaded. Host tells the second, Origin the first: check both. */
+ *  address to ours after the page has loaded. Origin tells the first, Host the second. */
 export function checkOrigin({ host, origin }: IncomingHttpHeaders, { hostnames }: Door): void {
   if (!hostnames.has(hostnameOf(`http://${host}`))) throw new Refused(403, 'Host is not allowed');
   if (origin === undefined) return; // not a browser

@@ -6,7 +6,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { isObject, McpError, REVISIONS, RpcError, tooMuchIn } from '../../mcp.ts';
 import type { Id, Json, Message } from '../../mcp.ts';
-import { HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION } from '../20-streamable-http/headers.ts';
+import {
+  HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION,
+} from '../20-streamable-http/headers.ts';
 import type { Exchange } from './call.ts';
 import {
   checkAccept, checkBodyType, checkOrigin, checkToken, doorFor, isLoopbackHost, Refused, type Door,
@@ -50,6 +52,8 @@ const TIDY_MS = 10_000;
 const JSON_TYPE = 'application/json';
 const STREAM_TYPE = 'text/event-stream';
 const BAD_REQUEST = [-32700, -32600, HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION];
+
+type Header = string | string[] | undefined;
 
 /** A client of the handshake era, by the id that we gave it. */
 type Visit = {
@@ -191,7 +195,9 @@ export class HttpServer {
       const body = { jsonrpc: '2.0', error: { code: -32600, message } };
       return this.reply(response, status, body, headers);
     }
-    if (error instanceof RpcError) return this.reply(response, statusOf(error), refusal(null, error));
+    if (error instanceof RpcError) {
+      return this.reply(response, statusOf(error), refusal(null, error));
+    }
     this.server.options.onError?.('HTTP', error);
     this.reply(response, 500, refusal(null, new RpcError(-32603, 'Internal error')));
   }
@@ -263,7 +269,7 @@ export class HttpServer {
   // ─── The handshake era ───────────────────────────────────────────────────────────────────────
 
   /** The session that a message belongs to. `initialize` without one begins one. */
-  private visitFor(message: unknown, id: string | string[] | undefined): Visit {
+  private visitFor(message: unknown, id: Header): Visit {
     const isOpening = (message as Json | null)?.method === 'initialize';
     if (id === undefined && isOpening) {
       shapeOf(message);
@@ -276,7 +282,7 @@ export class HttpServer {
     return this.visitOf(id);
   }
 
-  private visitOf(id: string | string[] | undefined): Visit {
+  private visitOf(id: Header): Visit {
     const visit = this.visits.get(`${id}`);
     // 404 tells the client to begin a new session.
     if (!visit) throw new Refused(404, 'This session has ended, or never was');
@@ -407,7 +413,7 @@ export class HttpServer {
   }
 
   /** A GET: goes on with a stream that was lost, or listens to what belongs to no request. */
-  private listenTo(visit: Visit, last: string | string[] | undefined, response: ServerResponse): void {
+  private listenTo(visit: Visit, last: Header, response: ServerResponse): void {
     visit.usedAt = performance.now();
     if (last !== undefined) {
       const event = eventId(`${last}`);
@@ -527,7 +533,7 @@ function readBody(request: IncomingMessage, most: number): Promise<string | unde
       reject(new Refused(413, `A body has at most ${most} bytes`, { connection: 'close' }));
       if (size > 4 * most) request.destroy(); // it goes on all the same
     });
-    request.on('end', () => resolve(chunks.length === 1 ? `${chunks[0]}` : `${Buffer.concat(chunks)}`));
+    request.on('end', () => resolve(`${Buffer.concat(chunks)}`));
     request.on('error', () => resolve(undefined));
     request.on('close', () => resolve(undefined));
   });

@@ -18,7 +18,11 @@ const NAMED: Record<string, string> = {
 };
 
 /** Throws if a header is missing, or says something else than the body. */
-export function checkMirrors(headers: IncomingHttpHeaders, request: Message, mirrors: Mirrors): void {
+export function checkMirrors(
+  headers: IncomingHttpHeaders,
+  request: Message,
+  mirrors: Mirrors,
+): void {
   const { method = '', params = {} } = request;
   const version = asObject(params._meta)[VERSION_KEY];
   same('MCP-Protocol-Version', headers['mcp-protocol-version'], version);
@@ -42,9 +46,8 @@ function same(name: string, header: string | string[] | undefined, value: unknow
   const isNumber = typeof value === 'number' && `${header}`.trim() !== '';
   const isSame = isNumber ? Number(header) === value : header === `${value}`;
   if (header !== undefined && !isAbsent && isSame) return;
-  const [theirs, ours] = [excerpt(header), excerpt(value)];
-  const words = `Header mismatch: ${name} is ${theirs}, the body says ${ours}`;
-  throw new RpcError(HEADER_MISMATCH, words);
+  const words = `${name} is ${excerpt(header)}, the body says ${excerpt(value)}`;
+  throw new RpcError(HEADER_MISMATCH, `Header mismatch: ${words}`);
 }
 
 /** =?base64?…?= is text that fits no header as it is. What is only half of that means itself. */

@@ -56,13 +56,15 @@ export type PromptArgument = {
   complete?: Completer;
 };
 
+/** Text is one message of the user. */
+export type PromptAnswer = string | Json[];
+
 export type ServerPrompt = {
   name: string;
   title?: string;
   description: string;
   arguments?: PromptArgument[];
-  /** Text is one message of the user. */
-  get: (args: Record<string, string>, call: ServerCall) => string | Json[] | Promise<string | Json[]>;
+  get: (args: Record<string, string>, call: ServerCall) => PromptAnswer | Promise<PromptAnswer>;
 };
 
 // ─── From what a handler returns to what goes on the wire ──────────────────────────────────────
@@ -83,7 +85,7 @@ export function contentsOf(answer: ResourceAnswer, uri: string, mimeType?: strin
   return [{ ...about, blob: Buffer.from(answer).toString('base64') }];
 }
 
-export function messagesOf(answer: string | Json[]): Json[] {
+export function messagesOf(answer: PromptAnswer): Json[] {
   if (typeof answer !== 'string') return answer;
   return [{ role: 'user', content: textBlock(answer) }];
 }

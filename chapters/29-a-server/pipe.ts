@@ -14,7 +14,7 @@ const MAX_RUNNING = 1000; // requests of one client at the same time
 const MAX_LINE_BYTES = 64 * 2 ** 20;
 const HAD_BATCHES = '2025-03-26'; // the only revision with them
 
-/** The server as a function over its end of a pipe: for `inProcess` of chapter 25, and for stdio. */
+/** The server as a function over its end of a pipe: for stdio, and for `inProcess` (chapter 25). */
 export function overPipe(server: McpServer): Serve {
   return (transport) => new Pipe(server, transport).start();
 }

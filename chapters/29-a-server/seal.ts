@@ -55,7 +55,8 @@ export class Seal {
 
 /** Takes the same time wherever they differ. */
 export function isSame(one: string, two: string): boolean {
-  const [a, b] = [Buffer.from(one), Buffer.from(two)];
+  const a = Buffer.from(one);
+  const b = Buffer.from(two);
   return a.length === b.length && timingSafeEqual(a, b);
 }
 

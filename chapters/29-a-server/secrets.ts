@@ -15,9 +15,14 @@ export type SecretOptions = {
 
 /** Without a file or a variable: made now, and known to this process only. */
 export function secretsFrom({ file, variable }: SecretOptions = {}): Secrets {
-  const secret = file ? secretInFile(file) : variable ? secretInVariable(variable) : randomBytes(32);
+  const secret = secretIn(file, variable);
   const derive = (use: string) => createHmac('sha256', secret).update(use).digest();
   return { sealingKey: derive('requestState'), token: derive('token').toString('base64url') };
+}
+
+function secretIn(file?: string, variable?: string): string | Buffer {
+  if (file) return secretInFile(file);
+  return variable ? secretInVariable(variable) : randomBytes(32);
 }
 
 function secretInFile(file: string): string {

@@ -259,7 +259,8 @@ export class McpServer {
       'server/discover': () => {
         const { instructions } = this.options;
         const capabilities = this.capabilities();
-        return { supportedVersions: STATELESS, capabilities, ...(instructions && { instructions }) };
+        const optional = instructions && { instructions };
+        return { supportedVersions: STATELESS, capabilities, ...optional };
       },
       'subscriptions/listen': (params, call) => {
         return this.subscriptions.listen(params, call, this.offers());
@@ -306,7 +307,9 @@ export class McpServer {
     const offers = this.offers();
     return {
       ...(offers.includes('tools') && {
-        'tools/list': (params) => this.page('tools', [...this.tools.values()].map(describedTool), params),
+        'tools/list': (params) => {
+          return this.page('tools', [...this.tools.values()].map(describedTool), params);
+        },
         'tools/call': (params, call) => this.callTool(params, call),
       }),
       ...(offers.includes('resources') && {
@@ -398,7 +401,9 @@ export class McpServer {
   private completerFor({ type, name, uri }: Json, argument: string) {
     const prompt = type === 'ref/prompt' ? this.prompts.get(`${name}`) : undefined;
     const template = type === 'ref/resource' ? this.templates.get(`${uri}`) : undefined;
-    if (!prompt && !template) throw new RpcError(-32602, `Unknown reference: ${excerpt(name ?? uri)}`);
+    if (!prompt && !template) {
+      throw new RpcError(-32602, `Unknown reference: ${excerpt(name ?? uri)}`);
+    }
     if (prompt) return prompt.arguments?.find((each) => each.name === argument)?.complete;
     const { complete = {} } = template!;
     return Object.hasOwn(complete, argument) ? complete[argument] : undefined;

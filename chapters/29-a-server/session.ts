@@ -70,8 +70,14 @@ export class Session {
       };
       const settled = () => signal?.removeEventListener('abort', giveUp);
       this.questions.set(id, {
-        resolve: (result) => (settled(), resolve(result)),
-        reject: (why) => (settled(), reject(why)),
+        resolve: (result) => {
+          settled();
+          resolve(result);
+        },
+        reject: (why) => {
+          settled();
+          reject(why);
+        },
       });
       signal?.addEventListener('abort', giveUp, { once: true });
       send({ jsonrpc: '2.0', id, method, params });

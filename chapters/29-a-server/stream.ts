@@ -1,5 +1,5 @@
-// stream.ts: server-sent events, from the side that sends them. A stream can outlive its connection:
-// it remembers what it has said, and a client that lost the connection asks for what it has missed.
+// stream.ts: server-sent events, from the side that sends them. A stream can outlive its
+// connection: it remembers what it has said, and a client that comes back hears what it has missed.
 
 import type { ServerResponse } from 'node:http';
 import type { Message } from '../../mcp.ts';
@@ -69,7 +69,9 @@ export class Stream {
     this.events.push(event);
     this.length += event.text.length;
     // The last one is never forgotten: it may be the result.
-    while (this.events.length > 1 && this.isTooLong()) this.length -= this.events.shift()!.text.length;
+    while (this.events.length > 1 && this.isTooLong()) {
+      this.length -= this.events.shift()!.text.length;
+    }
   }
 
   private isTooLong(): boolean {

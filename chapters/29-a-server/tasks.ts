@@ -73,7 +73,10 @@ class Task {
       signal.throwIfAborted();
       await new Promise<void>((done) => {
         const before = this.wake;
-        this.wake = () => (before(), done());
+        this.wake = () => {
+          before();
+          done();
+        };
         signal.addEventListener('abort', () => done(), { once: true });
       });
     }
@@ -133,10 +136,11 @@ export class Tasks {
     try {
       task.move('completed', { result: toolResult(await work()) });
     } catch (error) {
-      // As in a call: the model reads what went wrong in the tool, the program what in the protocol.
+      // As in a call: an error of the tool is for the model, one of the protocol for the program.
       if (error instanceof RpcError) {
         const { code, message, data } = error;
-        return task.move('failed', { error: { code, message, ...(data !== undefined && { data }) } });
+        const optional = data !== undefined && { data };
+        return task.move('failed', { error: { code, message, ...optional } });
       }
       const text = error instanceof Error ? error.message : `${error}`;
       const result = { content: [{ type: 'text', text }], isError: true };
