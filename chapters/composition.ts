@@ -48,6 +48,7 @@ import { checkOutput } from './28-a-thousand-tools/output.ts';
 import { KnownTools } from './28-a-thousand-tools/known-tools.ts';
 import { ToolShelf } from './28-a-thousand-tools/shelf.ts';
 import { CODE, codeRows } from './29-a-server/code-rows.ts';
+import { serveVerbs } from './29-a-server/verbs.ts';
 import { pageCommand } from './30-seeing/page-command.ts';
 import { seeingVerbs } from './30-seeing/verbs.ts';
 
@@ -120,6 +121,7 @@ export const compose: Compose = (host) => {
     prepare: (signal) => skills.ready(signal),
     verbs: {
       ...verbs,
+      ...serveVerbs,
       ...seeingVerbs,
     },
     models: {

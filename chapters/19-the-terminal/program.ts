@@ -250,7 +250,9 @@ function startMode({ mode }: Options): Program['started'] {
 }
 
 /** A settings file that cannot be read might have held a rule that forbids: so nothing runs. */
-function rulesIn(options: Options, reader: RuleReader, ofProgram: string[] = []): Rule[] {
+export function rulesIn(
+  options: Pick<Options, 'allow' | 'deny'>, reader: RuleReader, ofProgram: string[] = [],
+): Rule[] {
   const here = (name: string) => ({ name, isHere: true });
   try {
     return [

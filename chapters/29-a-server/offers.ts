@@ -17,6 +17,7 @@ export type ServerTool = {
   inputSchema?: Json; // arguments that do not fit it never reach `run`
   outputSchema?: Json;
   annotations?: Json;
+  isOffered?: (call: ServerCall) => boolean; // if not, this client has no such tool
   run: (args: Json, call: ServerCall) => ToolAnswer | Promise<ToolAnswer>;
 };
 

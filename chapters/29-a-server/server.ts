@@ -307,8 +307,9 @@ export class McpServer {
     const offers = this.offers();
     return {
       ...(offers.includes('tools') && {
-        'tools/list': (params) => {
-          return this.page('tools', [...this.tools.values()].map(describedTool), params);
+        'tools/list': (params, call) => {
+          const offered = [...this.tools.values()].filter((tool) => isOffered(tool, call));
+          return this.page('tools', offered.map(describedTool), params);
         },
         'tools/call': (params, call) => this.callTool(params, call),
       }),
@@ -337,7 +338,8 @@ export class McpServer {
   private async callTool(params: Json, call: ServerCall): Promise<Json> {
     const name = textIn(params, 'name');
     const args = argumentsIn(params);
-    const tool = this.tools.get(name);
+    const known = this.tools.get(name);
+    const tool = known && isOffered(known, call) ? known : undefined;
     if (!tool) throw new RpcError(-32602, `Unknown tool: ${name.slice(0, 128)}`);
     call.earlierRounds(); // refuses a state that is not ours, also for a tool that asks nothing
     const [problem] = tool.inputSchema ? problemsWith(tool.inputSchema, args) : [];
@@ -432,6 +434,7 @@ function positionIn(cursor: unknown): number {
   return position;
 }
 
+const isOffered = (tool: ServerTool, call: ServerCall) => tool.isOffered?.(call) ?? true;
 const failed = (text: string): Json => ({ content: [textBlock(text)], isError: true });
 
 function byKey<Key extends string, Row extends Record<Key, string>>(rows: Row[] = [], key: Key) {

@@ -1,0 +1,174 @@
+// serve-command.ts: `mcp-by-hand serve`, on stdio or over HTTP.
+
+import { randomUUID } from 'node:crypto';
+import { rmSync, statSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { join, parse as parsePath, resolve } from 'node:path';
+import { textOf } from '../../mcp.ts';
+import { Roots } from '../16-hands/paths.ts';
+import { hands } from '../16-hands/tools.ts';
+import { modeNamed, MODES, type Mode } from '../17-the-gate/modes.ts';
+import { readDefaultMode } from '../17-the-gate/rules.ts';
+import { keysOf } from '../18-minds/models.ts';
+import { EXIT, refused, usage } from '../19-the-terminal/exit.ts';
+import type { Rows } from '../19-the-terminal/host.ts';
+import type { Run } from '../19-the-terminal/main.ts';
+import { parse } from '../19-the-terminal/parse.ts';
+import { rulesIn } from '../19-the-terminal/program.ts';
+import type { Screen } from '../19-the-terminal/screen.ts';
+import { refuseKeys, shellEnvIn } from '../19-the-terminal/shell-env.ts';
+import { isLoopbackHost } from './guard.ts';
+import { serveHttp } from './http.ts';
+import { serveStdio } from './pipe.ts';
+import { secretsFrom, type Secrets } from './secrets.ts';
+import { Served, SERVED, TrustWithoutGrants, type ServedOptions } from './serve.ts';
+import type { McpServer } from './server.ts';
+
+const text = { type: 'string' } as const;
+const texts = { type: 'string', multiple: true } as const;
+const FLAGS = {
+  http: text, // the port
+  host: text,
+  hostname: texts,
+  'secret-file': text,
+  tools: text,
+  mode: text,
+  allow: texts,
+  deny: texts,
+  'add-dir': texts,
+  env: texts,
+  'answer-within': text,
+} as const;
+
+/** What was typed, checked before anything begins. */
+type Wanted = Secrets & {
+  place: string;
+  port?: number; // else on stdio
+  host?: string;
+  hostnames?: string[];
+  mode: Mode;
+  tools?: string[];
+  answerMs: number;
+  allow: string[];
+  deny: string[];
+  addDir: string[];
+  env: string[];
+};
+
+export const serve: Run = async (args, screen, rows) => {
+  const wanted = readServe(args);
+  process.chdir(wanted.place); // rules and servers are those of the folder
+  const options = await optionsFor(wanted, screen, rows);
+  process.once('exit', () => rmSync(options.resultsFolder, { recursive: true, force: true }));
+  const { server } = new Served(options);
+  if (wanted.port !== undefined) return overHttp(server, wanted, screen);
+  screen.say(`mcp-by-hand serves ${wanted.place} on stdio, in the mode ${wanted.mode}`, 'dim');
+  await serveStdio(server);
+  return EXIT.done;
+};
+
+async function optionsFor(wanted: Wanted, screen: Screen, rows: Rows): Promise<ServedOptions> {
+  const { mode, tools, answerMs, sealingKey, addDir, env } = wanted;
+  const warn = (text: string) => screen.warn(text);
+  const resultsFolder = join(tmpdir(), `mcp-by-hand-${randomUUID()}`);
+  const roots = new Roots(process.cwd(), addDir, [resultsFolder]);
+  const shellEnv = shellEnvIn(env);
+  refuseKeys(shellEnv, keysOf((await rows()).models));
+  const rules = rulesIn(wanted, { tools: hands({ roots, resultsFolder }), warn });
+  const trust = new TrustWithoutGrants({ warn });
+  const onError = (what: string, error: unknown) => warn(`${what}: ${textOf(error)}`);
+  const server = { sealingKey, onError };
+  return { roots, resultsFolder, shellEnv, trust, mode, rules, tools, answerMs, server };
+}
+
+// ─── The command line ──────────────────────────────────────────────────────────────────────────
+
+export function readServe(args: string[]): Wanted {
+  const { values, positionals: [folder, ...more] } = parse(args, FLAGS);
+  if (more.length > 0) throw usage('serve is: serve [FOLDER] [--http PORT] …, with one folder');
+  const { http, host, hostname: hostnames, allow = [], deny = [], env = [] } = values;
+  return {
+    place: placeFrom(folder),
+    port: http === undefined ? undefined : portIn(http),
+    host,
+    hostnames,
+    ...secretsFor(host, values['secret-file']),
+    mode: modeIn(values.mode),
+    tools: namesIn(values.tools),
+    answerMs: secondsIn(values['answer-within']) * 1000,
+    allow,
+    deny,
+    addDir: (values['add-dir'] ?? []).map(existing),
+    env,
+  };
+}
+
+/** Desktop programs start their servers anywhere: in /, say. There "inside the folder" would mean
+ *  everything. */
+function placeFrom(folder?: string): string {
+  const place = existing(folder ?? '.');
+  const isWide = place === parsePath(place).root || place === homedir();
+  if (!isWide || folder !== undefined) return place;
+  throw refused(`${place} is no project: say which folder to serve, as in: serve ~/my-project`);
+}
+
+function existing(folder: string): string {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return resolve(folder);
+  throw refused(`there is no folder ${folder}`);
+}
+
+function portIn(text: string): number {
+  const port = Number(text);
+  const isPort = Number.isInteger(port) && port >= 0 && port < 2 ** 16 && text !== '';
+  if (!isPort) throw usage(`--http is a port, such as 3000, not ${text}`);
+  return port;
+}
+
+/** A defaultMode that loosens was chosen for chats at your own terminal; one that tightens counts. */
+function modeIn(word?: string): Mode {
+  if (word === undefined) return readDefaultMode(homedir()) === 'read-only' ? 'read-only' : 'ask';
+  const mode = modeNamed(word);
+  if (!mode) throw usage(`--mode is one of ${MODES.join(', ')}, not ${word}`);
+  return mode;
+}
+
+function namesIn(list?: string): string[] | undefined {
+  const names = list?.split(',').map((name) => name.trim());
+  const odd = names?.find((name) => !SERVED.includes(name));
+  if (odd !== undefined) throw usage(`--tools is made of ${SERVED.join(', ')}; there is no ${odd}`);
+  return names;
+}
+
+function secondsIn(text = '300'): number {
+  const seconds = Number(text);
+  if (seconds > 0 && seconds <= 3600) return seconds;
+  throw usage(`--answer-within is a number of seconds, up to 3600, not ${text}`);
+}
+
+function secretsFor(host = '127.0.0.1', file?: string): Secrets {
+  if (!isLoopbackHost(host) && file === undefined) {
+    const how = 'add --secret-file FILE, one that only you can read (openssl rand -hex 32)';
+    throw refused(`beyond this machine the token must come from a secret of yours: ${how}`);
+  }
+  try {
+    return secretsFrom({ file });
+  } catch (error) {
+    throw refused(textOf(error));
+  }
+}
+
+// ─── Over HTTP ─────────────────────────────────────────────────────────────────────────────────
+
+async function overHttp(server: McpServer, wanted: Wanted, screen: Screen): Promise<number> {
+  const { port, host, hostnames, token, place } = wanted;
+  const http = await serveHttp(server, { port, host, hostnames, token }).catch((error) => {
+    throw refused(`cannot listen at port ${port}: ${textOf(error)}`, 'unreachable');
+  });
+  screen.say(`mcp-by-hand serves ${place} at ${http.url} until Ctrl-C`);
+  screen.say(`clients must send: Authorization: Bearer ${token}`);
+  await new Promise<void>((done) => {
+    screen.onInterrupt = done;
+  });
+  await http.close();
+  return EXIT.done;
+}
