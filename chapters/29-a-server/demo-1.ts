@@ -1,4 +1,4 @@
-// Chapter 29, second page: npx tsx chapters/29-a-server/demo-1.ts
+// Chapter 29, second page: node --import tsx chapters/29-a-server/demo-1.ts
 //
 // Four clients call the same three tools of `serve`; only their persons differ.
 
