@@ -351,7 +351,7 @@ test('F1, F4: nor a pipe, nor a file of ours; JSON stays JSON, one record per li
   assert.equal(jsonLines(listJson.out)[0][0].serverInfo.name, NASTY);
   assert.ok(JSON.parse(probedJson.out).error.message.includes(NASTY));
   const trace = readFileSync(join(where.cwd, 'trace'), 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line));
-  assert.ok(trace.every(({ t }) => typeof t === 'string'));
+  assert.ok(trace.slice(1).every(({ at }) => typeof at === 'number'));
 });
 
 test('F7: a project that calls our words its secrets does not blank them in what we say', async () => {
@@ -403,7 +403,7 @@ test('I6: transcripts and traces are 0600, and no secret is in them, on the wire
     assert.match(text, /mcp__s__where|"where"/);
     assert.doesNotMatch(text, new RegExp(`${key}|very-secret-1`));
   }
-  assert.equal(readLines(files[0]!)[0].type, 'trace');
+  assert.equal(readLines(files[0]!)[0].trace, 1);
 });
 
 // ─── What a project has put in the way ────────────────────────────────────────────────────────────────────────

@@ -47,10 +47,20 @@ const isMine = ({ uid }: Stats, owners: Owners) => IS_WINDOWS || owners.includes
 /** In /tmp, which has the sticky bit, all may write, and none may replace what is another's. */
 const isOpen = ({ mode }: Stats) => (mode & 0o002) !== 0 && (mode & 0o1000) === 0;
 
+/** Nothing for what is not there, and for what lies below a file: no path leads to it. */
+function lookAt(file: string, look: typeof statSync | typeof lstatSync): Stats | undefined {
+  try {
+    return look(file, { throwIfNoEntry: false });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOTDIR') return undefined;
+    throw error;
+  }
+}
+
 /** Why a file in the user's home may hold the words of others. People link their settings to a
  *  folder that they share among machines, so a link counts for what it leads to. */
 export function doubtAbout(file: string, owners: Owners): string | undefined {
-  if (IS_WINDOWS || !statSync(file, { throwIfNoEntry: false })) return undefined;
+  if (IS_WINDOWS || !lookAt(file, statSync)) return undefined;
   const real = realpathSync(file);
   const [stat, folder] = [statSync(real), statSync(dirname(real))];
   if (!isMine(stat, owners)) return 'it belongs to another user';
@@ -61,7 +71,7 @@ export function doubtAbout(file: string, owners: Owners): string | undefined {
 
 /** Why a file of the administrator's is not one. */
 export function doubtAboutManaged(file: string, owner: number): string | undefined {
-  const stat = lstatSync(file, { throwIfNoEntry: false });
+  const stat = lookAt(file, lstatSync);
   if (!stat) return undefined;
   if (!stat.isFile()) return 'it is not a file';
   if (IS_WINDOWS) return undefined;
@@ -72,7 +82,7 @@ export function doubtAboutManaged(file: string, owner: number): string | undefin
 
 /** Does it lead out of this folder? A clone may bring a link to any file of yours. */
 export function leadsOut(file: string, folder: string): boolean {
-  if (!lstatSync(file, { throwIfNoEntry: false })) return false;
+  if (!lookAt(file, lstatSync)) return false;
   try {
     const way = relative(realpathSync(folder), realpathSync(file));
     return way === '..' || way.startsWith(`..${sep}`);
