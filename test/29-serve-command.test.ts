@@ -12,7 +12,7 @@ import { inBothEras } from '../chapters/22-no-handshake/era.ts';
 import { readServe } from '../chapters/29-a-server/serve-command.ts';
 import { compose } from '../chapters/composition.ts';
 import type { Extension, Json } from '../mcp.ts';
-import { cleanUp, folder, later, open, root, until } from './helpers.ts';
+import { cleanUp, folder, goodServer, later, open, root, until } from './helpers.ts';
 
 afterEach(cleanUp);
 
@@ -98,4 +98,21 @@ test('D30 what it does not start with: the root as the folder, a foreign address
   assert.equal(await ended, 3);
   assert.match(seen.err, /say which folder/);
   assert.equal(seen.out, '');
+});
+
+test('D31 --servers: the user\'s own server is there, a project\'s is not started, and one of us among them is no end', async () => {
+  const own = { command: process.execPath, args: [goodServer] };
+  const self = { command: process.execPath, args: line(folder(), '--servers') };
+  const { home, cwd } = places({ mcpServers: { own, self } });
+  const stolen = join(cwd, 'started');
+  const touch = { command: process.execPath, args: ['-e', `require('fs').writeFileSync(${JSON.stringify(stolen)}, '')`] };
+  writeFileSync(join(cwd, '.mcp.json'), JSON.stringify({ mcpServers: { theirs: touch } }));
+  const config = { command: process.execPath, args: line(cwd, '--servers'), env: { HOME: home } };
+  const { connection } = await open(config, { extensions: [agreeing] });
+  const own_ = async () => (await connection.listTools()).map(({ name }) => name).slice(6);
+  let found = await own_();
+  while (found.length === 0) found = await own_(); // on a slow machine it joins later
+  assert.ok(found.every((name) => name.startsWith('own__')), `${found}`);
+  assert.match((await connection.callTool('own__add', { a: 2, b: 40 })).text, /42/);
+  assert.equal(existsSync(stolen), false);
 });

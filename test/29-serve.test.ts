@@ -14,9 +14,11 @@ import { inProcess } from '../chapters/25-other-pipes/in-process.ts';
 import { serveHttp } from '../chapters/29-a-server/http.ts';
 import { overPipe } from '../chapters/29-a-server/pipe.ts';
 import { Served, TrustWithoutGrants, type ServedOptions } from '../chapters/29-a-server/serve.ts';
+import { PassedOn, usersOwn } from '../chapters/29-a-server/passed-on.ts';
 import { compose } from '../chapters/composition.ts';
-import type { Extension, Json, McpConnection } from '../mcp.ts';
-import { cleanUp, folder, later, open, rejection } from './helpers.ts';
+import type { Extension, Json, McpConnection, ServerEntry } from '../mcp.ts';
+import { desk } from './desk.ts';
+import { cleanUp, folder, later, open, rejection, until } from './helpers.ts';
 
 afterEach(cleanUp);
 
@@ -40,7 +42,7 @@ function prepare({ texts = {}, ...more }: Given = {}) {
   const reader = { tools: hands({ roots, resultsFolder }), warn: () => {} };
   const rules = (['allow', 'ask', 'deny'] as const).flatMap((effect) =>
     parseRules(effect, texts[effect] ?? [], { name: 'test', isHere: true }, reader));
-  const trust = new TrustWithoutGrants({ home, cwd });
+  const trust = more.trust ?? new TrustWithoutGrants({ home, cwd });
   const { server } = new Served({ roots, trust, rules, resultsFolder, ...more });
   const file = (name: string) => (existsSync(join(cwd, name)) ? readFileSync(join(cwd, name), 'utf8') : undefined);
   return { server, home, cwd: roots.cwd, file, trust };
@@ -75,9 +77,9 @@ async function onPipe(prepared: Prepared, era: Era, ...answers: unknown[]) {
   const { config, transports } = pipeTo(prepared);
   const { questions, extension } = answering(...answers);
   const extensions = [extension, ...(era === 'stateless' ? inBothEras() : [])];
-  const { connection } = await open(config, { transports, extensions });
+  const { connection, wire } = await open(config, { transports, extensions });
   assert.equal(connection.server?.protocolVersion, era === 'stateless' ? '2026-07-28' : '2025-11-25');
-  return { connection, questions };
+  return { connection, questions, wire };
 }
 
 async function overHttp({ server }: Prepared, era: Era, ...answers: unknown[]) {
@@ -324,4 +326,79 @@ test('D30 without the token, from a foreign page, or with a made-up permission: 
   }
   const no = await post({ ...key, inputResponses: { answer: { action: 'accept', content: {} } }, requestState });
   assert.match(no.body.result.content[0].text, /The user said no/);
+});
+
+// ─── The user's servers ───
+
+type Behind = { tools?: (string | Json)[]; most?: number; answers?: unknown[]; era?: Era; texts?: Given['texts']; isLate?: boolean };
+
+/** A client of `serve --servers`, with one server of the user behind it, in this process. */
+async function passing({ tools = ['add', 'look'], most, answers = [], era = 'handshake', texts, isLate }: Behind) {
+  const behind = desk(tools, { isQuick: true });
+  const entry: ServerEntry = { name: 'notes', scope: 'user', authority: 'user', file: 'settings.json', config: { type: 'desk' } };
+  const composition = compose(plainHost());
+  const trust = new TrustWithoutGrants({ home: folder(), cwd: folder() });
+  const resultsFolder = join(folder(), 'results');
+  const manager = { load: () => new Map([[entry.name, entry]]), transports: { desk: behind.factory } };
+  const passedOn = new PassedOn({ composition, trust, resultsFolder, warn: () => {}, manager });
+  const prepared = prepare({ passedOn, trust, most, texts });
+  if (!isLate) await passedOn.manager.loadAndConnect();
+  later(() => passedOn.manager.disconnectAll());
+  return { behind, passedOn, prepared, ...(await onPipe(prepared, era, ...answers)) };
+}
+
+for (const era of ERAS) {
+  test(`D31 ${era}: the tools of the user's servers pass the gate; what they say of themselves loosens nothing`, async () => {
+    const tools = ['add', { name: 'look', annotations: { readOnlyHint: true } }];
+    const { connection, questions, behind } = await passing({ tools, era, answers: [YES, { action: 'decline' }, { action: 'decline' }] });
+    const listed = (await connection.listTools()) as Json[];
+    const found = listed.find(({ name }) => name === 'notes__look')!;
+    assert.equal((found.annotations as Json).readOnlyHint, false);
+    assert.equal((await connection.callTool('notes__add', { text: 'milk' })).text, '{"text":"milk"}');
+    assert.match(`${questions[0]!.message}`, /the tool "add" of the MCP server "notes"[^]*text: "milk"/);
+    for (const name of ['notes__add', 'notes__look']) assert.match((await connection.callTool(name, {})).text, /The user said no/);
+    assert.deepEqual(behind.heard.map(({ name }) => name), ['add']);
+  });
+}
+
+test('D31 nobody to ask: refused, unless a rule allows it', async () => {
+  const { connection, behind } = await passing({ texts: { allow: ['mcp__notes__look'] } });
+  assert.match((await connection.callTool('notes__add', {})).text, /nobody to ask.*--allow 'mcp__notes__add'/);
+  assert.equal((await connection.callTool('notes__look', {})).isError, false);
+  assert.equal(behind.heard.length, 1);
+});
+
+test('D31 many tools are searched: two tools find and call them, and the question names the real one', async () => {
+  const tools = ['add_note', 'send_mail', 'paint_wall'];
+  const { connection, questions, behind } = await passing({ tools, most: 2, answers: [YES, { action: 'decline' }] });
+  assert.deepEqual((await names(connection)).slice(6), ['find_tools', 'call_tool']);
+  assert.match((await connection.callTool('find_tools', { query: 'send a mail', limit: 1 })).text, /^notes__send_mail \{/);
+  const mail = { name: 'notes__send_mail', arguments: { to: 'Ada' } };
+  assert.equal((await connection.callTool('call_tool', mail)).text, '{"to":"Ada"}');
+  assert.match(`${questions[0]!.message}`, /the tool "send_mail" of the MCP server "notes"/);
+  assert.match((await connection.callTool('call_tool', mail)).text, /The user said no/);
+  assert.match((await connection.callTool('call_tool', { name: 'bash', arguments: { command: 'touch made' } })).text, /There is no tool/);
+  assert.match((await connection.callTool('call_tool', { ...mail, arguments: 'x' as never })).text, /arguments/);
+  assert.equal(behind.heard.length, 1);
+});
+
+test('D31 a server that is slow joins later, and clients hear of it; over stateless HTTP none is offered', async () => {
+  const { connection, wire, prepared, passedOn } = await passing({ isLate: true });
+  assert.equal((await names(connection)).length, 6);
+  await passedOn.manager.loadAndConnect();
+  await until(() => wire.some(([, { method }]) => method === 'notifications/tools/list_changed'));
+  assert.deepEqual((await names(connection)).slice(6), ['notes__add', 'notes__look']);
+  assert.deepEqual(await names((await overHttp(prepared, 'stateless')).connection), ['read', 'grep', 'glob']);
+});
+
+test('D31 never a project\'s: neither its servers, nor one that has taken the name of yours', () => {
+  const entry = (name: string, more: Partial<ServerEntry>): [string, ServerEntry] =>
+    [name, { name, config: {}, file: '.mcp.json', scope: 'project', authority: 'project', ...more }];
+  const warnings: string[] = [];
+  const own = usersOwn(new Map([
+    entry('mine', { authority: 'user' }), entry('theirs', {}), entry('taken', { shadows: 'settings.json' }),
+    entry('forbidden', { authority: 'user', blocked: 'by policy' }),
+  ]), (text) => warnings.push(text));
+  assert.deepEqual([...own.keys()], ['mine']);
+  assert.match(warnings.join(), /^taken is not passed on: \.mcp\.json has another/);
 });

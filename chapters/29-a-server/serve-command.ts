@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { rmSync, statSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join, parse as parsePath, resolve } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { textOf } from '../../mcp.ts';
 import { Roots } from '../16-hands/paths.ts';
 import { hands } from '../16-hands/tools.ts';
@@ -19,6 +20,7 @@ import type { Screen } from '../19-the-terminal/screen.ts';
 import { refuseKeys, shellEnvIn } from '../19-the-terminal/shell-env.ts';
 import { isLoopbackHost } from './guard.ts';
 import { serveHttp } from './http.ts';
+import { MARK, PassedOn } from './passed-on.ts';
 import { serveStdio } from './pipe.ts';
 import { secretsFrom, type Secrets } from './secrets.ts';
 import { Served, SERVED, TrustWithoutGrants, type ServedOptions } from './serve.ts';
@@ -38,7 +40,10 @@ const FLAGS = {
   'add-dir': texts,
   env: texts,
   'answer-within': text,
+  servers: { type: 'boolean' },
 } as const;
+
+const GRACE_MS = 5000;
 
 /** What was typed, checked before anything begins. */
 type Wanted = Secrets & {
@@ -49,6 +54,7 @@ type Wanted = Secrets & {
   mode: Mode;
   tools?: string[];
   answerMs: number;
+  isPassing: boolean; // --servers
   allow: string[];
   deny: string[];
   addDir: string[];
@@ -61,10 +67,19 @@ export const serve: Run = async (args, screen, rows) => {
   const options = await optionsFor(wanted, screen, rows);
   process.once('exit', () => rmSync(options.resultsFolder, { recursive: true, force: true }));
   const { server } = new Served(options);
-  if (wanted.port !== undefined) return overHttp(server, wanted, screen);
-  screen.say(`mcp-by-hand serves ${wanted.place} on stdio, in the mode ${wanted.mode}`, 'dim');
-  await serveStdio(server);
-  return EXIT.done;
+  const manager = options.passedOn?.manager;
+  // Many clients list tools once. Servers that are slower than this join later, with a notice.
+  const grace = wait(GRACE_MS, undefined, { ref: false });
+  await Promise.race([manager?.loadAndConnect(), grace]);
+  try {
+    if (wanted.port !== undefined) return await overHttp(server, wanted, screen);
+    screen.isInteractive = false; // stdin is the wire, and no keyboard
+    screen.say(`mcp-by-hand serves ${wanted.place} on stdio, in the mode ${wanted.mode}`, 'dim');
+    await serveStdio(server);
+    return EXIT.done;
+  } finally {
+    await manager?.disconnectAll();
+  }
 };
 
 async function optionsFor(wanted: Wanted, screen: Screen, rows: Rows): Promise<ServedOptions> {
@@ -73,12 +88,15 @@ async function optionsFor(wanted: Wanted, screen: Screen, rows: Rows): Promise<S
   const resultsFolder = join(tmpdir(), `mcp-by-hand-${randomUUID()}`);
   const roots = new Roots(process.cwd(), addDir, [resultsFolder]);
   const shellEnv = shellEnvIn(env);
-  refuseKeys(shellEnv, keysOf((await rows()).models));
+  const composition = await rows();
+  refuseKeys(shellEnv, keysOf(composition.models));
   const rules = rulesIn(wanted, { tools: hands({ roots, resultsFolder }), warn });
   const trust = new TrustWithoutGrants({ warn });
   const onError = (what: string, error: unknown) => warn(`${what}: ${textOf(error)}`);
   const server = { sealingKey, onError };
-  return { roots, resultsFolder, shellEnv, trust, mode, rules, tools, answerMs, server };
+  const needs = { composition, trust, resultsFolder, warn };
+  const passedOn = wanted.isPassing ? new PassedOn(needs) : undefined;
+  return { roots, resultsFolder, shellEnv, trust, mode, rules, tools, answerMs, passedOn, server };
 }
 
 // ─── The command line ──────────────────────────────────────────────────────────────────────────
@@ -96,6 +114,7 @@ export function readServe(args: string[]): Wanted {
     mode: modeIn(values.mode),
     tools: namesIn(values.tools),
     answerMs: secondsIn(values['answer-within']) * 1000,
+    isPassing: passingIn(values.servers),
     allow,
     deny,
     addDir: (values['add-dir'] ?? []).map(existing),
@@ -137,6 +156,11 @@ function namesIn(list?: string): string[] | undefined {
   const odd = names?.find((name) => !SERVED.includes(name));
   if (odd !== undefined) throw usage(`--tools is made of ${SERVED.join(', ')}; there is no ${odd}`);
   return names;
+}
+
+function passingIn(isWanted = false): boolean {
+  if (!isWanted || process.env[MARK] === undefined) return isWanted;
+  throw refused('serve --servers is among the servers that serve --servers has started: without end');
 }
 
 function secondsIn(text = '300'): number {

@@ -2,17 +2,19 @@
 // our folder; every call passes our gate, and the gate asks that client's person.
 
 import type { Tool, ToolOutput } from '../../agent.ts';
-import { VERSION, type Json } from '../../mcp.ts';
+import { excerpt, VERSION, type Json } from '../../mcp.ts';
 import type { Roots } from '../16-hands/paths.ts';
-import { fit } from '../16-hands/results.ts';
+import { fit, roomFor } from '../16-hands/results.ts';
 import { hands } from '../16-hands/tools.ts';
 import { Gate, type Mode } from '../17-the-gate/gate.ts';
 import { Turns, type Person } from '../17-the-gate/person.ts';
 import type { Rule } from '../17-the-gate/rules.ts';
 import { Trust } from '../17-the-gate/trust.ts';
+import { problemsWith } from '../23-the-server-asks/schema.ts';
 import type { ServerCall } from './call.ts';
 import { ClientsPerson } from './clients-person.ts';
 import type { ServerTool } from './offers.ts';
+import type { PassedOn } from './passed-on.ts';
 import { McpServer, type ServerOptions } from './server.ts';
 
 export type ServedOptions = {
@@ -24,6 +26,8 @@ export type ServedOptions = {
   shellEnv?: string[];
   tools?: string[]; // only these
   answerMs?: number; // how long a person may think
+  passedOn?: PassedOn; // the user's own servers, too
+  most?: number; // of their tools that are listed; more are to be searched
   server?: Partial<ServerOptions>;
 };
 
@@ -36,6 +40,22 @@ const TITLES: Record<string, string> = {
   grep: 'Search in files',
   glob: 'Find files',
   bash: 'Run a command',
+};
+const MOST_LISTED = 40;
+const MOST_FOUND = 10;
+const CALL_TOOL = {
+  name: 'call_tool',
+  description: 'Calls a tool that find_tools has found, with the arguments that its schema wants.',
+  inputSchema: {
+    type: 'object',
+    properties: { name: { type: 'string' }, arguments: { type: 'object' } },
+    required: ['name'],
+  },
+};
+/** Of a tool that is not ours: what its server says of it decides nothing, so expect anything. */
+const FOREIGN = {
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
+  isOffered: ({ session }: ServerCall) => session !== undefined,
 };
 export const SERVED = Object.keys(TITLES);
 
@@ -53,6 +73,8 @@ export class Served {
   private options: ServedOptions;
   private strict: Gate; // with nobody to ask: for what needs no question
   private changes = new Turns(); // of calls that may change something, whosever they are
+  private shown?: PassedOn['rows'];
+  private added: string[] = []; // the names of tools that are passed on
 
   constructor(options: ServedOptions) {
     this.options = options;
@@ -65,6 +87,10 @@ export class Served {
       ...options.server,
       tools: rows.map((row) => this.offer(row)),
     });
+    const { passedOn } = options;
+    if (!passedOn) return;
+    passedOn.onChanged = () => this.renew(passedOn);
+    this.renew(passedOn);
   }
 
   private isWanted(name: string): boolean {
@@ -72,8 +98,9 @@ export class Served {
   }
 
   private gateFor(person?: Person): Gate {
-    const { mode, rules, roots, trust } = this.options;
-    return new Gate({ mode, rules, roots, trust, person });
+    const { mode, rules, roots, trust, passedOn } = this.options;
+    const opinion = (tool: Tool) => passedOn?.opinionOf(tool);
+    return new Gate({ mode, rules, roots, trust, person, opinion });
   }
 
   private newHands(): Tool[] {
@@ -108,10 +135,73 @@ export class Served {
       isOffered: ({ session }) => readOnly || session !== undefined,
       run: (args, call) => {
         const row = this.handsOf(call).find((each) => each.definition.name === name)!;
-        return this.withSignsOfLife(call, () => this.pass(row, args, call));
+        return this.passSlowly(row, args, call);
       },
     };
   }
+
+  // ─── The user's servers ──────────────────────────────────────────────────────────────────────
+
+  /** Their tools, as they are now. Too many are not listed: two tools find and call them. */
+  private renew(passedOn: PassedOn): void {
+    const { rows } = passedOn;
+    if (rows === this.shown) return;
+    this.shown = rows;
+    const { tools } = this.server;
+    for (const name of this.added) tools.delete(name);
+    const isMany = rows.size > (this.options.most ?? MOST_LISTED);
+    const offers = isMany
+      ? [this.finder(passedOn), this.caller(passedOn)]
+      : [...rows].map(([name, row]) => this.passOn(name, row));
+    this.added = offers.map(({ name }) => name);
+    for (const offer of offers) tools.set(offer.name, offer);
+    this.server.changed('tools');
+  }
+
+  private passOn(name: string, row: Tool): ServerTool {
+    const { description, inputSchema } = row.definition;
+    const run: ServerTool['run'] = (args, call) => this.passSlowly(row, args, call);
+    return { ...FOREIGN, name, description, inputSchema, run };
+  }
+
+  private finder(passedOn: PassedOn): ServerTool {
+    return {
+      name: 'find_tools',
+      description: 'Finds tools of the servers behind this one, for call_tool. Say what you need.',
+      inputSchema: {
+        type: 'object',
+        properties: {
+          query: { type: 'string' },
+          limit: { type: 'integer', minimum: 1, maximum: MOST_FOUND },
+        },
+        required: ['query'],
+      },
+      annotations: { readOnlyHint: true, openWorldHint: false },
+      isOffered: ({ session }) => session !== undefined,
+      run: ({ query, limit = 5 }) => {
+        const found = passedOn.find(`${query}`, Number(limit));
+        const lines = found.map((name) => {
+          const { description, inputSchema } = passedOn.rows.get(name)!.definition;
+          return `${name} ${JSON.stringify(inputSchema)}\n${description}`;
+        });
+        return lines.join('\n\n') || 'No tool fits. Try other words.';
+      },
+    };
+  }
+
+  private caller(passedOn: PassedOn): ServerTool {
+    const run: ServerTool['run'] = ({ name, arguments: args = {} }, call) => {
+      const wanted = passedOn.rows.get(`${name}`);
+      if (!wanted) return refusal(`There is no tool ${excerpt(name)}. Look with find_tools.`);
+      const { inputSchema } = wanted.definition;
+      const [problem] = problemsWith(inputSchema, args);
+      if (problem) return refusal(`${problem.path || 'the arguments'}: ${problem.message}`);
+      return this.passSlowly(wanted, args as Json, call);
+    };
+    return { ...FOREIGN, ...CALL_TOOL, run };
+  }
+
+  // ─── A call ──────────────────────────────────────────────────────────────────────────────────
 
   /** Through the gate, and then to work. */
   private async pass(row: Tool, args: Json, call: ServerCall): Promise<Json> {
@@ -119,14 +209,16 @@ export class Served {
     const verdict = await this.gateFor(person).check(row, args, call.signal);
     if (!verdict.allowed) return refusal(person.refusal ?? verdict.reason);
     const output = await this.runInTurn(row, args, call);
-    const { blocks, isError } = fit(output, this.options.resultsFolder, row.definition.name);
+    const { resultsFolder } = this.options;
+    const { blocks, isError } = fit(output, resultsFolder, row.definition.name, roomFor(row));
     return { content: blocks, isError };
   }
 
   /** The turn begins behind the question: a person who thinks holds up no other client. */
   private async runInTurn(row: Tool, args: Json, call: ServerCall): Promise<ToolOutput> {
     const { signal } = call;
-    const end = row.readOnly ? () => {} : await this.changes.take(signal);
+    const isFree = row.readOnly || row.origin; // a server has a line of its own
+    const end = isFree ? () => {} : await this.changes.take(signal);
     try {
       signal.throwIfAborted();
       return await row.run(args, { signal, onProgress: () => {} });
@@ -135,12 +227,13 @@ export class Served {
     }
   }
 
-  private async withSignsOfLife(call: ServerCall, work: () => Promise<Json>): Promise<Json> {
+  /** A person may think, and a command may run, for longer than a client waits in silence. */
+  private async passSlowly(row: Tool, args: Json, call: ServerCall): Promise<Json> {
     let count = 0;
     const sign = () => call.progress(++count, undefined, 'still at it');
     const timer = setInterval(sign, SIGN_OF_LIFE_MS);
     try {
-      return await work();
+      return await this.pass(row, args, call);
     } finally {
       clearInterval(timer);
     }
