@@ -287,7 +287,7 @@ async function recordedBetween(script: string, input: Buffer[]) {
   const seen = { out: [] as Buffer[], err: [] as Buffer[] };
   ways.stdout.on('data', (chunk: Buffer) => seen.out.push(chunk));
   ways.stderr.on('data', (chunk: Buffer) => seen.err.push(chunk));
-  const running = record(process.execPath, ['-e', script], 's', (line) => written.push(line), ways);
+  const running = record(process.execPath, ['-e', script], 's', (line) => written.push(typeof line === 'function' ? line() : line), ways);
   for (const chunk of input) ways.stdin.write(chunk);
   ways.stdin.end();
   const code = await running;

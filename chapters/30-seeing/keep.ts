@@ -9,13 +9,15 @@ import { Masker } from '../17-the-gate/safe-text.ts';
 import { appendPrivately } from '../19-the-terminal/session.ts';
 import { traceHeader } from '../19-the-terminal/trace.ts';
 
-const FLUSH_MS = 50;
+const QUIET_MS = 50;
+const MAX_WAIT_MS = 1000; // and what is written waits no longer than that
 
 export class Keeper {
   readonly file: string;
   private begin = now();
-  private waiting: Json[] = [];
+  private waiting: { at: number; tell: () => Json }[] = [];
   private timer?: NodeJS.Timeout;
+  private since = 0; // when the first of those that wait came
   private masker = new Masker();
   private problem?: Error;
 
@@ -25,16 +27,22 @@ export class Keeper {
     if (!hasHeader) appendPrivately(file, JSON.stringify(traceHeader()));
   }
 
-  write(record: Json): void {
-    this.waiting.push({ at: Math.round((now() - this.begin) * 1000) / 1000, ...record });
-    this.timer ??= setTimeout(() => this.flush(), FLUSH_MS);
+  /** A record, or a function that makes it later, when there is time for that. */
+  write(record: Json | (() => Json)): void {
+    const at = Math.round((now() - this.begin) * 1000) / 1000;
+    const tell = typeof record === 'function' ? (record as () => Json) : () => record;
+    if (this.waiting.length === 0) this.since = at;
+    this.waiting.push({ at, tell });
+    if (at - this.since > MAX_WAIT_MS) return this.flush();
+    this.timer ??= setTimeout(() => this.flush(), QUIET_MS);
+    this.timer.refresh(); // a quiet moment begins with the last message
   }
 
   /** Writes what waits. A full disk must not end what it is a trace of. */
   flush(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
-    const lines = this.waiting.splice(0).map((record) => this.masker.json(record));
+    const lines = this.waiting.splice(0).map(({ at, tell }) => this.masker.json({ at, ...tell() }));
     if (lines.length === 0 || this.problem) return;
     try {
       appendPrivately(this.file, lines.join('\n'));

@@ -6,7 +6,8 @@ import type { Readable, Writable } from 'node:stream';
 import { findCommand, LineBuffer, parseMessage, type Json } from '../../mcp.ts';
 import type { Direction } from './trace.ts';
 
-export type Write = (record: Json) => void;
+/** Is given a record, or what makes one of it later: to parse a message takes time. */
+export type Write = (record: Json | (() => Json)) => void;
 
 const MAX_COPIED_LINE = 64 * 2 ** 20; // bytes; a longer one goes on, but not into the trace
 const SIGNALS: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
@@ -24,8 +25,8 @@ export async function record(
   const ended = endOf(child);
   const stopPassing = passSignals(child);
   write({ type: 'server', server, state: 'started', transport: 'stdio' });
-  copy(ways.stdin, child.stdin, (text) => write(seen('out', server, text)));
-  copy(child.stdout, ways.stdout, (text) => write(seen('in', server, text)));
+  copy(ways.stdin, child.stdin, (text) => write(() => seen('out', server, text)));
+  copy(child.stdout, ways.stdout, (text) => write(() => seen('in', server, text)));
   copy(child.stderr, ways.stderr, (text) => write({ server, stderr: text }));
   const { code, signal } = await ended;
   stopPassing();
@@ -42,12 +43,17 @@ function endOf(child: ChildProcess): Promise<End> {
   });
 }
 
-/** What we are told to do, the server is told. It decides when to end, and we end after it. */
+/** What we are told to do, the server is told. It decides when to end, and we end after it: so until
+ *  then the listeners of the program, which would exit, are put aside. */
 function passSignals(child: ChildProcess): () => void {
   const pass = (signal: NodeJS.Signals) => void child.kill(signal);
-  for (const signal of SIGNALS) process.on(signal, pass);
+  const aside = SIGNALS.map((signal) => [signal, process.listeners(signal)] as const);
+  for (const signal of SIGNALS) process.removeAllListeners(signal).on(signal, pass);
   return () => {
-    for (const signal of SIGNALS) process.off(signal, pass);
+    for (const [signal, listeners] of aside) {
+      process.off(signal, pass);
+      for (const listener of listeners) process.on(signal, listener);
+    }
   };
 }
 

@@ -10,6 +10,7 @@
 //   npm run bench -- tools                     a search among 2,307 real tools, if they are there: see tools.ts
 //   npm run bench -- server                    calls that our server answers, beside those of both SDKs: see server.ts
 //   npm run bench -- search                    search_code beside ripgrep: see search.ts
+//   npm run bench -- record                    what `record` adds to a call: see record.ts
 //   npm run bench -- calls --two-cores         client and server side by side, as a user would run them
 //   npm run bench -- calls --since 0866eeb     ours against ours of that commit, which says whether a change cost something
 
@@ -24,6 +25,7 @@ import { benchCall } from './call.ts';
 import { benchTools } from './tools.ts';
 import { benchServer } from './server.ts';
 import { benchSearch } from './search.ts';
+import { benchRecord } from './record.ts';
 
 type Kind = 'ours' | 'limit' | 'v1' | 'v2' | 'then';
 type Metrics = Record<string, number>;
@@ -312,7 +314,7 @@ const isWanted = (name: string) => positionals.length === 0 || positionals.inclu
 const chosen = ROWS.filter((row) => isWanted(row.name));
 const stdioRows = chosen.filter(({ http, task }) => !http && task !== 'manager');
 const rows = values.since ? stdioRows.map((row): Row => ({ ...row, kinds: ['ours', 'then'] })) : chosen;
-const names = [...new Set(ROWS.map((row) => row.name)), 'ours', 'disk', 'call', 'tools', 'server'];
+const names = [...new Set(ROWS.map((row) => row.name)), 'ours', 'disk', 'call', 'tools', 'server', 'search', 'record'];
 const unknown = positionals.find((name) => !names.includes(name));
 if (unknown) throw new Error(`no row "${unknown}", only ${names.join(', ')}`);
 const beganAt = performance.now();
@@ -342,6 +344,7 @@ if (isWanted('call')) missed += benchCall(Number(values.rounds));
 if (isWanted('tools')) missed += await benchTools();
 if (isWanted('server')) missed += await benchServer(Number(values.rounds));
 if (isWanted('search')) missed += await benchSearch(Number(values.rounds));
+if (isWanted('record')) missed += await benchRecord(Number(values.rounds));
 const seconds = Math.round((performance.now() - beganAt) / 1000);
 console.log(`\n${missed === 0 ? 'All goals are met' : `${missed} goals are missed`} (${seconds} s).`);
 process.exit(); // the remote server sees its stdin end
