@@ -73,7 +73,7 @@ From a clone, write "npm start --" for mcp-by-hand.
   mcp-by-hand resources, prompts  [--json] [SERVER, or URL, or -- COMMAND ARGS]
   mcp-by-hand record …            [FILE] [--name SERVER] -- COMMAND ARGS, between any client and a server
   mcp-by-hand replay …            FILE [SERVER] [--speed N] [--http] [--port N] [--live -- COMMAND ARGS]
-  mcp-by-hand serve …             [FOLDER] [--http PORT] [--servers] [--tools LIST] [--mode MODE] [--allow RULE]: for other clients
+  mcp-by-hand serve …             [FOLDER] [--http PORT] [--servers] [--tools LIST] [--mode MODE], for other clients
   mcp-by-hand trace …             check FILE [--json] [--strict] | view FILE > page.html
 
 Model

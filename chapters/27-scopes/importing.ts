@@ -87,7 +87,7 @@ async function fromCode(
       'it reads variables from a file ("envFile"), which we do not; write them into its "env"',
     );
   const inputs = [root.inputs ?? asObject(root.mcp).inputs ?? []].flat().filter(isObject);
-  const wanted = [...JSON.stringify(rest).matchAll(/\$\{input:([^}"\\]+)\}/g)].map(
+  const wanted = [...JSON.stringify(rest).matchAll(/\$\{input:([^}"\\]{1,200})\}/g)].map(
     ([, id]) => id!,
   );
   const values = new Map<string, string>();

@@ -144,7 +144,7 @@ export class Embeddings {
 
   private async post(input: string[], signal: AbortSignal): Promise<unknown> {
     const { url, model, key, timeoutMs = TIMEOUT_MS } = this.options;
-    const address = `${url.replace(/\/+$/, '')}/embeddings`;
+    const address = `${url.replace(/(?<!\/)\/+$/, '')}/embeddings`;
     const time = AbortSignal.timeout(timeoutMs);
     try {
       const response = await fetch(address, {
