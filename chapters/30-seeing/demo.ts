@@ -50,5 +50,6 @@ console.log(`  ${checkTrace(recording).length} findings`);
 console.log('\nThe last answer comes twice, and one argument is a text:');
 const doctored = lines.map((line) => line.replace('"a":2', '"a":"2"'));
 const judged = checkTrace(readTrace([...doctored, doctored.at(-1)].join('\n')));
-for (const { line, who, text, rule } of judged) console.log(`  line ${line}: the ${who}: ${text} [${rule}]`);
-process.exit();
+for (const { line, who, text, rule } of judged) {
+  console.log(`  line ${line}: the ${who}: ${text} [${rule}]`);
+}
