@@ -1,6 +1,7 @@
 // Runs the tests under Node's own runner: `here` with the Node of this machine, otherwise with the versions named, which
 // the npm registry has as packages. Those run TypeScript themselves, so tsx takes no part there but for the little
-// programs in test/programs/. Of other versions we ask the tests of the chapters, which touch all that Node can change.
+// programs in test/programs/. Of other versions we ask the tests of the chapters, which touch all that Node can change:
+// of the newest with long-term support all of them, of the others those of connections, servers and transports.
 // The tests of the book are left out: what they run starts a Node of its own.
 
 import { spawnSync } from 'node:child_process';
@@ -13,6 +14,8 @@ const leftOut = ['book.test.ts'];
 const isTest = (name: string) => name.endsWith('.test.ts') && !leftOut.includes(name);
 const names = readdirSync(join(root, 'test')).filter(isTest);
 const ofChapters = names.filter((name) => /^\d\d-/.test(name));
+const ofConnections = names.filter((name) => /^(0\d|1[0-5]|20|22|25|26)-/.test(name));
+const WHOLE = /^24\./;
 const options = ['--test', '--test-reporter=tap'];
 const platform = process.platform === 'win32' ? 'win' : process.platform;
 for (const version of process.argv.slice(2)) {
@@ -21,7 +24,8 @@ for (const version of process.argv.slice(2)) {
   const program = () => join(installed(`${name}@${version}`), 'node_modules', name, 'bin', platform === 'win' ? 'node.exe' : 'node');
   const [node, loader] = isHere ? [process.execPath, ['--import', 'tsx']] : [program(), []];
   console.log(`\nNode ${isHere ? process.versions.node : version}`);
-  const files = (isHere ? names : ofChapters).map((file) => join('test', file));
+  const others = WHOLE.test(version) ? ofChapters : ofConnections;
+  const files = (isHere ? names : others).map((file) => join('test', file));
   const run = (flags: string[], these: string[]) => {
     const args = [...loader, ...options, ...flags, ...these];
     return spawnSync(node, args, { cwd: root, stdio: 'inherit' }).status === 0;
