@@ -5,19 +5,18 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { afterEach, test } from 'node:test';
 import { plainHost } from '../chapters/19-the-terminal/host.ts';
 import { inBothEras } from '../chapters/22-no-handshake/era.ts';
 import { readServe } from '../chapters/29-a-server/serve-command.ts';
 import { compose } from '../chapters/composition.ts';
 import type { Extension, Json } from '../mcp.ts';
-import { cleanUp, folder, goodServer, later, open, root, until } from './helpers.ts';
+import { cleanUp, folder, goodServer, later, open, until } from './helpers.ts';
+import { command } from './terminal.ts';
 
 afterEach(cleanUp);
 
-const tsx = pathToFileURL(join(root, 'node_modules', 'tsx', 'dist', 'loader.mjs')).href;
-const line = (...words: string[]) => ['--import', tsx, join(root, 'agent.ts'), 'serve', ...words];
+const line = (...words: string[]) => [command[1]!, 'serve', ...words];
 const agreeing: Extension = () => ({
   capabilities: { elicitation: {} },
   handlers: { 'elicitation/create': () => ({ action: 'accept', content: { allow: true } }) },
