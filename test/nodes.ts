@@ -1,4 +1,4 @@
-// Runs the tests under Node's own runner: `here` with the Node of this machine, otherwise with the versions named, which
+// Runs the tests under Node's own runner: `here` with the Node of this machine, `real` those of test/real/, otherwise with the versions named, which
 // the npm registry has as packages. Those run TypeScript themselves, so tsx takes no part there but for the little
 // programs in test/programs/. Of other versions we ask the tests of the chapters, which touch all that Node can change:
 // of the newest with long-term support all of them, of the others those of connections, servers and transports.
@@ -15,24 +15,28 @@ const isTest = (name: string) => name.endsWith('.test.ts') && !leftOut.includes(
 const names = readdirSync(join(root, 'test')).filter(isTest);
 const ofChapters = names.filter((name) => /^\d\d-/.test(name));
 const ofConnections = names.filter((name) => /^(0\d|1[0-5]|20|22|25|26)-/.test(name));
+const real = readdirSync(join(root, 'test', 'real')).filter(isTest).map((name) => join('real', name));
 const WHOLE = /^24\./;
 const options = ['--test', '--test-reporter=tap'];
 const platform = process.platform === 'win32' ? 'win' : process.platform;
 for (const version of process.argv.slice(2)) {
-  const isHere = version === 'here';
+  const isReal = version === 'real'; // those of test/real/, with the Node of this machine
+  const isHere = version === 'here' || isReal;
   const name = `node-${platform}-${process.arch}`;
   const program = () => join(installed(`${name}@${version}`), 'node_modules', name, 'bin', platform === 'win' ? 'node.exe' : 'node');
   const [node, loader] = isHere ? [process.execPath, ['--import', 'tsx']] : [program(), []];
   console.log(`\nNode ${isHere ? process.versions.node : version}`);
   const others = WHOLE.test(version) ? ofChapters : ofConnections;
-  const files = (isHere ? names : others).map((file) => join('test', file));
+  const here = isReal ? real : names;
+  const files = (isHere ? here : others).map((file) => join('test', file));
   const run = (flags: string[], these: string[]) => {
     const args = [...loader, ...options, ...flags, ...these];
     return spawnSync(node, args, { cwd: root, stdio: 'inherit' }).status === 0;
   };
   const report = join(mkdtempSync(join(tmpdir(), 'nodes-')), 'report.tap');
   const alsoTo = ['--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`];
-  if (run([...alsoTo, '--test-concurrency=6'], files)) continue;
+  const sideBySide = isReal ? 2 : 6; // real servers are large
+  if (run([...alsoTo, `--test-concurrency=${sideBySide}`], files)) continue;
   // A machine can be too busy for a real process: files that failed are run once more, one at a time.
   const failed = files.filter((file) => new RegExp(`^not ok [^]*?location: '[^']*${basename(file)}:`, 'm').test(failures(report)));
   console.log(`\n# once more, one at a time: ${failed.join(' ')}`);

@@ -69,7 +69,8 @@ test('a scripted model on Anthropic\'s wire: two calls at once, an image, an err
   assert.equal(results(fourth)[0].is_error, true);
   const events = jsonLines(out);
   const ended = events.filter(({ type }) => type === 'tool_end').map(({ name, outcome }) => [name, outcome]);
-  assert.deepEqual(ended, [
+  // Two servers work side by side: either may be the first to answer.
+  assert.deepEqual([...ended.slice(0, 2).sort(), ...ended.slice(2)], [
     ['mcp__everything__get-sum', 'worked'],
     ['mcp__files__read_text_file', 'worked'],
     ['mcp__everything__get-tiny-image', 'worked'],
