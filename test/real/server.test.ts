@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
@@ -146,7 +148,14 @@ test('mcporter: lists, calls, and hears that a question needs a client that can 
     return `${stdout}`;
   };
   const { url } = await http() as { url: string };
-  const start = `${process.execPath} --import ${pathToFileURL(join(root, 'node_modules/tsx/dist/esm/index.mjs')).href} ${join(root, 'chapters/29-a-server/shelf.ts')}`;
+  // mcporter takes a command apart at its spaces, and there may be one in our path.
+  const plain = mkdtempSync(join(tmpdir(), 'shelf-'));
+  later(() => rmSync(plain, { recursive: true, force: true }));
+  const file = join(root, 'chapters/29-a-server/shelf.ts');
+  const lines = [`process.argv[1] = ${JSON.stringify(file)};`, `await import(${JSON.stringify(pathToFileURL(file).href)});`];
+  writeFileSync(join(plain, 'start.mjs'), lines.join('\n'));
+  const loader = pathToFileURL(join(root, 'node_modules/tsx/dist/esm/index.mjs')).href;
+  const start = `${process.execPath} --import ${loader} ${join(plain, 'start.mjs')}`;
   for (const place of [['--http-url', url, '--allow-http'], ['--stdio', start]]) {
     assert.match(await run('list', ...place, '--name', 'shelf', '--schema'), /find[^]*lend/);
     assert.match(await run('call', ...place, '--name', 'shelf', '--tool', 'find', '--args', '{"pattern":"ishmael"}'), /^Moby-Dick\s*$/);
