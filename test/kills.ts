@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -114,9 +114,13 @@ function compare(said: Kept, kept: Kept, kills: number): void {
   }
 }
 
-const namesIn = (home: string) =>
-  (readdirSync(join(home, '.mcp-by-hand'), { recursive: true, withFileTypes: true }))
-    .filter((entry) => entry.isFile()).map(({ name }) => name).sort();
+/** The first may be killed before there is a folder. */
+function namesIn(home: string): string[] {
+  const folder = join(home, '.mcp-by-hand');
+  if (!existsSync(folder)) return [];
+  const all = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return all.filter((entry) => entry.isFile()).map(({ name }) => name).sort();
+}
 
 /** Did the kill hit while something was being written? Then it has left a draft, or the lock of a file. */
 function isInside(home: string): boolean {
