@@ -2089,6 +2089,7 @@ export type ToolDefinition = {
 
 /** What a server has, and which server. */
 export type Of<T> = T & { server: string };
+type Lister<T> = (connection: McpConnection) => Promise<T[]>;
 
 const REFRESH_DELAY_MS = 100;
 const MAX_REFRESH_DELAY_MS = 5000;
@@ -2097,7 +2098,7 @@ export class McpManager {
   readonly options: ManagerOptions;
   readonly warnings: string[] = []; // about the files; a server's own are in its status
   private servers = new Map<string, Server>();
-  private prefixes = new Map<string, string>(); // whose labels begin so
+  private prefixes = new Map<string, string>(); // which server's labels begin so
   private table = new Map<string, { server: Server; tool: Tool }>(); // by label
   private definitions?: ToolDefinition[]; // of all tools, until those of a server change
   private loading?: Promise<void>;
@@ -2133,9 +2134,12 @@ export class McpManager {
     }
     const queue = this.servers.values(); // one queue, and several workers that empty it
     const work = async () => {
-      for (const server of queue) await this.connectOne(server);
+      for (const server of queue) {
+        await this.connectOne(server);
+      }
     };
-    const workers = Math.max(1, Math.min(concurrency, entries.size)) || 1; // also if it is NaN
+    const most = Math.min(concurrency, entries.size);
+    const workers = Math.max(1, most) || 1; // also if it is NaN
     await Promise.all(Array.from({ length: workers }, work));
   }
 
@@ -2153,7 +2157,9 @@ export class McpManager {
   private async connectOne(server: Server): Promise<void> {
     const { inTurn = (_, start) => start() } = this.options;
     try {
-      if (await this.mayStart(server)) await inTurn(server.entry, () => this.start(server));
+      if (await this.mayStart(server)) {
+        await inTurn(server.entry, () => this.start(server));
+      }
     } catch (error) {
       if (server.connection) server.connection.giveUp(error as Error);
       else this.decide(server, 'failed', textOf(error));
@@ -2164,8 +2170,10 @@ export class McpManager {
   private async mayStart(server: Server): Promise<boolean> {
     const { entry } = server;
     if (server.decided) return false; // closed while it was in the queue
-    if (entry.blocked) this.decide(server, 'disabled', entry.blocked);
-    if (entry.blocked) return false;
+    if (entry.blocked) {
+      this.decide(server, 'disabled', entry.blocked);
+      return false;
+    }
     const problem = this.problemWith(entry);
     if (problem) throw configError(entry, problem);
     const approval = await this.approvalOf(structuredClone(entry)); // what was shown is what starts
@@ -2199,7 +2207,8 @@ export class McpManager {
     if (server.decided) return; // closed a moment ago
     if (this.mayRest(server)) return;
     const startedAt = now();
-    const connection = new McpConnection(entry.name, launchConfig(entry, this.options), {
+    const config = launchConfig(entry, this.options);
+    const connection = new McpConnection(entry.name, config, {
       ...this.options,
       extensions: [...extensions, this.watch(server)],
     });
@@ -2236,13 +2245,21 @@ export class McpManager {
       server.asleep = undefined;
       server.decided = undefined;
       server.isWanted = true;
-      const starting = Promise.resolve(server.resting).then(() => this.connectOne(server));
-      server.waking = starting.finally(() => (server.waking = undefined));
+      server.waking = this.wake(server);
     }
     await server.waking;
     if (server.connection) return server.connection;
     const { state, reason = state } = this.stateOf(server);
     throw new McpError('closed', `MCP server "${server.entry.name}" is not running: ${reason}`);
+  }
+
+  private async wake(server: Server): Promise<void> {
+    try {
+      await server.resting;
+      await this.connectOne(server);
+    } finally {
+      server.waking = undefined;
+    }
   }
 
   /** What is listed now is what is known the next time. */
@@ -2269,9 +2286,10 @@ export class McpManager {
   private fallAsleep(server: Server): void {
     const { connection, lists } = server;
     if (!connection?.server || server.decided) return;
-    const isBusy = connection.running.some(({ method }) => method !== 'subscriptions/listen');
-    if (isBusy) return; // the timer is set again when it is done
-    this.rest(server, { server: connection.server, tools: [...server.tools.values()], lists });
+    const isWork = ({ method }: Call) => method !== 'subscriptions/listen';
+    if (connection.running.some(isWork)) return; // the timer is set again when it is done
+    const tools = [...server.tools.values()];
+    this.rest(server, { server: connection.server, tools, lists });
     server.connection = undefined;
     server.startMs = undefined;
     server.resting = connection.close().catch(() => {}); // it ends one way or the other
@@ -2298,7 +2316,9 @@ export class McpManager {
 
   private callAgreed(server: Server, call: Call, next: Next): Promise<Json> {
     const { tool } = call.options;
-    let answer = tool ? this.compare(server, tool).then(() => next(call)) : next(call);
+    let answer: Promise<Json>;
+    if (tool) answer = this.compare(server, tool).then(() => next(call));
+    else answer = next(call);
     answer = this.noteLogin(server, answer);
     this.restAfter(server, answer);
     return answer;
@@ -2314,7 +2334,8 @@ export class McpManager {
       throw connection.error(kind, `${what}: ${textOf(error)}`);
     };
     if (server.isStale) await this.list(server).catch(failed);
-    const found = server.tools.get(toolLabel(server.entry.name, wanted.name));
+    const label = toolLabel(server.entry.name, wanted.name);
+    const found = server.tools.get(label);
     if (found && isSameTool(found, wanted)) return;
     const why = found ? 'it has changed' : 'it is gone';
     const what = `has not the tool ${excerpt(wanted.name)} that was agreed to: ${why}`;
@@ -2330,8 +2351,8 @@ export class McpManager {
       return result;
     } catch (error) {
       // 403: it knows us, and only this call is too much.
-      const isLogin = error instanceof McpError && error.kind === 'auth' && error.status !== 403;
-      if (isLogin) server.wantsLogin = error;
+      const isAuth = error instanceof McpError && error.kind === 'auth';
+      if (isAuth && error.status !== 403) server.wantsLogin = error;
       if (error instanceof RpcError) server.wantsLogin = undefined; // a refusal is an answer
       this.tellState(server);
       throw error;
@@ -2345,20 +2366,22 @@ export class McpManager {
     if (!connection || isStarting) return { state: 'connecting' };
     const why = connection.ended ?? wantsLogin;
     const isLogin = why instanceof McpError && why.kind === 'auth';
-    if (why) return { state: isLogin ? 'needs-auth' : 'failed', reason: why.message };
+    const failed = isLogin ? 'needs-auth' : 'failed';
+    if (why) return { state: failed, reason: why.message };
     return { state: connection.server ? 'connected' : 'connecting' };
   }
 
   private decide(server: Server, state: ServerState, reason?: string): void {
-    if (server.decided?.state !== 'closed') server.decided = { state, reason };
+    if (isForgotten(server)) return;
+    server.decided = { state, reason };
   }
 
   private tellState(server: Server): void {
     const { onState } = this.options;
     const { told, entry } = server;
     const { state, reason } = this.stateOf(server);
-    const isOld = state === 'closed' || (told?.state === state && told.reason === reason);
-    if (isOld || state === 'connecting') return;
+    if (state === 'closed' || state === 'connecting') return;
+    if (told?.state === state && told.reason === reason) return;
     server.told = { state, reason };
     this.safely(() => onState?.(entry.name, state, reason));
   }
@@ -2387,31 +2410,39 @@ export class McpManager {
     return server;
   }
 
-  /** Reads the configuration again. What is connected and unchanged goes on as it is; the rest ends,
-   *  and what is new, has changed or had failed starts. Tells which began and which ended. */
+  /** Reads the configuration again. What is connected and unchanged goes on as it is; the rest
+   *  ends, and what is new, has changed or had failed starts. Tells which began and which ended. */
   async reload(): Promise<{ started: string[]; ended: string[] }> {
     await this.loading;
     await this.options.prepare?.();
-    const before = this.servers;
-    const after = [...this.readConfiguration().values()].map((entry): Server => {
-      const old = before.get(entry.name);
-      const isKept = old && isAlike(old.entry, entry) && isOnOffer(this.stateOf(old));
-      return isKept ? Object.assign(old, { entry }) : { entry, tools: new Map() };
-    });
-    this.servers = new Map(after.map((server) => [server.entry.name, server]));
+    const before = [...this.servers.values()];
+    const entries = [...this.readConfiguration().values()];
+    const after = entries.map((entry) => this.keptOrNew(entry));
+    this.servers = new Map();
     this.prefixes = new Map();
-    for (const { entry: { name } } of after) {
+    for (const server of after) {
+      const { name } = server.entry;
       const prefix = serverPrefix(name);
       if (!this.prefixes.has(prefix)) this.prefixes.set(prefix, name);
+      this.servers.set(name, server);
     }
-    const ended = [...before.values()].filter((server) => !after.includes(server));
-    const started = after.filter((server) => before.get(server.entry.name) !== server);
+    const ended = before.filter((server) => !after.includes(server));
+    const started = after.filter((server) => !before.includes(server));
     for (const server of ended) this.forget(server);
-    await Promise.allSettled(ended.map(({ connection }) => connection?.close()));
-    this.loading = Promise.all(started.map((server) => this.connectOne(server))).then(() => {});
+    await closeAll(ended);
+    const starting = started.map((server) => this.connectOne(server));
+    this.loading = Promise.all(starting).then(() => {});
     await this.loading;
     const names = (servers: Server[]) => servers.map(({ entry }) => entry.name);
     return { started: names(started), ended: names(ended) };
+  }
+
+  private keptOrNew(entry: ServerEntry): Server {
+    const old = this.servers.get(entry.name);
+    const isSame = old && isAlike(old.entry, entry);
+    if (!isSame || !isOnOffer(this.stateOf(old))) return { entry, tools: new Map() };
+    old.entry = entry;
+    return old;
   }
 
   /** Takes a server out of the table. Ignore anything that is still under way with it. */
@@ -2435,8 +2466,9 @@ export class McpManager {
     const startedAt = now();
     try {
       const tools = await server.connection!.listTools();
-      if (server.decided?.state !== 'closed') this.setTools(server, tools);
-      if (server.decided?.state !== 'closed') this.keepKnown(server);
+      if (isForgotten(server)) return;
+      this.setTools(server, tools);
+      this.keepKnown(server);
     } catch (error) {
       server.isStale = true;
       throw error;
@@ -2446,9 +2478,9 @@ export class McpManager {
   }
 
   private lookAgain(server: Server, what: Offer): void {
-    if (what === 'tools') server.isStale = true;
-    if (what === 'tools') this.refreshSoon(server);
-    else this.tellChanged(server, what);
+    if (what !== 'tools') return this.tellChanged(server, what);
+    server.isStale = true;
+    this.refreshSoon(server);
   }
 
   /** Servers may announce many changes at once, or one in answer to every look. So look a little
@@ -2456,9 +2488,12 @@ export class McpManager {
    *  that changes all the time would keep us from everything else. */
   private refreshSoon(server: Server): void {
     if (!server.connection?.server) return; // before the handshake nothing may be requested
+    if (server.refreshTimer) return;
     const { lookMs = 0 } = server;
-    const delayMs = Math.max(REFRESH_DELAY_MS, Math.min(4 * lookMs, MAX_REFRESH_DELAY_MS));
-    server.refreshTimer ??= setTimeout(() => void this.refresh(server), delayMs).unref();
+    const longMs = Math.min(4 * lookMs, MAX_REFRESH_DELAY_MS);
+    const delayMs = Math.max(REFRESH_DELAY_MS, longMs);
+    const timer = setTimeout(() => void this.refresh(server), delayMs);
+    server.refreshTimer = timer.unref();
   }
 
   private async refresh(server: Server): Promise<void> {
@@ -2490,7 +2525,9 @@ export class McpManager {
    *  only two tools of its own can clash. A server that died keeps its rows: a call tells why. */
   private setTools(server: Server, tools: Tool[]): void {
     this.definitions = undefined;
-    for (const label of server.tools.keys()) this.table.delete(label);
+    for (const label of server.tools.keys()) {
+      this.table.delete(label);
+    }
     server.tools = new Map();
     for (const tool of tools) {
       const label = toolLabel(server.entry.name, tool.name);
@@ -2517,11 +2554,15 @@ export class McpManager {
 
   async callTool(label: string, args?: Json, options?: CallOptions): Promise<ToolResult> {
     const row = this.table.get(label);
-    const isAway = row?.server.asleep || row?.server.waking;
-    if (isAway) options = { tool: row!.tool, ...options }; // what comes back may have changed
-    if (isAway) await this.rouse(row!.server);
-    if (row) return row.server.connection!.callTool(row.tool.name, args, options);
-    throw new McpError('unknown-tool', `no MCP server has a tool called ${excerpt(label)}`);
+    if (!row) {
+      throw new McpError('unknown-tool', `no MCP server has a tool called ${excerpt(label)}`);
+    }
+    const { server, tool } = row;
+    if (server.asleep || server.waking) {
+      options = { tool, ...options }; // what comes back may have changed
+      await this.rouse(server);
+    }
+    return server.connection!.callTool(tool.name, args, options);
   }
 
   listResources(only?: string): Promise<Of<Resource>[]> {
@@ -2538,26 +2579,34 @@ export class McpManager {
 
   /** Of all servers that are connected, side by side. One that fails is left out, with a warning,
    *  unless it is the only one that is wanted. */
-  private async gather<T>(
-    what: string, list: (connection: McpConnection) => Promise<T[]>, only?: string,
-  ): Promise<Of<T>[]> {
+  private async gather<T>(what: string, list: Lister<T>, only?: string): Promise<Of<T>[]> {
     const isMeant = ({ name, state }: ServerStatus) =>
       only === undefined ? isOnOffer({ state }) : name === only;
-    const names = this.status().filter(isMeant).map(({ name }) => name);
-    if (only !== undefined && names.length === 0) await this.of(only); // throws
-    const lists = names.map(async (server): Promise<Of<T>[]> => {
-      const known = only === undefined ? this.servers.get(server)!.asleep : undefined;
-      if (known) return ((known.lists?.[what] ?? []) as T[]).map((row) => ({ ...row, server }));
-      const connection = await this.of(server);
-      const rows = await list(connection).catch((error) => {
-        if (only !== undefined) throw error;
-        connection.warn(what, `did not list its ${what}: ${textOf(error)}`);
-        return [];
-      });
-      this.keepList(server, what, rows);
-      return rows.map((row) => ({ ...row, server }));
+    const meant = this.status().filter(isMeant);
+    if (only !== undefined && meant.length === 0) await this.of(only); // throws
+    const lists = meant.map(async ({ name: server }) => {
+      const rows = await this.rowsOf(server, what, list, only);
+      return rows.map((row): Of<T> => ({ ...row, server }));
     });
     return (await Promise.all(lists)).flat();
+  }
+
+  private async rowsOf<T>(
+    server: string,
+    what: string,
+    list: Lister<T>,
+    only?: string,
+  ): Promise<T[]> {
+    const asleep = this.servers.get(server)!.asleep;
+    if (asleep && only === undefined) return (asleep.lists?.[what] ?? []) as T[];
+    const connection = await this.of(server);
+    const rows = await list(connection).catch((error) => {
+      if (only !== undefined) throw error;
+      connection.warn(what, `did not list its ${what}: ${textOf(error)}`);
+      return [];
+    });
+    this.keepList(server, what, rows);
+    return rows;
   }
 
   async readResource(server: string, uri: string, options?: CallOptions) {
@@ -2573,7 +2622,10 @@ export class McpManager {
   }
 
   async getPrompt(
-    server: string, name: string, args?: Record<string, string>, options?: CallOptions,
+    server: string,
+    name: string,
+    args?: Record<string, string>,
+    options?: CallOptions,
   ) {
     return (await this.of(server)).getPrompt(name, args, options);
   }
@@ -2597,7 +2649,9 @@ export class McpManager {
 
   private keepList(name: string, what: string, rows: unknown[]): void {
     const server = this.servers.get(name);
-    if (server) this.keepKnown(server, { ...server.lists, [what]: rows });
+    if (!server) return;
+    const lists = { ...server.lists, [what]: rows };
+    this.keepKnown(server, lists);
   }
 
   /** For everything that is not a tool: resources, prompts, a request of your own. */
@@ -2634,14 +2688,24 @@ export class McpManager {
     this.loading = undefined;
     const servers = [...this.servers.values()];
     for (const server of servers) this.forget(server);
-    await Promise.allSettled(servers.map(({ connection }) => connection?.close()));
+    await closeAll(servers);
   }
+}
+
+async function closeAll(servers: Server[]): Promise<void> {
+  const closing = servers.map(({ connection }) => connection?.close());
+  await Promise.allSettled(closing);
 }
 
 /** Would both start the same, and by the same word? */
 function isAlike(one: ServerEntry, two: ServerEntry): boolean {
   const told = ['config', 'authority', 'blocked'] as const;
   return told.every((key) => isDeepStrictEqual(one[key], two[key]));
+}
+
+/** Closed by us: ignore anything that is still under way with it. */
+function isForgotten({ decided }: Server): boolean {
+  return decided?.state === 'closed';
 }
 
 /** Its tools can be called, now or when it has started. */
