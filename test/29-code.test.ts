@@ -276,3 +276,13 @@ test('chunks: a function stays whole with its comment, a method knows its class,
     assert.ok(changedIn(chunks, chunksOf('shelf.js', edited)) <= 2, `line ${at + 1}`);
   }
 });
+
+test('a file that the index leaves out is named in the notes; one of two megabytes is not left out', async () => {
+  const filler = `${'x'.repeat(999)}\n`.repeat(1500); // 1.5 MB
+  const at = place({ 'long.js': `${filler}module.exports = function paintFence() {}\n`, 'data.js': filler.repeat(3) });
+  const { index } = open(at);
+  await index.update(signal);
+  const { results, notes } = await index.search('paint the fence', 1, signal);
+  assert.deepEqual([results[0]!.file_path, results[0]!.symbol], ['long.js', 'paintFence']);
+  assert.deepEqual(notes, ['1 files over 4194304 bytes are only found by search_code']);
+});

@@ -8,7 +8,7 @@ import { Embeddings } from './embeddings.ts';
 import { best, Ranking } from './ranking.ts';
 import type { CodeTree, SourceFile } from './tree.ts';
 
-const MAX_INDEXED = 2 ** 20; // bytes of one file: larger ones were made by a program
+const MAX_INDEXED = 4 * 2 ** 20; // bytes of one file: people have written 1.7 million by hand
 const SMALL = { min: 80 }; // smaller chunks than for reading: a name says most where it is alone
 const TURN_MS = 8;
 const PATIENCE_MS = 10_000; // for vectors that are not there yet
@@ -112,12 +112,20 @@ export class CodeIndex {
 
   async search(query: string, count: number, signal: AbortSignal): Promise<FoundByMeaning> {
     const scores = this.ranking.scores(query);
-    const notes = [...this.tree.notes];
+    const notes = [...this.tree.notes, ...this.tooLarge()];
     const isFused = await this.fuse(scores, query, notes, signal);
     const results = best(scores, count).map(({ document, score }) => this.show(document, score));
     this.last = undefined;
     const model = this.options.embeddings?.model;
     return { results, ranked_by: isFused ? `words and ${model}` : 'words', notes };
+  }
+
+  /** What is not in the index is said: a search that finds nothing there looks complete. */
+  private tooLarge(): string[] {
+    const files = [...this.indexed.values()].map(({ file }) => file);
+    const large = files.filter(({ bytes }) => bytes.length > MAX_INDEXED);
+    if (large.length === 0) return [];
+    return [`${large.length} files over ${MAX_INDEXED} bytes are only found by search_code`];
   }
 
   private show(document: number, score: number): Found {

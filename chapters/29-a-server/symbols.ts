@@ -19,6 +19,8 @@ const DEFINES: RegExp[] = [
   // const name = function, const name = async (…) =>
   new RegExp(`^(?:export\\s+)?(?:const|let|var|val)\\s+${NAME}\\s*(?::[^=]*)?=\\s*(?:async\\s*)?` +
     '(?:function\\b|class\\b|\\(|[\\w$]+\\s*=>|<)'),
+  // module.exports = function name
+  new RegExp(`^module\\.exports\\s*=\\s*(?:async\\s+)?(?:function\\*?|class)\\s+${NAME}`),
   // exports.name = function, Name.prototype.name = function
   /^[\w$.]*\.([A-Za-z_$][\w$]*)\s*=\s*(?:async\s*)?(?:function\b|class\b|\([^)]*\)\s*=>|[\w$]+\s*=>)/,
   // name: function (…), name = (…) =>

@@ -135,9 +135,9 @@ async function retrieval(folders: string[], hasGoals: boolean): Promise<boolean>
   const factor = ours!.mrr / words!.mrr;
   const memory = Math.max(...all.map((each) => each.factor));
   console.log(`| mean | | | ${show(words!)} | ${show(ours!)} | ${show(whole!)} | |`);
-  const { mrr, recall } = ours!;
-  const isGood = mrr >= GOALS.mrr && recall >= GOALS.recall && factor >= GOALS.factor && memory <= GOALS.memory;
-  console.log(`\n${factor.toFixed(1)} times the MRR of words; goals: MRR@10 ${GOALS.mrr}, recall@10 ${GOALS.recall}, ` +
+  const reaches = ({ mrr, recall }: Score) => mrr >= GOALS.mrr && recall >= GOALS.recall;
+  const isGood = reaches(ours!) && reaches(whole!) && factor >= GOALS.factor && memory <= GOALS.memory;
+  console.log(`\n${factor.toFixed(1)} times the MRR of words; goals: MRR@10 ${GOALS.mrr}, recall@10 ${GOALS.recall} for both, ` +
     `${GOALS.factor} times words, memory ${GOALS.memory} times the text: ${isGood ? 'reached' : 'NOT reached'}`);
   return isGood || !hasGoals;
 }
