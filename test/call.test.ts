@@ -190,9 +190,10 @@ test('a start loads what it needs: no agent, no HTTP, and for the version not ev
   const chapter = (name: string) => join('chapters', '19-the-terminal', name);
   const first = loadedBy('chapters/start.ts');
   assert.ok(first.has('mcp.ts') && first.size < 20, [...first].join(' '));
-  for (const dear of ['node:crypto', chapter('screen.ts'), chapter('main.ts')]) assert.ok(!first.has(dear), dear);
+  for (const dear of ['node:crypto', chapter('screen.ts'), chapter('one-call.ts')]) assert.ok(!first.has(dear), dear);
   const era = ['era.ts', 'verdicts.ts'].map((name) => join('chapters', '22-no-handshake', name));
-  const all = loadedBy('chapters/start.ts', chapter('main.ts'), chapter('call-command.ts'), ...era);
+  const rest = ['as-program.ts', 'plain-screen.ts', 'one-call.ts'].map(chapter);
+  const all = loadedBy('chapters/start.ts', ...rest, ...era);
   const own = [...all].filter((name) => !name.startsWith('node:'));
   assert.ok(own.length < 30, `${own.length}: ${own.join(' ')}`);
   for (const dear of ['agent.ts', 'chapters/composition.ts', chapter('program.ts'), chapter('screen.ts'), 'node:http', 'node:https', 'node:worker_threads'])

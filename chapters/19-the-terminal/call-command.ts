@@ -1,68 +1,14 @@
-// The command `call`: one call of a tool, its result on stdout, and nothing else there.
+// The command `call`, for a server of any kind. One that is typed behind -- has a head start:
+// head-start.ts.
 
-import { asObject, McpConnection, StdioTransport, textOf } from '../../mcp.ts';
-import type { CallOptions, ConnectionOptions, Json, TransportFactory } from '../../mcp.ts';
-import { Masker } from '../17-the-gate/safe-text.ts';
 import { readCall, type WantedCall } from './call-words.ts';
-import { argumentsFrom, exitCodeFor, findTool, kindOf } from './calling.ts';
-import { EXIT, Stop } from './exit.ts';
-import type { Early } from './head-start.ts';
 import type { Rows } from './host.ts';
-import type { Output } from './plain-screen.ts';
+import { call, type Reached } from './one-call.ts';
 import type { Screen } from './screen.ts';
 
 export async function callCommand(args: string[], screen: Screen, rows: Rows): Promise<number> {
   const wanted = readCall(args);
   return call(wanted, await byTheRows(wanted, screen, rows), screen);
-}
-
-/** The server is starting already. */
-export async function callEarly(args: string[], screen: Output, early: Early): Promise<number> {
-  const wanted = readCall(args);
-  return call(wanted, await quickly(wanted, early), screen);
-}
-
-async function call(wanted: WantedCall, reached: Reached, screen: Output): Promise<number> {
-  const { config, options } = reached;
-  const masker = new Masker();
-  for (const secrets of [config.env, config.headers, config.oauth])
-    masker.learn(asObject(secrets), wanted.typed ? 'user' : 'project');
-  const trace = await traceFor(wanted, screen, masker);
-  const connection = new McpConnection(wanted.server, config, {
-    ...options,
-    ...limits(wanted),
-    onWire: (dir, msg) => trace?.write({ dir, server: wanted.server, msg }),
-    onWarning: (text) => trace?.write({ type: 'warning', text }),
-  });
-  const stop = interruptible(connection, screen);
-  try {
-    const code = await callTool(connection, wanted, screen, stop);
-    return code === EXIT.done && trace?.isLost ? EXIT.refused : code; // it was to be kept
-  } catch (error) {
-    if (stop.aborted) return EXIT.interrupted;
-    if (error instanceof Stop) throw error;
-    for (const warning of connection.warnings.values()) screen.warn(masker.text(warning));
-    const kind = kindOf(error);
-    throw new Stop(exitCodeFor(kind), masker.text(textOf(error)), kind);
-  } finally {
-    screen.stopSpinning();
-    await connection.close();
-  }
-}
-
-// ─── The server ───────────────────────────────────────────────────────────────────────────────
-
-type Reached = { config: Json; options: ConnectionOptions };
-
-/** If it has to be started again, it is by another transport. */
-async function quickly({ typed }: WantedCall, early: Early): Promise<Reached> {
-  let first: Early | undefined = early;
-  const stdio: TransportFactory = (...given) => {
-    const transport = first?.transport ?? new StdioTransport(...given);
-    first = undefined;
-    return transport;
-  };
-  return { config: typed!, options: { transports: { stdio }, extensions: await early.extensions() } };
 }
 
 async function byTheRows(wanted: WantedCall, screen: Screen, rows: Rows): Promise<Reached> {
@@ -74,56 +20,4 @@ async function byTheRows(wanted: WantedCall, screen: Screen, rows: Rows): Promis
   const { logins } = composition;
   if (logins) logins.believesVerdicts = false; // ask, whatever it said a moment ago
   return { config, options: forConnections(composition) };
-}
-
-function limits({ timeoutMs }: WantedCall): ConnectionOptions {
-  if (timeoutMs === undefined) return {};
-  return { handshakeTimeoutMs: timeoutMs, callTimeoutMs: timeoutMs };
-}
-
-async function traceFor({ trace: file }: WantedCall, screen: Output, masker: Masker) {
-  if (file === undefined) return undefined;
-  const { Trace } = await import('./trace.ts');
-  return new Trace(screen, masker, file);
-}
-
-/** The first Ctrl-C cancels the call on the wire; the second leaves at once. */
-function interruptible(connection: McpConnection, screen: Output): AbortSignal {
-  const abort = new AbortController();
-  screen.onInterrupt = () => {
-    if (abort.signal.aborted) process.exit(EXIT.interrupted);
-    abort.abort();
-    void connection.close(); // it may still be starting
-  };
-  return abort.signal;
-}
-
-// ─── The call ─────────────────────────────────────────────────────────────────────────────────
-
-async function callTool(
-  connection: McpConnection,
-  { server, tool: name, words, isJson }: WantedCall,
-  screen: Output,
-  signal: AbortSignal,
-): Promise<number> {
-  let state = name;
-  screen.spin(() => [state]);
-  const onProgress = ({ progress, total, message }: Json) => {
-    state = [name, message ?? [progress, total].filter(Boolean).join(' of ')].join(' ');
-  };
-  const options: CallOptions = { signal, onProgress };
-  await connection.connect();
-  await connection.initialize();
-  const tool = findTool(name, await connection.listTools(), server);
-  const args = argumentsFrom(words, tool);
-  if (isJson) {
-    const result = await connection.request('tools/call', { name, arguments: args }, options);
-    screen.printJson(JSON.stringify(result));
-    return result.isError === true ? EXIT.failed : EXIT.done;
-  }
-  const { text, isError } = await connection.callTool(name, args, options);
-  const line = text.replace(/\r?\n$/, ''); // print() ends it
-  if (isError) screen.say(line, 'red');
-  else if (text !== '') screen.print(line);
-  return isError ? EXIT.failed : EXIT.done;
 }

@@ -2,14 +2,8 @@
 
 import { StdioTransport } from '../../mcp.ts';
 import type { Extension, Message, Transport, TransportEvents } from '../../mcp.ts';
+import type { TransportFactory } from '../../mcp.ts';
 import { readCall } from './call-words.ts';
-
-/** For a call of a tool on this machine: its server, which is starting, and the extensions that one
- *  such call needs. */
-export type Early = {
-  transport: Transport;
-  extensions: () => Promise<Extension[]>;
-};
 
 const MAX_LINE_BYTES = 64 * 2 ** 20;
 
@@ -23,6 +17,25 @@ export function startEarly(args: string[]): Transport | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** The call itself. If the server has to be started again, it is by another transport. */
+export async function callEarly(
+  args: string[], early: Transport, extensions: Extension[],
+): Promise<void> {
+  const { asProgram, fullScreen } = await import('./as-program.ts');
+  const { PlainScreen } = await import('./plain-screen.ts');
+  const { call } = await import('./one-call.ts');
+  const wanted = readCall(args);
+  let first: Transport | undefined = early;
+  const stdio: TransportFactory = (...given) => {
+    const transport = first ?? new StdioTransport(...given);
+    first = undefined;
+    return transport;
+  };
+  const reached = { config: wanted.typed!, options: { transports: { stdio }, extensions } };
+  const screen = process.stdout.isTTY ? await fullScreen(args) : new PlainScreen();
+  return asProgram(args, screen, () => call(wanted, reached, screen));
 }
 
 /** Starts at once, and keeps what happens until there is a connection to tell. */

@@ -2,8 +2,8 @@
 // millisecond for each file, and `--version` or one call of a tool needs few of them.
 
 import { VERSION } from '../../mcp.ts';
-import { EXIT, Stop } from './exit.ts';
-import type { Early } from './head-start.ts';
+import { asProgram, flagsIn, fullScreen } from './as-program.ts';
+import { EXIT } from './exit.ts';
 import type { Compose, Rows } from './host.ts';
 import { PlainScreen, type Output } from './plain-screen.ts';
 import type { Screen } from './screen.ts';
@@ -18,46 +18,16 @@ const COMMANDS: Record<string, () => Promise<Run>> = {
   trust: async () => (await import('./trust-command.ts')).trustCommand,
   probe: async () => (await import('./probe.ts')).probe,
 };
-// Like the shells: 128 and the number of the signal.
-const SIGNALS = { SIGTERM: 128 + 15, SIGHUP: 128 + 1, SIGQUIT: 128 + 3 };
 
 /** A program with the rows that `load` brings. */
-export async function main(argv: string[], load: Load, early?: Early): Promise<void> {
-  const flags = flagsIn(argv);
+export async function main(argv: string[], load: Load): Promise<void> {
   const isVersion = argv.length === 1 && /^(-v|--version)$/.test(argv[0]!);
-  const isPlain = isVersion || (early !== undefined && !process.stdout.isTTY);
-  const screen = isPlain ? new PlainScreen() : await fullScreen(flags);
-  const fail = (error: Error) => {
-    screen.stop();
-    report(error, flags.includes('--json'), screen);
-    return error instanceof Stop ? error.code : EXIT.unexpected;
-  };
-  // With a listener of ours these end by process.exit, which ends servers and commands, too.
-  for (const [signal, code] of Object.entries(SIGNALS))
-    process.on(signal, () => process.exit(code));
-  process.on('SIGINT', () => screen.onInterrupt());
-  process.on('uncaughtException', (error) => {
-    try {
-      process.exitCode = fail(error);
-    } finally {
-      process.exit(); // whatever else goes wrong: only so are servers and commands ended
-    }
-  });
-  const running = isVersion ? printVersion(screen) : run(argv, screen, load, early);
-  const code = await running.catch(fail);
-  await screen.close();
-  process.exit(code); // also if something is still open: a socket that is kept alive, say
-}
-
-/** Looked at before they are parsed: a mistake in them is reported as they say. What comes after --
- *  is data. */
-function flagsIn(argv: string[]): string[] {
-  return argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv;
-}
-
-async function fullScreen(flags: string[]): Promise<Screen> {
-  const { Screen } = await import('./screen.ts');
-  return new Screen({ color: !flags.includes('--no-color') });
+  if (isVersion) {
+    const plain = new PlainScreen();
+    return asProgram(argv, plain, () => printVersion(plain));
+  }
+  const screen = await fullScreen(argv);
+  return asProgram(argv, screen, () => run(argv, screen, load));
 }
 
 async function printVersion(screen: Output): Promise<number> {
@@ -65,13 +35,8 @@ async function printVersion(screen: Output): Promise<number> {
   return EXIT.done;
 }
 
-async function run(argv: string[], output: Output, load: Load, early?: Early): Promise<number> {
+async function run(argv: string[], screen: Screen, load: Load): Promise<number> {
   const [name = '', ...args] = argv;
-  if (early) {
-    const { callEarly } = await import('./call-command.ts');
-    return callEarly(args, output, early);
-  }
-  const screen = output as Screen; // only a version and an early call have less
   const isHelp = flagsIn(argv).some((flag) => flag === '--help' || flag === '-h');
   const command = isHelp ? undefined : await commandNamed(name, screen, load);
   if (!command) return chat(argv, screen, load);
@@ -98,10 +63,4 @@ async function rowsFor(screen: Screen, load: Load) {
   const compose = await load();
   const person = new PersonAtTerminal(screen);
   return compose(plainHost({ person, warn: (text) => screen.warn(text) }));
-}
-
-function report(error: Error, isJson: boolean, screen: Output): void {
-  const { kind = 'unexpected', message } = error as Stop;
-  if (isJson) screen.printJson(JSON.stringify({ type: 'error', kind, message }), process.stderr);
-  else screen.say(kind === 'unexpected' ? (error.stack ?? message) : message, 'red');
 }

@@ -19,7 +19,7 @@ function unpacked(): string {
   const out = execFileSync('npm', ['pack', '--json', '--pack-destination', place], { cwd: root, stdio: ['ignore', 'pipe', 'ignore'] });
   const [{ filename }] = JSON.parse(`${out}`.slice(`${out}`.indexOf('['))); // the build may talk before it
   execFileSync('tar', ['-xzf', filename], { cwd: place });
-  return join(place, 'package', 'dist', 'chapters', 'start.js');
+  return join(place, 'package', 'dist', 'chapters', 'start.cjs');
 }
 
 function nodes(): string[] {
