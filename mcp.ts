@@ -199,13 +199,15 @@ export class StdioTransport implements Transport {
     const end = () => {
       if (!this.closing) this.end();
     };
-    // The last answers may still be in the pipes, so wait a moment for them. No longer: a grandchild
-    // can hold the pipes open, and a server can live on without stdout.
+    // The last answers may still be in the pipes, so wait a moment for them. No longer: a
+    // grandchild can hold the pipes open, and a server can live on without stdout.
     const endSoon = () => {
       setTimeout(() => setImmediate(end), LAST_ANSWERS_MS).unref(); // after what has come is read
     };
     // Writing to a dead server raises EPIPE here. Without a listener it would end our program.
-    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', endSoon);
+    for (const stream of [child.stdin, child.stdout, child.stderr]) {
+      stream.on('error', endSoon);
+    }
     child.stdout.on('end', endSoon);
     child.on('exit', endSoon);
     child.on('close', () => this.end());
@@ -233,7 +235,8 @@ export class StdioTransport implements Transport {
     const lines = this.outbox.splice(0);
     while (lines.length > 0) {
       const text = takeText(lines);
-      await new Promise((done) => this.child.stdin.write(escapeSeparators(text), done));
+      const line = escapeSeparators(text);
+      await new Promise((done) => this.child.stdin.write(line, done));
       this.unsent -= text.length;
     }
   }
@@ -255,7 +258,8 @@ export class StdioTransport implements Transport {
   /** End of input, then SIGTERM, then SIGKILL to the whole group. Most exit on the first step. */
   private async sayGoodbye(): Promise<void> {
     if (!this.child?.pid || !living.has(this.child)) return; // it never ran, or is gone
-    this.child.stdin.end(escapeSeparators(takeText(this.outbox)));
+    const unsent = takeText(this.outbox);
+    this.child.stdin.end(escapeSeparators(unsent));
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       if (await closesWithin(GOODBYE_STEP_MS, this.child)) break;
       signalGroup(this.child, signal);
@@ -268,10 +272,13 @@ export class StdioTransport implements Transport {
     if (!living.delete(this.child)) return; // report the end once
     signalGroup(this.child, 'SIGKILL'); // anything it started and left behind
     const { stdin, stdout, stderr } = this.child;
-    for (const stream of [stdin, stdout, stderr]) stream?.destroy();
+    for (const stream of [stdin, stdout, stderr]) {
+      stream?.destroy();
+    }
     this.child.unref();
     this.lines.clear();
-    this.events.closed(new McpError(kind, `${this.who} ${how ?? this.howItEnded()}`));
+    const words = `${this.who} ${how ?? this.howItEnded()}`;
+    this.events.closed(new McpError(kind, words));
   }
 
   private endTooLong(): void {
@@ -289,7 +296,8 @@ export class StdioTransport implements Transport {
   private whyNoStart({ code = '', message }: NodeJS.ErrnoException): string {
     const { cwd = '' } = this.config;
     const file = this.program();
-    const isThere = file !== basename(file) && existsSync(resolve(cwd, file));
+    const isPath = file !== basename(file);
+    const isThere = isPath && existsSync(resolve(cwd, file));
     if (cwd && !existsSync(cwd)) return `its "cwd" ${cwd} does not exist`;
     if (isShortage(code)) return `this machine has no room for it now (${code})`;
     if (code === 'EACCES') return 'the file is not executable, or not open to us';
@@ -305,7 +313,7 @@ export class StdioTransport implements Transport {
 
   lastWords(): string {
     const written = this.stderrTail.trimEnd().split('\n');
-    const lines = written.filter((line) => !isNoise(line));
+    const lines = written.filter((line) => !NOISE.test(line));
     const last = lines.slice(-LAST_LINES);
     const cause = likelyCause(lines);
     if (cause && !last.includes(cause)) last.unshift(cause, '…');
@@ -364,7 +372,8 @@ export function withSafePath(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const parts = pathOf(env).filter(isSafe);
   // An empty PATH would mean the folder we are in, too.
   const path = parts.join(delimiter) || DEFAULT_PATH;
-  return { ...env, [pathName(env)]: path, ...(isWindows && { [NOT_FROM_HERE]: '1' }) };
+  const safe = { ...env, [pathName(env)]: path };
+  return isWindows ? { ...safe, [NOT_FROM_HERE]: '1' } : safe;
 }
 
 const DEFAULT_PATH = isWindows ? 'C:\\Windows\\System32' : '/usr/bin:/bin';
@@ -372,8 +381,9 @@ const NOT_FROM_HERE = 'NoDefaultCurrentDirectoryInExePath'; // cmd.exe looks the
 
 /** Windows writes "Path", and of two spellings the first in the alphabet counts. */
 function pathName(env: NodeJS.ProcessEnv): string {
+  if (!isWindows) return 'PATH';
   const names = Object.keys(env).sort();
-  return (isWindows && names.find((name) => name.toUpperCase() === 'PATH')) || 'PATH';
+  return names.find((name) => name.toUpperCase() === 'PATH') ?? 'PATH';
 }
 
 const pathOf = (env: NodeJS.ProcessEnv) => (env[pathName(env)] ?? '').split(delimiter);
@@ -384,10 +394,10 @@ export function findCommand(command: string, env = withSafePath(safeEnv())): str
   const isPath = command.includes('/') || (isWindows && command.includes('\\'));
   if (isPath) return command;
   const endings = isWindows ? ['', '.com', '.exe'] : [''];
-  const files = pathOf(env).flatMap((folder) =>
-    endings.map((ending) => join(folder, command + ending)),
-  );
-  return files.find(isProgram) ?? (isWindows ? files[0]! : command);
+  const names = endings.map((ending) => command + ending);
+  const files = pathOf(env).flatMap((folder) => names.map((name) => join(folder, name)));
+  const missing = isWindows ? files[0]! : command;
+  return files.find(isProgram) ?? missing;
 }
 
 function isProgram(file: string): boolean {
@@ -422,7 +432,8 @@ function repositoriesAround(folder: string): string[] {
 
 function isWithin(folder: string, path: string): boolean {
   const inner = relative(realPath(folder), realPath(path));
-  return inner !== '..' && !inner.startsWith(`..${sep}`) && !isAbsolute(inner);
+  const isOutside = inner === '..' || inner.startsWith(`..${sep}`);
+  return !isOutside && !isAbsolute(inner);
 }
 
 /** Where a path leads through all links, also if its end does not exist. */
@@ -432,7 +443,8 @@ function realPath(path: string): string {
   try {
     return realpathSync.native(whole);
   } catch {
-    return parent === whole ? whole : join(realPath(parent), basename(whole));
+    if (parent === whole) return whole;
+    return join(realPath(parent), basename(whole));
   }
 }
 
@@ -470,7 +482,8 @@ export function passOn(text: string, who: string, events: TransportEvents): void
   const tooMuch = tooMuchIn(trimmed);
   if (tooMuch) {
     const what = `sent a message with ${tooMuch}, which is dropped`;
-    return events.dropped?.(new McpError('limit', `${who} ${what}`), idOfAnswer(trimmed));
+    const why = new McpError('limit', `${who} ${what}`);
+    return events.dropped?.(why, idOfAnswer(trimmed));
   }
   events.message(parseMessage(trimmed));
 }
@@ -486,7 +499,8 @@ const END_OF_ANSWER = new RegExp(`${ID_MEMBER}\\s*\\}$`);
 function idOfAnswer(json: string): Id | undefined {
   const start = START_OF_ANSWER.exec(json.slice(0, 200));
   if (!start) return undefined;
-  const id = start[1] ?? END_OF_ANSWER.exec(json.slice(-200))?.[1];
+  const end = END_OF_ANSWER.exec(json.slice(-200));
+  const id = start[1] ?? end?.[1];
   return id === undefined ? undefined : Number(id);
 }
 
@@ -543,7 +557,8 @@ export function joinSmall(pieces: Uint8Array[]): void {
   while (pieces.length > 1) {
     const [before, last] = pieces.slice(-2) as [Uint8Array, Uint8Array];
     if (before.length > last.length || last.length >= SMALL_PIECE) return;
-    pieces.splice(-2, 2, Buffer.concat([before, last]));
+    const joined = Buffer.concat([before, last]);
+    pieces.splice(-2, 2, joined);
   }
 }
 
@@ -580,7 +595,7 @@ function endOfString(json: string, start: number): number {
 }
 
 /** Blank lines, the frames of a stack, and Node's own last line push the reason out of sight. */
-const isNoise = (line: string) => /^\s*$|^\s+at |^Node\.js v\d/.test(line);
+const NOISE = /^\s*$|^\s+at |^Node\.js v\d/;
 const NAMES_ERROR = /^\W*(\w+ )?\w*(error|exception|fatal|panic)\b/i;
 const SOUNDS_BAD = /\b(missing|required|invalid|denied|cannot|unable|no such|not (found|set))\b/i;
 
@@ -613,7 +628,8 @@ export function signalGroup(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'):
   }
   const group = -child.pid!; // a negative number means the group
   const targets = [group, ...straysOf(child)];
-  return targets.filter((pid) => isSignalled(pid, signal)).length > 0;
+  const reached = targets.filter((pid) => isSignalled(pid, signal));
+  return reached.length > 0;
 }
 
 function isSignalled(pid: number, signal: NodeJS.Signals): boolean {
@@ -638,7 +654,9 @@ function straysOf(child: ChildProcess): number[] {
   const mark = marks.get(child);
   if (process.platform !== 'linux' || mark === undefined) return [];
   // One for all children that end together.
-  if (now() - census.takenAt >= CENSUS_MS) census = { takenAt: now(), byMark: takeCensus() };
+  if (now() - census.takenAt >= CENSUS_MS) {
+    census = { takenAt: now(), byMark: takeCensus() };
+  }
   const marked = census.byMark.get(mark) ?? [];
   return marked.filter((pid) => groupOf(pid) !== child.pid);
 }
@@ -647,21 +665,29 @@ function straysOf(child: ChildProcess): number[] {
 function takeCensus(): Map<string, number[]> {
   const byMark = new Map<string, number[]>();
   const before = lastPidBeforeOurs();
-  for (const name of readIfThere('/proc', (path) => readdirSync(path)) ?? []) {
-    if (!(Number(name) > before)) continue; // or it is not a number
-    const environment = readIfThere(`/proc/${name}/environ`, readBytes);
-    const mark = environment?.split('\0').find((each) => each.startsWith(`${MARK}=`));
+  const names = readIfThere('/proc', (path) => readdirSync(path)) ?? [];
+  for (const pid of names.map(Number)) {
+    if (!(pid > before)) continue; // or it is not a number
+    const mark = markOf(pid);
     if (mark === undefined) continue;
-    const word = mark.slice(MARK.length + 1);
-    byMark.set(word, [...(byMark.get(word) ?? []), Number(name)]);
+    const others = byMark.get(mark) ?? [];
+    byMark.set(mark, [...others, pid]);
   }
   return byMark;
+}
+
+function markOf(pid: number): string | undefined {
+  const environment = readIfThere(`/proc/${pid}/environ`, readBytes) ?? '';
+  const variables = environment.split('\0');
+  const found = variables.find((each) => each.startsWith(`${MARK}=`));
+  return found?.slice(MARK.length + 1);
 }
 
 /** Pids are given in turn. So in the first seconds of our life all that we have started comes after
  *  us, unless the numbers have begun again from below; and later they may have gone round. */
 function lastPidBeforeOurs(): number {
-  const newest = Number(readIfThere('/proc/loadavg', readBytes)?.split(' ')[4]);
+  const load = readIfThere('/proc/loadavg', readBytes) ?? '';
+  const newest = Number(load.split(' ')[4]);
   const isInTurn = newest > process.pid && now() < YOUNG_MS;
   return isInTurn ? process.pid : 0;
 }
@@ -727,7 +753,11 @@ export type CallOptions = {
   tool?: Tool; // what the caller has decided by: the manager calls this tool, or none
   caller?: string; // who wants it, for the questions of a server: "Sub-agent 2 (…)"
 };
-export type Call = { method: string; params?: Json; options: CallOptions };
+export type Call = {
+  method: string;
+  params?: Json;
+  options: CallOptions;
+};
 export type Next = (call: Call) => Promise<Json>;
 /** Goes around everything we request: it may change the call, repeat it, or answer it itself. With
  *  nothing to do it says `return next(call)` and is not `async`; then it costs nothing. */
@@ -788,7 +818,11 @@ export type ServerDescription = {
   instructions?: string;
   because?: string;
 };
-export type Tool = Json & { name: string; description?: string; inputSchema: Json };
+export type Tool = Json & {
+  name: string;
+  description?: string;
+  inputSchema: Json;
+};
 export type ToolResult = {
   text: string;
   content: unknown[];
@@ -801,8 +835,13 @@ export type ResourceTemplate = Json & { uriTemplate: string };
 export type Prompt = Json & { name: string };
 /** It has a `text`, or a `blob` in base64. */
 export type ResourceContents = Json;
-export type PromptMessage = { role: 'user' | 'assistant'; content: unknown[] };
-export type Reference = { type: 'ref/prompt'; name: string } | { type: 'ref/resource'; uri: string };
+export type PromptMessage = {
+  role: 'user' | 'assistant';
+  content: unknown[];
+};
+export type Reference =
+  | { type: 'ref/prompt'; name: string }
+  | { type: 'ref/resource'; uri: string };
 
 /** A call whose answer has not come yet. */
 type Waiter = {
@@ -873,8 +912,10 @@ export class McpConnection {
       maxCallMs: options.maxCallMs ?? 600_000,
     };
     this.plugIn('mcp.ts', this.ownParts());
-    for (const [n, extension] of (options.extensions ?? []).entries()) {
-      this.plugIn(extension.name || `extension ${n + 1}`, extension(this));
+    const { extensions = [] } = options;
+    for (const [n, extension] of extensions.entries()) {
+      const name = extension.name || `extension ${n + 1}`;
+      this.plugIn(name, extension(this));
     }
     this.outermost = this.throughLayers();
   }
@@ -923,7 +964,8 @@ export class McpConnection {
       if (handshake && parts.handshake) throw this.twice('a handshake', first, name);
     }
     this.declared = merged(this.declared, parts.capabilities ?? {});
-    for (const [method, handler] of Object.entries(parts.handlers ?? {})) {
+    const handlers = Object.entries(parts.handlers ?? {});
+    for (const [method, handler] of handlers) {
       this.addHandler(method, { owner: name, handler });
     }
     this.extensions.set(name, parts);
@@ -947,7 +989,8 @@ export class McpConnection {
   /** Layers are wrapped from the inside out. What one throws becomes a rejection. */
   private throughLayers(): Next {
     let next: Next = (call) => this.exchange(call);
-    for (const { layer } of [...this.extensions.values()].reverse()) {
+    const inwards = [...this.extensions.values()];
+    for (const { layer } of inwards.reverse()) {
       if (layer) next = wrapped(layer, next);
     }
     return next;
@@ -1001,7 +1044,9 @@ export class McpConnection {
   /** Starts over on a new transport, whether or not the old one has ended. A handshake must
    *  follow. Called again meanwhile, it waits for the same start. */
   reopen(): Promise<void> {
-    this.reopening ??= this.startOver().finally(() => (this.reopening = undefined));
+    this.reopening ??= this.startOver().finally(() => {
+      this.reopening = undefined;
+    });
     return this.reopening;
   }
 
@@ -1027,15 +1072,22 @@ export class McpConnection {
       this.ending = new AbortController();
       setMaxListeners(0, this.ending.signal); // any number of handlers may be at work
       await transport.start({
-        message: (message) => void (isCurrent() && this.receive(message)),
-        dropped: (why, id) => void (isCurrent() && this.drop(why, id)),
+        message: (message) => {
+          if (isCurrent()) this.receive(message);
+        },
+        dropped: (why, id) => {
+          if (isCurrent()) this.drop(why, id);
+        },
         stderr: (text) => this.options.onStderr?.(text, this.serverName),
-        closed: (why) => void (isCurrent() && this.failAll(why)),
+        closed: (why) => {
+          if (isCurrent()) this.failAll(why);
+        },
       });
     } catch (error) {
       if (!isCurrent()) throw error; // another has taken its place, and lives
       const what = `could not be started: ${textOf(error)}`;
-      this.failAll(error instanceof McpError ? error : this.error('start', what));
+      const why = error instanceof McpError ? error : this.error('start', what);
+      this.failAll(why);
       throw this.ended; // the transport's own account, if it gave one, is better than the error
     }
   }
@@ -1100,7 +1152,9 @@ export class McpConnection {
   }
 
   private failPending(why: Error): void {
-    for (const id of this.pending.keys()) this.fail(id, why);
+    for (const id of this.pending.keys()) {
+      this.fail(id, why);
+    }
   }
 
   // ── What we request ──
@@ -1186,7 +1240,8 @@ export class McpConnection {
     if (at >= this.alarmAt) return;
     this.stopAlarm();
     this.alarmAt = at;
-    this.alarm = setTimeout(() => this.ring(), Math.min(at - now(), MAX_TIMER_MS));
+    const ms = Math.min(at - now(), MAX_TIMER_MS);
+    this.alarm = setTimeout(() => this.ring(), ms);
   }
 
   private stopAlarm(): void {
@@ -1212,7 +1267,8 @@ export class McpConnection {
     const isOpening = call.method === 'initialize';
     const hint = isOpening ? ' If it needs longer to start, set MCP_TIMEOUT (in ms).' : '';
     const words = this.transport?.lastWords?.() ?? '';
-    this.cancel(id, this.error('timeout', slow + hint + words));
+    const why = this.error('timeout', slow + hint + words);
+    this.cancel(id, why);
   }
 
   private listenForAbort(id: number, waiter: Waiter): void {
@@ -1228,7 +1284,7 @@ export class McpConnection {
   /** Stops waiting, and says so: the server may then stop working. What opens a conversation must
    *  not be cancelled; but its stream, if it has one of its own, can be closed. */
   private cancel(id: number, why: McpError): void {
-    const { method = '' } = this.pending.get(id)?.call ?? {};
+    const method = this.pending.get(id)?.call.method ?? '';
     this.fail(id, why);
     this.cancelled.add(id); // its answer may be on the way, and is no mistake of the server
     if (this.cancelled.size > MAX_CANCELLED) {
@@ -1238,7 +1294,8 @@ export class McpConnection {
     const isSilent = /^(initialize|server\/discover)$/.test(method);
     if (isSilent && this.hasStreamPerRequest) this.closeStream(id);
     if (isSilent) return;
-    const told = this.notify('notifications/cancelled', { requestId: id, reason: why.kind });
+    const params = { requestId: id, reason: why.kind };
+    const told = this.notify('notifications/cancelled', params);
     told.catch(() => {}); // it may be gone
   }
 
@@ -1265,7 +1322,9 @@ export class McpConnection {
   async hold<T>(work: Promise<T>): Promise<T> {
     if (this.holds.size === 0) this.heldSince = now();
     this.holds.add(work);
-    for (const waiter of this.pending.values()) waiter.endsAt = Infinity;
+    for (const waiter of this.pending.values()) {
+      waiter.endsAt = Infinity;
+    }
     try {
       return await work;
     } finally {
@@ -1276,7 +1335,8 @@ export class McpConnection {
 
   private release(): void {
     for (const waiter of this.pending.values()) {
-      waiter.startedAt += now() - Math.max(this.heldSince, waiter.startedAt);
+      const since = Math.max(this.heldSince, waiter.startedAt);
+      waiter.startedAt += now() - since;
       this.setEnd(waiter, now());
     }
   }
@@ -1314,22 +1374,18 @@ export class McpConnection {
   }
 
   private settle({ call, resolve, reject }: Waiter, answer: Json): void {
-    const { jsonrpc, result = null, error = null } = answer;
-    const odd = (what: string) => {
-      reject(this.error('protocol', `answered ${call.method} with ${what}`));
-    };
-    if (jsonrpc !== '2.0') return odd('something that is not JSON-RPC 2.0');
-    if (result === null && error === null) return odd('neither result nor error');
-    if (result !== null && error !== null) return odd('a result and an error');
-    if (isObject(result)) return resolve(result);
-    if (result !== null) return odd(`a result that is not an object: ${excerpt(result)}`);
-    reject(this.refusal(call.method, error));
+    const { result, error = null } = answer;
+    const odd = oddityOf(answer);
+    if (odd) reject(this.error('protocol', `answered ${call.method} with ${odd}`));
+    else if (error === null) resolve(result as Json);
+    else reject(this.refusal(call.method, error));
   }
 
   private refusal(method: string, error: unknown): RpcError {
     const { code, message, data } = asObject(error);
     const number = typeof code === 'number' ? code : -32603;
-    const words = typeof message === 'string' ? message.slice(0, MAX_REFUSAL) : excerpt(error);
+    const isText = typeof message === 'string';
+    const words = isText ? message.slice(0, MAX_REFUSAL) : excerpt(error);
     const who = `MCP server "${this.serverName}"`;
     return new RpcError(number, `${who} refused ${method}: ${words} (${number})`, data);
   }
@@ -1337,7 +1393,8 @@ export class McpConnection {
   /** A notification goes to every extension that listens for it. */
   private hear(method: string, params: Json): void {
     const { signal } = this;
-    for (const { owner, handler } of this.listeners.get(method) ?? []) {
+    const listeners = this.listeners.get(method) ?? [];
+    for (const { owner, handler } of listeners) {
       this.guard(owner, method, () => handler(params, { signal }));
     }
   }
@@ -1378,7 +1435,8 @@ export class McpConnection {
 
   /** Our calls whose answers have not come yet. */
   get running(): Call[] {
-    return [...this.pending.values()].map(({ call }) => call);
+    const waiters = [...this.pending.values()];
+    return waiters.map(({ call }) => call);
   }
 
   /** The server has cancelled a request of its own. Then there is no answer. */
@@ -1503,13 +1561,14 @@ export class McpConnection {
     const [offer = ''] = method.split('/');
     const offers = this.server?.capabilities;
     if (offers && !offers[offer]) return [];
-    const all: unknown[] = await this.listAll(method, list).catch((error) => {
-      if (error instanceof RpcError && error.code === -32601) return [];
-      throw error;
-    });
-    const byKey = new Map(all.filter(isObject).map((row) => [row[key], row as T]));
-    const usable = [...byKey].filter(([name]) => typeof name === 'string' && name !== '');
-    return usable.map(([, row]) => row);
+    const all = await this.listAll(method, list).catch(noneIfUnknown);
+    const byKey = new Map<string, T>();
+    for (const row of all.filter(isObject)) {
+      const name = row[key];
+      const isUsable = typeof name === 'string' && name !== '';
+      if (isUsable) byKey.set(name, row as T);
+    }
+    return [...byKey.values()];
   }
 
   /** Mostly one, but a folder may have many. */
@@ -1530,9 +1589,12 @@ export class McpConnection {
 
   /** Never without the user's wish: some servers act on what they are asked for here. */
   async getPrompt(
-    name: string, args: Record<string, string> = {}, options?: CallOptions,
+    name: string,
+    args: Record<string, string> = {},
+    options?: CallOptions,
   ): Promise<PromptMessage[]> {
-    const { messages } = await this.request('prompts/get', { name, arguments: args }, options);
+    const params = { name, arguments: args };
+    const { messages } = await this.request('prompts/get', params, options);
     if (!Array.isArray(messages)) {
       throw this.error('protocol', `answered prompts/get with messages ${excerpt(messages)}`);
     }
@@ -1544,14 +1606,17 @@ export class McpConnection {
 
   /** What the value of an argument may become; `others` are the arguments that are known. */
   async complete(
-    ref: Reference, argument: { name: string; value: string },
-    others: Record<string, string> = {}, options?: CallOptions,
+    ref: Reference,
+    argument: { name: string; value: string },
+    others: Record<string, string> = {},
+    options?: CallOptions,
   ): Promise<string[]> {
-    const context = Object.keys(others).length > 0 ? { context: { arguments: others } } : {};
-    const params = { ref, argument, ...context };
+    const params: Json = { ref, argument };
+    if (Object.keys(others).length > 0) params.context = { arguments: others };
     const { completion } = await this.request('completion/complete', params, options);
     const { values } = asObject(completion);
-    return Array.isArray(values) ? values.filter((value) => typeof value === 'string') : [];
+    if (!Array.isArray(values)) return [];
+    return values.filter((value) => typeof value === 'string');
   }
 
   async setLogLevel(level: string, options?: CallOptions): Promise<void> {
@@ -1591,8 +1656,11 @@ export async function shakeHands(
   connection: McpConnection,
   options: CallOptions = {},
 ): Promise<ServerDescription> {
-  const { capabilities: ours } = connection;
-  const hello = { protocolVersion: REVISIONS[0], capabilities: ours, clientInfo: CLIENT_INFO };
+  const hello = {
+    protocolVersion: REVISIONS[0],
+    capabilities: connection.capabilities,
+    clientInfo: CLIENT_INFO,
+  };
   const timeoutMs = connection.options.handshakeTimeoutMs;
   const answer = await connection.request('initialize', hello, { timeoutMs, ...options });
   const { protocolVersion: theirs } = answer;
@@ -1619,7 +1687,8 @@ function merged(one: Json, two: Json): Json {
   const both: Json = { ...one };
   for (const [key, value] of Object.entries(two)) {
     const before = both[key];
-    both[key] = isObject(before) && isObject(value) ? merged(before, value) : value;
+    const areObjects = isObject(before) && isObject(value);
+    both[key] = areObjects ? merged(before, value) : value;
   }
   return both;
 }
@@ -1635,12 +1704,28 @@ function warnOnStderr(warning: string): void {
 }
 
 function withProgressToken(params: Json | undefined, progressToken: Id): Json {
-  return { ...params, _meta: { ...asObject(params?._meta), progressToken } };
+  const meta = { ...asObject(params?._meta), progressToken };
+  return { ...params, _meta: meta };
+}
+
+function oddityOf({ jsonrpc, result = null, error = null }: Json): string | undefined {
+  if (jsonrpc !== '2.0') return 'something that is not JSON-RPC 2.0';
+  if (result === null && error === null) return 'neither result nor error';
+  if (result !== null && error !== null) return 'a result and an error';
+  if (error !== null || isObject(result)) return undefined;
+  return `a result that is not an object: ${excerpt(result)}`;
+}
+
+/** For a list that a server announced, and whose method it does not know. */
+function noneIfUnknown(error: unknown): unknown[] {
+  if (error instanceof RpcError && error.code === -32601) return [];
+  throw error;
 }
 
 function asRefusal(error: unknown): Json {
   if (error instanceof RpcError) {
-    return { code: error.code, message: error.message, data: error.data };
+    const { code, message, data } = error;
+    return { code, message, data };
   }
   return { code: -32603, message: textOf(error) };
 }
@@ -1661,7 +1746,8 @@ function problemWithTool(tool: unknown): string | undefined {
 }
 
 function withSchema(tool: Tool): Tool {
-  return tool.inputSchema ? tool : { ...tool, inputSchema: { type: 'object' } };
+  if (tool.inputSchema) return tool;
+  return { ...tool, inputSchema: { type: 'object' } };
 }
 
 /** Another description makes another tool. Another order of its keys does not. */
@@ -1758,7 +1844,8 @@ export function serversIn(root: Json, mayBeFlat: boolean): Json {
   const { servers } = root;
   if (Array.isArray(servers)) throw new Error('its "servers" is not an object');
   if (isObject(servers) && !looksLikeServer(servers)) return servers;
-  const named = Object.entries(root).filter(([, value]) => isObject(value));
+  const all = Object.entries(root);
+  const named = all.filter(([, value]) => isObject(value));
   return Object.fromEntries(named);
 }
 
@@ -1775,7 +1862,8 @@ export function readJsonFile(file: string): Json | undefined {
   if (stat.size === 0) throw new Error('it is empty');
   if (stat.size > MAX_CONFIG_BYTES) throw new Error(`it has more than ${MAX_CONFIG_BYTES} bytes`);
   const decoder = new TextDecoder('utf-8', { fatal: true }); // drops a byte order mark
-  const json = withoutComments(decoder.decode(readFileSync(file))).trim();
+  const text = decoder.decode(readFileSync(file));
+  const json = withoutComments(text).trim();
   const tooMuch = tooMuchIn(json);
   if (tooMuch) throw new Error(`it has ${tooMuch}`);
   const root: unknown = JSON.parse(json);
@@ -1810,14 +1898,17 @@ export function transportType({ type, url, command }: Json): string {
 
 export function problemWithConfig(config: unknown): string | undefined {
   if (!isObject(config)) return 'its entry is not an object';
-  const { type = '', timeout = 1, command, args = [], env = {}, cwd = '' } = config;
+  const { type = '', timeout = 1 } = config;
   if (typeof type !== 'string') return '"type" is not a string';
   if (!positive(timeout)) return '"timeout" is not a number of milliseconds above 0';
   const { lazy = true, sleepAfterMs = 1 } = config;
   if (typeof lazy !== 'boolean') return '"lazy" is not true or false';
   if (!positive(sleepAfterMs)) return '"sleepAfterMs" is not a number of milliseconds above 0';
-  if (loadWish(config) === null) return '"alwaysLoad" or "deferred" is not true or false, or both are';
+  if (loadWish(config) === null) {
+    return '"alwaysLoad" or "deferred" is not true or false, or both are';
+  }
   if (transportType(config) !== 'stdio') return undefined; // its transport checks the rest
+  const { command, args = [], env = {}, cwd = '' } = config;
   const isText = (value: unknown) => typeof value === 'string' && !value.includes('\0');
   if (!isText(command) || command === '') return '"command" is missing or is not a string';
   if (!Array.isArray(args) || !args.every(isText)) return '"args" is not a list of strings';
@@ -1858,7 +1949,8 @@ function configError({ name, file }: ServerEntry, problem: string): McpError {
 export function fillIn(entry: ServerEntry, env = process.env, hidden: string[] = []): Json {
   const used: string[] = []; // the variables whose values were taken
   const valueOf = (_: string, name: string, fallback?: string) => {
-    const isKey = hidden.some((key) => key.toUpperCase() === name.toUpperCase());
+    const upper = name.toUpperCase();
+    const isKey = hidden.some((key) => key.toUpperCase() === upper);
     const isHidden = isKey && entry.authority === 'project';
     const isSet = Object.hasOwn(env, name) && !isHidden;
     if (isSet && env[name]) {
@@ -1878,10 +1970,12 @@ export function fillIn(entry: ServerEntry, env = process.env, hidden: string[] =
   );
   if (!isExposed(asObject(config).url)) return config;
   const { url, headers = {} } = entry.config;
+  const sent = JSON.stringify([headers, behindHost(show(url))]);
   used.length = 0;
-  fill(JSON.stringify([headers, behindHost(show(url))]));
+  fill(sent);
   if (used.length === 0) return config;
-  const why = `would go to ${new URL(show(config.url)).host} in clear text, for everybody to read`;
+  const { host } = new URL(show(config.url));
+  const why = `would go to ${host} in clear text, for everybody to read`;
   throw configError(entry, `\${${used[0]}} ${why}; use https:// or wss://`);
 }
 
@@ -1914,7 +2008,8 @@ export function launchConfig(entry: ServerEntry, options: LaunchOptions = {}): J
   if (transportType(config) !== 'stdio') return config;
   const isNowhere = entry.authority === 'user' && !config.cwd;
   const cwd = isNowhere ? emptyFolder(entry, home) : resolve(project, `${config.cwd ?? ''}`);
-  return { ...config, cwd, env: { ...asObject(config.env), CLAUDE_PROJECT_DIR: project } };
+  const env = { ...asObject(config.env), CLAUDE_PROJECT_DIR: project };
+  return { ...config, cwd, env };
 }
 
 const withProject = (project: string) => ({ ...process.env, CLAUDE_PROJECT_DIR: project });
@@ -1936,9 +2031,10 @@ export function needsApproval(entry: ServerEntry, project = process.cwd()): bool
 /** The whole paths in a value: it may be one, or a list of them, or flags such as --require=/x.
  *  What is relative leads nowhere: the server starts in an empty folder. */
 function pathsIn(value: string): string[] {
-  const breaks = [...value.matchAll(/[\s=,;:]/g)].map(({ index }) => index + 1);
+  const breaks = [...value.matchAll(/[\s=,;:]/g)];
+  const starts = [0, ...breaks.map(({ index }) => index + 1)];
   // To the end of the list, or of the value: a path may hold blanks.
-  const rests = [0, ...breaks].map((at) => value.slice(at).split(delimiter, 1)[0]!);
+  const rests = starts.map((at) => value.slice(at).split(delimiter, 1)[0]!);
   return rests.filter((rest) => isAbsolute(rest));
 }
 
@@ -1956,7 +2052,9 @@ function emptyFolder(entry: ServerEntry, home: string): string {
   const folder = join(home, '.mcp-by-hand', 'empty', own);
   try {
     if (!isAbsolute(home)) throw new Error('the home folder is not an absolute path');
-    for (const path of [dirname(dirname(folder)), dirname(folder), folder]) makeOurs(path);
+    makeOurs(dirname(dirname(folder)));
+    makeOurs(dirname(folder));
+    makeOurs(folder);
     // Moved, not deleted: it may be the notes of a server.
     if (readdirSync(folder).length > 0) renameSync(folder, `${folder}-${Date.now()}`);
     makeOurs(folder);
@@ -1984,11 +2082,13 @@ export function lostWords(entry: ServerEntry, project = process.cwd()): string |
   if (entry.authority !== 'user' || cwd || transportType(entry.config) !== 'stdio') return;
   const isLost = (word: string) => {
     const path = word.replace(/^-[^=]*=/, ''); // --root=.
-    const isThere = path !== '' && !isAbsolute(path) && existsSync(join(project, path));
+    const isRelative = path !== '' && !isAbsolute(path);
+    const isThere = isRelative && existsSync(join(project, path));
     return isThere || /^\.\.?([/\\]|$)/.test(path);
   };
   const isPath = /[/\\]/.test(command); // else it is looked for on the PATH
-  const lost = [...(isPath ? [command] : []), ...args].filter(isLost);
+  const all = isPath ? [command, ...args] : args;
+  const lost = all.filter(isLost);
   if (lost.length === 0) return;
   const words = lost.map(excerpt).join(', ');
   const help = 'Write whole paths; or "cwd": ".", and you are asked once in each project';
