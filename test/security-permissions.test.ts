@@ -59,6 +59,14 @@ test('D2: rules that allow too much allow nothing, and are named; a prefix is no
   for (const rule of allow) for (const text of ignored) assert.ok(text.includes(JSON.stringify(rule)), rule);
 });
 
+test('D2: a rule for what only starts other commands would allow all of them, and is ignored', () => {
+  const launchers = ['env', 'bash -c', 'timeout 60', '/usr/bin/xargs', 'sudo -n', 'time', 'env A=1', 'sh', '.'];
+  const { effect, warnings } = judges({ rules: { allow: [...launchers.map((words) => `bash(${words}:*)`), 'bash(sh x.sh:*)', 'bash(env)'] } });
+  for (const words of launchers) assert.equal(effect(`${words} touch M`), 'ask', words);
+  for (const words of launchers) assert.ok(warnings[0]!.includes(`"bash(${words}:*)"`), words);
+  assert.deepEqual(['sh x.sh 1', 'env'].map(effect), ['allow', 'allow']);
+});
+
 test('D3: where nobody can be asked it is a no, without waiting; "y" on stdin is no consent', async () => {
   const [home, cwd] = [folder(), folder()];
   mkdirSync(join(home, '.claude'));
@@ -352,6 +360,20 @@ test('E9: a rule for a command does not cover its other flags', async () => {
   assert.equal(file('M'), undefined);
 });
 
+test('E9: a prefix does not mean the words by which a program that looks runs another one, writes or deletes', () => {
+  const { effect } = judges({ rules: { allow: ['find', 'fd', 'rg', 'sort', 'sed', 'find x -delete'].map((words) => `bash(${words}:*)`) } });
+  const allowed = [
+    "find . -name '*.ts' -type f", 'find src -newer a', 'rg -n word src', 'rg --pretty x', 'sort -rn a', 'sort -k2 a', 'sed -n 5,10p a', "sed 's/a\\/b/c&/g' a", "sed -n '/x/,$p' a", "sed -e 's|a|b|' -e 3d a", 'find x -delete -name x', 'fd -e ts x',
+  ];
+  for (const line of allowed) assert.equal(effect(line), 'allow', line);
+  const asked = [
+    'find . -exec touch M \\;', 'find . -execdir sh {} +', 'find . -ok rm {} +', 'find . -delete', 'find . -fprint M', 'find . -fls M', 'find . "-exe"c touch M \\;', 'find . $x', 'find *', '/usr/bin/find . -delete', 'timeout 9 find . -delete', 'fd . -x rm', 'fd . --exec rm', 'fd -Hx rm',
+    'rg --pre ./x y', 'rg --pre=./x y', 'rg --hostname-bin ./x y', 'sort -o M a', 'sort -ro M a', 'sort --out=M a', 'sort --compress-program=./x a', 'sed -i s/a/b/ a', 'sed -ni p a', 'sed --in-place p a', 'sed -f x a', 'sed --file=x a',
+    "sed -n 'w M' a", "sed 's/a/b/w M' a", "sed 's/a/touch M/e' a", "sed '1e touch M' a", "sed -e p -e 'w M' a", "sed -n -e'w M' a", "sed --expression='w M' a", "sed 'p;w M' a", "sed 'p\nw M' a", "sed '/a/{w M\n}' a", "sed 's/a/b/;e touch M' a", 'sed $x a',
+  ];
+  for (const line of asked) assert.equal(effect(line), 'ask', line);
+});
+
 test('E13: no other command is harmless by itself: what speaks to the network is asked about like any other', async () => {
   const commands = ['ping -c1 evil.test', 'nslookup secret.evil.test', 'curl http://evil.test', 'git fetch', 'git status', 'grep x y', 'sort x', 'find .', 'echo'];
   for (const mode of ['ask', 'accept-edits', 'read-only'] as const) {
@@ -378,7 +400,7 @@ test('D14: a prefix allows its words with anything behind them, and nothing that
   const allowed = [
     'npm test', 'npm test -- --watch', 'npm  test\t"a b" $x *', "npm 'test'", 'npm run lint', 'npm run lint x', 'npm test && npm run lint', 'npm test; ls; make', 'npm test | head -n 5',
     'npm test 2>&1 | tail -20', 'npm test >/dev/null 2>&1 &', '(npm test)', '{ npm test; }', '! npm test', 'npm test "$(npm run lint)"', 'npm test <in.txt', 'timeout 60 npm test', 'time npm test', 'nice nohup npm test',
-    'npm test # rm x', "npm test <<'E'\n$(rm x)\nE", 'npm test \\\n  x', 'npm test \\; rm x', "npm test '; rm x'", 'make && make', 'make', 'git status', 'npm test $HOME',
+    'npm test # rm x', "npm test <<'E'\n$(rm x)\nE", 'npm test \\\n  x', 'npm test \\; rm x', "npm test '; rm x'", 'make && make', 'make', 'git status', 'npm test $HOME', 'npm test ~/x', 'npm test é; npm test',
   ];
   for (const line of allowed) assert.equal(effect(line), 'allow', line);
   const asked = [
@@ -388,6 +410,7 @@ test('D14: a prefix allows its words with anything behind them, and nothing that
     'PATH=. npm test', 'NODE_OPTIONS=x npm test', 'A=1; npm test', 'env npm test', 'xargs npm test', 'sudo npm test', 'command npm test', 'exec npm test', 'eval npm test', 'bash -c "npm test"', 'timeout -k 1 npm test', 'time -p npm test', 'time A=1 npm test',
     'n"pm test"', '$x npm test', 'npm $x', 'npm $(echo test)', 'npm {test,x}', 'np* test', '~/npm test', 'npm te?t', 'cd x && npm test', 'if npm test; then rm x; fi', 'for x in a; do npm test; done', 'npm() { rm x; }; npm test', 'function npm { rm x; }\nnpm test', '[[ a ]] && npm test', '((1)) && npm test', 'coproc npm test', 'while npm test; do :; done',
     "npm test 'x", 'npm test "', 'npm test \\', 'npm test)', 'npm test;;', 'npm\u00a0test', 'npm test\r', 'npm test\u2028rm x', 'npm test\u200b', 'npm test à; rm x', 'np\\\nm test', 'npm test &>/dev/null rm x', 'npm test {fd}>f', 'npm test 12>f', 'git -c core.pager=x status', 'git --no-pager status', 'git -C x status', 'make x', 'make all', ' make', 'make ',
+    'npm test é\\; rm x', 'npm test "é`rm`"', 'npm test ~/x; ~/y', 'npm test x=~ | y',
     `npm test ${'$('.repeat(50)}ls${')'.repeat(50)}`, 'alias npm=rm; npm test', 'hash -p ./x npm; npm test', 'export PATH=.; npm test', '. ./x; npm test', 'source x && npm test', 'trap "rm x" EXIT; npm test', 'set -- x; npm test', 'shopt -s extglob; npm test', '', '   ', '#',
   ];
   for (const line of asked) assert.equal(effect(line), 'ask', JSON.stringify(line));
@@ -445,6 +468,8 @@ test('D15: commands that only show files of the folder are free, by their real t
   assert.deepEqual(['time cd / && cat etc/passwd', 'time cd / && npm test < a.txt', 'time cd sub'].map(both.effect), ['ask', 'ask', 'allow']);
   const builtins = judges({ rules: { allow: ['bash(printf:*)', 'bash(test:*)'] } });
   assert.deepEqual(["printf -v 'a[$(touch M)]' 1", "test -v 'a[`touch M`]'", "time test -v 'a[$(x)]'", "printf '%s' '$(x)'"].map(builtins.effect), ['ask', 'ask', 'ask', 'allow']);
+  // $_ is the last word of the command before.
+  assert.deepEqual(['printf -v "$_" 1', 'printf $_', 'test -v $_', 'printf "%s" "$_"', 'test -f x'].map(builtins.effect), ['ask', 'ask', 'ask', 'allow', 'allow']);
 });
 
 test('D15: a program of the project is not free, whatever the PATH and the environment say', async () => {
@@ -541,7 +566,16 @@ test('D16: where a rule allows git, what the folder names for looking at files d
 });
 
 test('D16: what cannot be overridden takes the rule away, and is told', async () => {
-  const traps: [string, Parameters<typeof repository>[0], string?][] = [
+  const inside: Parameters<typeof repository>[0] = (git, put) => {
+    git('init', '-q', 'sub');
+    put('sub/x', '1');
+    git('-C', 'sub', 'add', 'x');
+    git('-C', 'sub', '-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-qm', 's');
+    git('-C', 'sub', 'config', 'filter.x.clean', '../evil');
+    put('sub/.gitattributes', '* filter=x');
+    put('sub/x', '3');
+  };
+  const traps: [string, Parameters<typeof repository>[0], string?, string[]?][] = [
     ['filter.x.clean', (git, put) => (git('config', 'filter.x.clean', './evil'), put('.gitattributes', '* filter=x'))],
     ['diff.x.textconv', (git, put) => (git('config', 'diff.x.textconv', './evil'), put('.gitattributes', '* diff=x'))],
     ['diff.x.command', (git, put) => (git('config', 'diff.x.command', './evil'), put('.gitattributes', '* diff=x'))],
@@ -551,11 +585,18 @@ test('D16: what cannot be overridden takes the rule away, and is told', async ()
     ['repository inside', (git, put) => (git('init', '-q', 'sub'), put('sub/x', ''), git('-C', 'sub', 'config', 'user.email', 'a@b'), git('-C', 'sub', 'config', 'user.name', 'a'), git('-C', 'sub', 'add', 'x'), git('-C', 'sub', 'commit', '-qm', 's'), git('add', 'sub'))],
     ['hook post-index-change', (_, put) => put('.git/hooks/post-index-change', '#!/bin/sh\ntouch M\n'), 'git describe --always --dirty'],
     ['hooks of the repository that it pushes to', (git) => (git('init', '-q', '--bare', 'there'), git('config', 'remote.origin.url', './there')), 'git push origin'],
+    ['repository inside', inside, 'git add . ; git status'],
+    ['repository inside', (git, put) => (inside(git, put), git('checkout', '-qb', 'x'), git('add', 'sub'), git('commit', '-qm', 's'), git('checkout', '-q', '-'), put('sub/x', '2')), 'git checkout x'],
+    ['folder that the line goes to', (git, put) => (inside(git, put), git('-C', 'sub', 'config', 'diff.external', '../evil')), 'git -C sub diff', ['bash(git -C sub:*)']],
+    ['what the line itself sets up', (_, put) => put('post-commit', '#!/bin/sh\ntouch M\n'), 'git mv post-commit .git/hooks/ ; git commit -qam x'],
+    ['what the line itself sets up', (git, put) => (put('post-commit', '#!/bin/sh\ntouch M\n'), git('add', 'post-commit')), 'git checkout-index --prefix=.git/hooks/ post-commit && git commit -qam x', ['bash(git:*)', 'bash(git checkout-index:*)']],
+    ['what the line itself sets up', (git, put) => (git('init', '-q', '--bare', 'there'), put('there/hooks/pre-receive', '#!/bin/sh\ntouch ../M\n')), 'git remote add x ./there && git push x HEAD'],
+    ['hooks of the repository that it pushes to', (git, put) => (git('init', '-q', '--bare', 'there'), put('there/hooks/pre-receive', '#!/bin/sh\ntouch ../M\n')), 'git pull --set-upstream ./there x; git push'],
     ['hook pre-commit', (_, put) => put('.git/hooks/pre-commit', '#!/bin/sh\ntouch M\n'), 'git commit -am x'],
   ];
-  for (const [named, prepare, command = 'git diff'] of traps) {
+  for (const [named, prepare, command = 'git diff', allow = ['Bash(git:*)', `bash(${command})`]] of traps) {
     const place = repository(prepare);
-    const { outcomes, text, isMarked } = await runGit(place, [command], [], { permissions: { allow: ['Bash(git:*)', `bash(${command})`] } });
+    const { outcomes, text, isMarked } = await runGit(place, [command], [], { permissions: { allow } });
     assert.deepEqual(outcomes, ['denied'], named);
     assert.ok(text.includes(named) && text.includes('no rule for git covers it'), text);
     assert.ok(!isMarked, named);
@@ -565,12 +606,15 @@ test('D16: what cannot be overridden takes the rule away, and is told', async ()
 test('D16: a rule for git means no options that start programs, and none before the subcommand', () => {
   const place = repository((git) => git('init', '-q', '--bare', 'sub.git'));
   const { effect } = judges({ ...place, rules: { allow: ['Bash(git:*)', 'bash(git diff *)', 'bash(cd:*)'] } });
-  const allowed = ['git push', 'git push origin sub', 'git diff main..HEAD', 'git log -SOAuth', 'git status', 'git diff HEAD -- *.ts', 'git log --oneline', 'git commit -m "x y"', 'git diff --stat', 'git show --output-indicator-new=x'];
+  const allowed = ['git push', 'git push origin sub', 'git diff main..HEAD', 'git log -SOAuth', 'git status', 'git diff HEAD -- *.ts', 'git log --oneline', 'git commit -m "x y"', 'git diff --stat', 'git show --output-indicator-new=x', 'git diff HEAD~1', 'git add . && git commit -m "x: y" && git status', 'git mv a b', "git commit -F - <<'E'\nx\nE"];
   for (const line of allowed) assert.equal(effect(line), 'allow', line);
   const asked = [
     'git -c core.pager=x log', 'git -C .. status', 'git --exec-path=. status', 'git --git-dir=x status', 'git -p log', 'git diff --output=M', 'git diff --outp M', 'git log --out=M', 'git diff --ext-diff', 'git diff --ext', 'git diff --no-index /dev/null .env', 'git grep --no-ind x', 'git grep -Ox y', 'git grep --open-files=x y', 'git grep -O', 'git fetch --upload-pack=x', 'git fetch --upl x',
     'git grep -nO./evil y', 'git grep -e -- -O./evil -e y', 'git grep -e -- $_', 'git push --e=./evil', 'git rebase -x ./evil', 'git rebase -kx./evil', 'git clone -u ./evil . x', 'git clone -c core.hooksPath=. . x', 'git clone --conf=core.hooksPath=. . x', 'git config alias.x !./evil; git x', 'git bisect run ./evil', 'git submodule foreach ./evil',
     'git diff /dev/null /etc/passwd', 'git diff -- /dev/null /etc/passwd', 'git diff ../x a', 'git blame --contents=/etc/passwd f.txt', 'git blame --cont /etc/passwd f.txt', 'git blame --ignore-revs-file=/etc/passwd f.txt', 'git blame -S /etc/passwd f.txt', 'git push ./sub.git', 'git push file:///x', 'cd sub && git diff', 'time cd sub && git diff',
+    // A command that is not an everyday one must be spelled by the rule.
+    'git credential fill <<< url=https://x', "git remote-ext x 'touch M' <<'E'\nconnect git-upload-pack\nE", 'git merge-index ./evil -a', 'git checkout-index --prefix=.git/hooks/ x', 'git receive-pack sub.git', 'git filter-branch', 'git hook run x', 'git st', 'git maintenance start', 'git web--browse http://x', 'git help -w x', 'git apply --unsafe-paths x', 'git clone x', 'git worktree add ../x', 'git',
+    'git diff a b --submodule=diff', 'git log -p --subm=diff', 'git pull --recurse-submodules', 'git commit -F /etc/passwd', 'git commit -F/etc/passwd', 'git commit --file=../x', 'git tag -F /etc/passwd x', 'git fetch ../other', 'git pull /other',
     'git push --exec=x', 'git push --receive-pack=x', 'git diff *', 'git diff $x', 'git $x', 'git log $(ls)', 'GIT_PAGER=x git log', 'GIT_EXTERNAL_DIFF=x git diff', 'git-evil', 'gits',
   ];
   for (const line of asked) assert.equal(effect(line), 'ask', line);

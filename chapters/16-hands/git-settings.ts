@@ -3,12 +3,13 @@
 // differences (diff.external), filters, hooks, signing programs. Some of it can be overridden, and the rest told.
 
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, readdirSync } from 'node:fs';
+import { accessSync, constants, readdirSync, type Dirent } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { findCommand, safeEnv, withSafePath } from '../../mcp.ts';
 
 const TIMEOUT_MS = 3000; // the configuration may include a FIFO
 const MAX_OUTPUT = 64 * 2 ** 20;
+const MAX_FOLDERS = 50_000;
 
 /** What any clone has, and what runs nothing; or what we override below. Whatever else the folder sets may run a program. */
 const HARMLESS = new RegExp(`^(${[
@@ -47,15 +48,39 @@ export function gitPrograms(cwd: string, onlyLooks: boolean): string[] {
   const keys = keysOf(cwd).filter((key) => !HARMLESS.test(key));
   const found = keys.map((key) => `the setting ${key}`);
   if (!onlyLooks) found.push(...hooksOf(cwd).map((hook) => `the hook ${hook}`));
-  if (mayHoldRepositories(cwd)) found.push('the settings of a repository inside it');
+  if (mayEnterRepositories(cwd, onlyLooks)) found.push('the settings of a repository inside it');
   return [...new Set(found)];
 }
 
-/** In all of the tree, because `git status` looks at all of it from any folder. If git cannot tell, it may. */
-function mayHoldRepositories(cwd: string): boolean {
+/** Does git look into a repository inside this one? It does if the index has it, and another branch may bring it into
+ *  the index. In all of the tree, because `git status` looks at all of it from any folder. If git cannot tell, it may. */
+function mayEnterRepositories(cwd: string, onlyLooks: boolean): boolean {
+  const top = run(cwd, 'rev-parse', '--show-toplevel')?.replace(/\n$/, '');
+  if (top === undefined) return run(cwd, 'rev-parse', '--is-inside-work-tree') === 'true\n';
   const files = run(cwd, 'ls-files', '--stage', '-z', '--', ':/');
-  if (files === undefined) return run(cwd, 'rev-parse', '--is-inside-work-tree') === 'true\n';
-  return /(^|\0)160000 /.test(files);
+  if (files === undefined || /(^|\0)160000 /.test(files)) return true;
+  return !onlyLooks && holdsRepository(top);
+}
+
+/** Is there a .git below this folder? Of a very large tree we do not see the end, and say yes. */
+function holdsRepository(top: string): boolean {
+  const folders = [top];
+  for (let count = 0; folders.length > 0; count++) {
+    const folder = folders.pop()!;
+    const entries = entriesOf(folder);
+    if (count > MAX_FOLDERS || (folder !== top && entries.some(({ name }) => /^\.git$/i.test(name)))) return true;
+    const inner = entries.filter((entry) => entry.isDirectory() && entry.name !== '.git');
+    folders.push(...inner.map(({ name }) => join(folder, name)));
+  }
+  return false;
+}
+
+function entriesOf(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return []; // git cannot read it either
+  }
 }
 
 /** Where a push may go by the folder's own settings. */

@@ -45,12 +45,15 @@ const VARIABLE = /[A-Za-z_]\w*|\{[A-Za-z_]\w*\}|[\d?#$!@*_-]/y;
 const ASSIGNMENT = /^[A-Za-z_]\w*\+?=/;
 const SUBSCRIPT = /^[A-Za-z_]\w*\[/; // a[$(…)]=x: bash reads that in its own way
 const WORD_END = /[ \t\n;&|<>()]/;
+const BEFORE_HOME = /(^|[=:])$/; // x=~ may be a home folder, and HEAD~1 is not
 
 /** Some shells take more for a blank than others: a no-break space, a vertical tab, and in one byte
  *  of "à" a Mac's bash sees a blank. */
 function isOdd(line: string): boolean {
   if (/[^\P{Cc}\t\n]|[\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u2800\u3164]/u.test(line)) return true;
   if (/[^\P{White_Space} \t\n]/u.test(line)) return true;
+  // Where texts are in GBK or Shift-JIS, the last byte of "é" and a "\\" behind it are one character.
+  if (/[^\0-\x7f][[\\\]^`{|}~]/.test(line)) return true;
   const foreign = Buffer.from(line.replace(/[\0-\x7f]/g, ''));
   return foreign.includes(0x85) || foreign.includes(0xa0);
 }
@@ -253,7 +256,7 @@ class LineReader {
     else if (char === '$') this.dollar(word, false);
     else if (char === '`') this.backticks(word, false);
     else {
-      if (/[*?[{~]/.test(char)) word.isPlain = false;
+      if (/[*?[{]/.test(char) || (char === '~' && BEFORE_HOME.test(word.text))) word.isPlain = false;
       word.text += char;
     }
   }

@@ -43,10 +43,20 @@ export function isHarmless({ words, assigns }: Part): boolean {
   return !command || HARMLESS.has(command.text) || !BUILTINS.has(command.text);
 }
 
-/** Would a builtin of the shell run a command that is in quotes? `printf -v 'a[$(rm x)]' 1` does. */
+/** These take the name of a variable, and `a[$(rm x)]` is one. */
+const NAMING = new Set(
+  ('[ declare export getopts let local mapfile printf read readarray readonly test typeset unset ' +
+    'wait').split(' '),
+);
+
+/** Would a builtin of the shell run a command that is in quotes? `printf -v 'a[$(rm x)]' 1` does,
+ *  and so does `printf -v $_ 1`, behind a command whose last word was that. */
 export function evaluates({ words }: Part): boolean {
   const [command, ...rest] = unwrapped(words);
-  if (!BUILTINS.has(command?.text ?? '')) return false;
+  const name = command?.text ?? '';
+  if (!BUILTINS.has(name)) return false;
+  const isFormat = name === 'printf' && rest[0]?.isPlain && !rest[0].text.startsWith('-');
+  if (NAMING.has(name) && !isFormat && rest.some(({ isPlain }) => !isPlain)) return true;
   return rest.some(({ text }) => text.includes('[') && /[$`]/.test(text.slice(text.indexOf('['))));
 }
 

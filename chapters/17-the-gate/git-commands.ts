@@ -14,10 +14,17 @@ const LOOKING = new Set(
     'show-ref name-rev merge-base').split(' '),
 );
 
-/** These run what their arguments name, or make git run it from now on. A rule must spell them. */
-const STRONG_COMMANDS = new Set(
-  ('config submodule bisect filter-branch for-each-repo difftool mergetool send-email ' +
-    'instaweb daemon').split(' '),
+/** These change files and branches, and neither the settings nor what runs from now on. */
+const EVERYDAY = new Set(
+  ('add commit restore rm reset checkout switch branch tag merge rebase cherry-pick revert stash ' +
+    'fetch pull push').split(' '),
+);
+
+/** With these, `git:*` is complete. git has two hundred commands, and many start what they are told
+ *  to (bisect run, remote-ext, merge-index) or set it up for later (config, checkout-index): a rule
+ *  must spell those. */
+const COVERED = new Set(
+  [...LOOKING, ...EVERYDAY, ...'describe reflog for-each-ref remote ls-remote mv clean version'.split(' ')],
 );
 
 /** Options that write a file, start a program or read files outside. git takes any beginning of
@@ -25,7 +32,7 @@ const STRONG_COMMANDS = new Set(
 const STRONG = [
   '--output', '--ext-diff', '--no-index', '--open-files-in-pager', '--upload-pack',
   '--receive-pack', '--exec', '--extcmd', '--config', '--template', '--contents',
-  '--ignore-revs-file', '--pathspec-from-file',
+  '--ignore-revs-file', '--pathspec-from-file', '--submodule', '--recurse-submodules',
 ];
 
 /** The same in one letter, which may be behind others: -nO./x. */
@@ -46,12 +53,12 @@ export function reachesGit(part: Part, spelled: number): boolean {
   if (!isGit(part)) return true;
   const [, ...rest] = commandOf(part);
   const [command = ''] = rest.map(({ text }) => text);
-  if (spelled === 1 && (command.startsWith('-') || STRONG_COMMANDS.has(command))) return false;
+  if (spelled === 1 && !COVERED.has(command)) return false;
   const unspelled = rest.slice(spelled - 1);
   if (unspelled.some(({ text }) => isStrong(text, command))) return false;
   // A glob may find a file that is called --output=x.
   if (optionsIn(unspelled).some(({ isPlain }) => !isPlain)) return false;
-  return command !== 'diff' || !rest.some(({ text }) => leadsOut(text));
+  return !OPENING.has(command) || !rest.some(({ text }) => leadsOut(text));
 }
 
 function isStrong(text: string, command: string): boolean {
@@ -67,27 +74,44 @@ function optionsIn(words: Word[]): Word[] {
   return end === -1 || isValue ? words : words.slice(0, end);
 }
 
-/** `git diff /dev/null /etc/passwd` compares any two files, as with --no-index. */
-const leadsOut = (text: string) => /^([\\/]|[a-z]:)|(^|[\\/])\.\.([\\/]|$)/i.test(text);
+/** `git diff /dev/null /etc/passwd` compares any two files, `git commit -F` takes one for its text,
+ *  and `git fetch` a repository. */
+const OPENING = new Set(['diff', 'commit', 'tag', 'merge', 'fetch', 'pull']);
+const leadsOut = (text: string) =>
+  /^(-\w|--[\w-]+=)?([\\/]|[a-z]:[\\/])|(^|[\\/=])\.\.([\\/]|$)/i.test(text);
 
 /** What git would run for these parts that the folder has named, and that we cannot prevent. */
 export function folderPrograms(line: Part[], cwd: string): string[] {
   const ours = line.filter(isGit);
   if (ours.length === 0) return [];
+  const commands = ours.map(subcommand);
   // In another folder there may be other settings.
-  if (!line.every(isHarmless)) return ['the settings of the folder that the line goes to'];
-  const onlyLooks = ours.every((part) => LOOKING.has(commandOf(part)[1]?.text ?? ''));
-  return [...gitPrograms(cwd, onlyLooks), ...ours.flatMap((part) => receivers(part, cwd))];
+  if (!line.every(isHarmless) || commands.includes(undefined))
+    return ['the settings of the folder that the line goes to'];
+  const onlyLooks = commands.every((command) => LOOKING.has(command!));
+  const isSettled = commands.every((command) => LOOKING.has(command!) || EVERYDAY.has(command!));
+  const found = [...gitPrograms(cwd, onlyLooks), ...receivers(ours, cwd)];
+  // What one of them sets up, the next one would run, and we look at the folder before both.
+  if (ours.length > 1 && !isSettled) found.push('what the line itself sets up');
+  return found;
 }
 
-/** A push to a folder runs the hooks that are in there. Those of "." are ours, and looked at above. */
-function receivers(part: Part, cwd: string): string[] {
-  const [, command, ...rest] = commandOf(part).map(({ text }) => text);
-  if (command !== 'push') return [];
+/** The word behind git's own options; nothing if one of those leads to another folder. */
+function subcommand(part: Part): string | undefined {
+  const [, ...words] = commandOf(part).map(({ text }) => text);
+  while (['--no-pager', '-P', '-c'].includes(words[0]!)) words.splice(0, words[0] === '-c' ? 2 : 1);
+  return words[0]?.startsWith('-') ? undefined : (words[0] ?? '');
+}
+
+/** A push to a folder runs the hooks that are in there. Those of "." are ours, and looked at above.
+ *  Another command of the line may have named the folder: `git fetch --set-upstream ./x && git push`. */
+function receivers(ours: Part[], cwd: string): string[] {
+  if (!ours.some((part) => subcommand(part) === 'push')) return [];
+  const words = ours.flatMap((part) => commandOf(part).slice(1).map(({ text }) => text));
   const isRepository = (path: string) =>
     ['HEAD', '.git'].some((name) => existsSync(resolve(cwd, path, name)));
   const isFolder = (place: string) => /^file:/i.test(place) || isRepository(place);
-  const places = [...rest.map((text) => text.replace(/^--?\w+=/, '')), ...pushedTo(cwd)];
+  const places = [...words.map((text) => text.replace(/^--?\w+=/, '')), ...pushedTo(cwd)];
   const isMeant = places.some((place) => !['', '.'].includes(place) && isFolder(place));
   return isMeant ? ['the hooks of the repository that it pushes to'] : [];
 }

@@ -24,6 +24,7 @@ import { evaluates } from './free-commands.ts';
 import { reachesGit } from './git-commands.ts';
 import { MODES, modeNamed, type Mode } from './modes.ts';
 import { named } from './safe-text.ts';
+import { isLauncher, reachesAll } from './strong-words.ts';
 import { WarnOnce } from './told.ts';
 
 export type Effect = 'allow' | 'ask' | 'deny';
@@ -247,7 +248,11 @@ export function matchesText(pattern: string, text: string): boolean {
 /** `npm test:*` and `npm test *` mean these words, with anything behind them or nothing. */
 const PREFIX = /^([^]*?)(:\*| \*)$/;
 
-const hasPrefix = (pattern: string) => wordsIn(pattern.replace(PREFIX, '$1')) !== undefined;
+/** Does the rule say which command it means? */
+function hasPrefix(pattern: string): boolean {
+  const words = wordsIn(pattern.replace(PREFIX, '$1'));
+  return words !== undefined && !isLauncher(words);
+}
 
 /** The words of a rule, if it spells one command and nothing that only a shell could tell. */
 function wordsIn(pattern: string): string[] | undefined {
@@ -262,7 +267,8 @@ export function spells({ pattern = '' }: Rule, part: Part): boolean {
   const { words } = part;
   const isPrefix = PREFIX.test(pattern);
   const spelled = wordsIn(pattern.replace(PREFIX, '$1'));
-  if (!spelled || evaluates(part) || !reachesGit(part, spelled.length)) return false;
+  if (!spelled || evaluates(part) || !reachesAll(part, spelled.length)) return false;
+  if (!reachesGit(part, spelled.length)) return false;
   const begins = (given: Word[]) =>
     (isPrefix || given.length === spelled.length) &&
     spelled.every((text, n) => given[n]?.isPlain && given[n].text === text);
