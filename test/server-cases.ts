@@ -68,6 +68,16 @@ function fixture({ McpServer }: Subject, options: Partial<server.ServerOptions> 
       const two = await c.ask({ two: { method: 'elicitation/create', params: { message: '2', requestedSchema: form } } });
       return JSON.stringify([one.one, two.two]);
     }),
+    tool('elicit-twice', async (_, c) => {
+      const one = await c.elicit('One?', form);
+      const two = await c.elicit('Two?', form, { isPermission: true });
+      return JSON.stringify([one.action, two.action]);
+    }),
+    tool('permit-then-name', async (_, c) => {
+      const { action } = await c.elicit('Do it?', form, { isPermission: true });
+      const { name } = await c.ask({ name: { method: 'elicitation/create', params: { message: 'Name?', requestedSchema: form } } });
+      return `${action} ${name!.action}`;
+    }),
     tool('need', (_, c) => (c.need({ sampling: {} }), 'it can')),
     tool('structured', () => ({ structuredContent: { sum: 42 } })),
     tool('slow', (_, c) => c.inBackground(async (later) => { await held(later.signal); return 'slowly'; })),
@@ -654,10 +664,55 @@ export const cases: Record<string, Case> = {
     const yes = { answer: { action: 'accept', content: { allow: true } } };
     const forged = await permit({ what: 'this' }, { inputResponses: yes });
     assert.equal(forged.body.result.resultType, 'input_required');
-    const { requestState } = forged.body.result;
-    for (const answer of [{ action: 'accept', content: { allow: false } }, { action: 'accept', content: {} }, { action: 'decline', content: { allow: true } }])
+    for (const answer of [{ action: 'accept', content: { allow: false } }, { action: 'accept', content: {} }, { action: 'decline', content: { allow: true } }]) {
+      const { requestState } = (await permit({ what: 'this' })).body.result;
       assert.equal(textOf(await permit({ what: 'this' }, { inputResponses: { answer }, requestState })), 'no');
+    }
     assert.ok(log.length >= 4);
+  },
+
+  async 'a permission counts once: sent again, or twice at the same time, it is asked for again'(subject, later) {
+    const { port } = await listening(subject, later);
+    const permit = (more: Json = {}) => send(port, laterCall('permit', { what: 'this' }, asks, more));
+    const inputResponses = { answer: { action: 'accept', content: { allow: true } } };
+    const { requestState } = (await permit()).body.result;
+    const both = await Promise.all([1, 2].map(() => permit({ inputResponses, requestState })));
+    assert.deepEqual(both.map(({ body }) => body.result.resultType).sort(), ['complete', 'input_required']);
+    const third = (await permit({ inputResponses, requestState })).body.result;
+    assert.deepEqual([third.resultType, third.requestState === requestState], ['input_required', false]);
+    assert.equal(textOf(await permit({ inputResponses, requestState: third.requestState })), 'done this');
+  },
+
+  async 'a permission of an earlier round counts once, too'(subject, later) {
+    const { port } = await listening(subject, later);
+    const ask = async (more: Json = {}) => (await send(port, laterCall('permit-then-name', {}, asks, more))).body.result;
+    const accept = { action: 'accept', content: { allow: true } };
+    const one = await ask();
+    const two = await ask({ inputResponses: { answer: accept }, requestState: one.requestState });
+    assert.deepEqual(Object.keys(two.inputRequests), ['name']);
+    const more = { inputResponses: { name: accept }, requestState: two.requestState };
+    assert.equal((await ask(more)).content[0].text, 'accept accept');
+    assert.deepEqual(Object.keys((await ask(more)).inputRequests), ['answer']);
+  },
+
+  async 'two questions of one handler are two, though both are called "answer"'(subject, later) {
+    const { port } = await listening(subject, later);
+    const ask = async (more: Json = {}) => (await send(port, laterCall('elicit-twice', {}, asks, more))).body.result;
+    const one = await ask();
+    const two = await ask({ inputResponses: { answer: { action: 'accept' } }, requestState: one.requestState });
+    assert.equal(two.inputRequests?.answer.params.message, 'Two?');
+    const three = await ask({ inputResponses: { answer: { action: 'decline' } }, requestState: two.requestState });
+    assert.equal(three.content[0].text, '["accept","decline"]');
+  },
+
+  async 'what was used is remembered until it has expired, and not without a limit'({ Seal }) {
+    let time = 0;
+    const seal = new Seal(Buffer.alloc(32, 1), () => time);
+    assert.deepEqual([seal.isFirstUse('a'), seal.isFirstUse('a')], [true, false]);
+    for (let n = 1; n < 10_000; n++) assert.ok(seal.isFirstUse(`${n}`));
+    assert.equal(seal.isFirstUse('one more'), false, 'no room: it does not count');
+    time = 11 * 60_000;
+    assert.equal(seal.isFirstUse('one more'), true);
   },
 
   async 'a state expires'({ Seal }) {
@@ -666,7 +721,7 @@ export const cases: Record<string, Case> = {
     const of = { method: 'tools/call', params: { name: 'x', arguments: {} } };
     const state = seal.close({ answers: {}, asked: {} }, of);
     time = 5 * 60_000;
-    assert.deepEqual(seal.open(state, of), { answers: {}, asked: {} });
+    assert.deepEqual({ ...seal.open(state, of), nonce: '' }, { answers: {}, asked: {}, nonce: '' });
     time = 24 * 3600_000;
     assert.throws(() => seal.open(state, of), /expired/);
   },

@@ -26,6 +26,9 @@ export type AskOptions = {
   timeoutMs?: number;
 };
 
+/** One question, as the stateless era looks for its answer. */
+type Asking = { key: string; place: string; of: string; method: string; isPermission: boolean };
+
 const LEVELS = [
   'debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency',
 ];
@@ -56,6 +59,8 @@ export class ServerCall {
   protected office: Office;
   private lastProgress = -Infinity;
   private notes?: Notes;
+  private counts = new Map<string, number>(); // of questions under one key
+  private isFresh?: boolean; // this call is the first with its state
 
   constructor(request: Json, exchange: Exchange, office: Office, capabilities?: Json) {
     this.method = `${request.method}`;
@@ -162,23 +167,58 @@ export class ServerCall {
   }
 
   private askInResult(questions: Questions, { isPermission = false }: AskOptions): Answers {
-    const { answers, asked } = this.earlierRounds();
-    const given = asObject(this.params.inputResponses);
-    const found: Answers = { ...answers };
+    const { answers, asked, nonce } = this.earlierRounds();
+    const found: Answers = {};
+    const missing: Questions = {};
+    const open: Notes = { answers: { ...answers }, asked: {} };
     for (const [key, question] of Object.entries(questions)) {
-      const { method } = question;
-      // An answer to a question that we never asked, in these words, was made up.
-      const mayCount = !isPermission || asked[key] === sha256(canonical(question));
-      const answer = Object.hasOwn(given, key) ? given[key] : undefined;
-      if (mayCount && !Object.hasOwn(answers, key) && isAnswer(method, answer)) found[key] = answer;
+      const place = this.placeOf(key);
+      const of = sha256(canonical(question));
+      const answer = this.answerFor({ key, place, of, method: question.method, isPermission });
+      if (answer) {
+        found[key] = answer;
+        open.answers[place] = { answer, of };
+      } else {
+        missing[key] = question;
+        open.asked[place] = of;
+      }
     }
-    const missing = Object.entries(questions).filter(([key]) => !Object.hasOwn(found, key));
-    this.notes = { answers: found, asked }; // this call may ask once more
-    if (missing.length === 0) return found;
-    const prints = missing.map(([key, question]) => [key, sha256(canonical(question))]);
-    const open: Notes = { answers: found, asked: Object.fromEntries(prints) };
+    this.notes = { answers: open.answers, asked, nonce }; // this call may ask once more
+    if (Object.keys(missing).length === 0) return found;
     const state = this.office.seal.close(open, { method: this.method, params: this.params });
-    throw new InputRequired(Object.fromEntries(missing), state);
+    throw new InputRequired(missing, state);
+  }
+
+  /** The first question under a key, the second: a handler may ask twice, and each time it runs it
+   *  asks in the same order. */
+  private placeOf(key: string): string {
+    const count = (this.counts.get(key) ?? 0) + 1;
+    this.counts.set(key, count);
+    return count === 1 ? key : `${key}#${count}`;
+  }
+
+  /** The answer to a question, if it is here and counts. */
+  private answerFor({ key, place, of, method, isPermission }: Asking): Json | undefined {
+    const { answers, asked } = this.earlierRounds();
+    const responses = asObject(this.params.inputResponses);
+    const given = Object.hasOwn(responses, key) ? responses[key] : undefined;
+    const earlier = Object.hasOwn(answers, place) ? answers[place] : undefined;
+    if (isPermission) {
+      // An answer to a question that we never asked, in these words, was made up.
+      const isAsked = asked[place] === of;
+      const answer = earlier?.of === of ? earlier.answer : isAsked && given;
+      // And a yes that has been used was for another call.
+      return isAnswer(method, answer) && this.isFirstUse() ? answer : undefined;
+    }
+    if (earlier) return earlier.answer;
+    const isForIt = place === key || Object.hasOwn(asked, place);
+    return isForIt && isAnswer(method, given) ? given : undefined;
+  }
+
+  private isFirstUse(): boolean {
+    const { nonce } = this.earlierRounds();
+    this.isFresh ??= nonce !== undefined && this.office.seal.isFirstUse(nonce);
+    return this.isFresh;
   }
 
   /** What the client has kept for us. A state that is not ours ends the call, asked for or not. */

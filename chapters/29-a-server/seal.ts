@@ -6,14 +6,20 @@ import { asObject, isObject, RpcError, type Json } from '../../mcp.ts';
 import { canonical, sha256 } from '../17-the-gate/digest.ts';
 
 const STATE_MS = 10 * 60_000; // a person may take this long to answer
+const MAX_USED = 10_000; // states that are remembered
 
-/** What is in a state: the answers of earlier rounds, and fingerprints of the questions that were
- *  open, by their keys. */
-export type Notes = { answers: Record<string, Json>; asked: Record<string, string> };
+/** What is in a state: the answers of earlier rounds, each with the fingerprint of its question,
+ *  and the fingerprints of the questions that were open. */
+export type Notes = {
+  answers: Record<string, { answer: Json; of: string }>;
+  asked: Record<string, string>;
+  nonce?: string; // of the state that they came in
+};
 
 export class Seal {
   private key: Uint8Array;
   private clock: () => number;
+  private used = new Map<string, number>(); // nonces, until when; in the order of their use
 
   constructor(key: Uint8Array = randomBytes(32), clock: () => number = Date.now) {
     this.key = key;
@@ -40,12 +46,27 @@ export class Seal {
     if (!isSame(state.slice(dot + 1), this.mac(text))) {
       throw new RpcError(-32602, 'requestState is not one of ours');
     }
-    const { answers, asked, until, of } = asObject(JSON.parse(`${Buffer.from(text, 'base64url')}`));
+    const notes = asObject(JSON.parse(`${Buffer.from(text, 'base64url')}`));
+    const { answers, asked, nonce, until, of } = notes;
     if (Number(until) < this.clock()) throw new RpcError(-32602, 'requestState has expired');
     if (of !== fingerprint(request)) {
       throw new RpcError(-32602, 'requestState belongs to another request');
     }
-    return { answers, asked } as Notes;
+    return { answers, asked, nonce } as Notes;
+  }
+
+  /** True once for each state: a yes is for one call. What was used is remembered here, for as long
+   *  as it could be used again, so another process with the same key does not know of it. */
+  isFirstUse(nonce: string): boolean {
+    const time = this.clock();
+    for (const [old, until] of this.used) {
+      if (until > time) break;
+      this.used.delete(old);
+    }
+    // With no room left a yes does not count: to forget one would let it count twice.
+    if (this.used.has(nonce) || this.used.size >= MAX_USED) return false;
+    this.used.set(nonce, time + STATE_MS);
+    return true;
   }
 
   private mac(text: string): string {
