@@ -69,7 +69,11 @@ export type Block =
   | { type: 'text'; text: string }
   | Image;
 /** `data` is base64, `mimeType` one of image/png, image/jpeg, image/gif, image/webp. */
-export type Image = { type: 'image'; mimeType: string; data: string };
+export type Image = {
+  type: 'image';
+  mimeType: string;
+  data: string;
+};
 
 // ─── The model is a parameter ────────────────────────────────────────────────────────────────────
 
@@ -133,7 +137,7 @@ export interface AgentOptions {
   resultsFolder: string; // for results that are too big for the model
   cwd?: string;
   notes?: () => string; // of the project, which the user has approved; part of every request
-  prepare?: (signal: AbortSignal) => Promise<void>; // when the servers are there, before each prompt
+  prepare?: (signal: AbortSignal) => Promise<void>; // before each prompt, when the servers are up
   turns?: Turn[]; // a conversation to continue
   emit?: (event: AgentEvent) => void;
   record?: (turn: Turn) => void; // called for each turn as it happens
@@ -177,8 +181,8 @@ export class Agent {
     this.refreshTable();
   }
 
-  /** Queries the model and runs its calls, until it answers without a call. One prompt at a time; it
-   *  may be several turns. Never throws: how it ended is in what it returns. */
+  /** Queries the model and runs its calls, until it answers without a call. One prompt at a time;
+   *  it may be several turns. Never throws: how it ended is in what it returns. */
   async chat(prompt: string | Turn[], stopped?: AbortSignal): Promise<ChatEnd> {
     const { maxTurns = 50, maxMs = 30 * 60_000 } = this.options;
     const time = AbortSignal.timeout(maxMs);
@@ -210,15 +214,17 @@ export class Agent {
     this.turns = repair(this.turns); // the last chat may have failed in the midst of its calls
     await unlessAborted(this.awaitServers(signal), signal);
     await this.options.prepare?.(signal);
-    const words: Turn[] = typeof prompt === 'string' ? [{ role: 'user', text: prompt }] : prompt;
+    const words = asTurns(prompt);
     for (const turn of words) this.push(turn);
-    this.emit({ type: 'prompt', text: words.map(wordsOf).join('\n\n') });
+    const text = words.map(wordsOf).join('\n\n');
+    this.emit({ type: 'prompt', text });
   }
 
   private endingAfterError(error: unknown, signal: AbortSignal, time: AbortSignal): Ending {
     if (time.aborted) return 'time';
     if (signal.aborted) return 'aborted';
-    this.emit({ type: 'error', kind: kindOf(error) ?? 'unexpected', message: textOf(error) });
+    const kind = kindOf(error) ?? 'unexpected';
+    this.emit({ type: 'error', kind, message: textOf(error) });
     return 'error';
   }
 
@@ -250,18 +256,25 @@ export class Agent {
 
   /** Emits the pieces as they come. */
   private async listen(signal: AbortSignal): Promise<AnswerEnd> {
+    const rows = [...this.table.values()];
     const request: ModelRequest = {
       system: this.systemPrompt(),
       turns: this.turns,
-      tools: [...this.table.values()].map(({ definition }) => definition),
+      tools: rows.map(({ definition }) => definition),
       signal,
     };
-    const { turns, tools } = request;
-    this.emit({ type: 'query', model: this.model.name, turns: turns.length, tools: tools.length });
+    this.emit({
+      type: 'query',
+      model: this.model.name,
+      turns: request.turns.length,
+      tools: request.tools.length,
+    });
     this.request = request;
     for await (const event of this.model.query(request)) {
-      if (event.type === 'end') this.emit(answerEvent(event));
-      if (event.type === 'end') return event;
+      if (event.type === 'end') {
+        this.emit(answerEvent(event));
+        return event;
+      }
       if (event.type === 'text') this.said += event.text;
       if (this.said.length > MAX_SAID) throw outOfBounds(`of more than ${MAX_SAID} characters`);
       this.emit(event);
@@ -273,9 +286,11 @@ export class Agent {
     const { length } = turn.calls;
     if (length > MAX_CALLS) throw outOfBounds(`with ${length} calls`);
     this.said = turn.text;
-    if (usage) this.count(usage);
-    if (usage) this.context = usage.input + usage.output;
-    if (stop === 'too-long') throw Object.assign(new Error(TOO_LONG), { kind: 'too-long' });
+    if (usage) {
+      this.count(usage);
+      this.context = usage.input + usage.output;
+    }
+    if (stop === 'too-long') throw errorOfKind('too-long', TOO_LONG);
     if (this.share < NEARLY_FULL) this.mayCompact = true;
     if (explanation) this.note(explanation);
     const isEmpty = !turn.text && turn.calls.length === 0 && !turn.native;
@@ -293,29 +308,36 @@ export class Agent {
   private forgetOldResults(): boolean {
     const answered = this.turns.filter((turn) => turn.role === 'tools');
     const old = answered.slice(0, -1).flatMap(({ results }) => results);
-    const big = old.filter(({ blocks }) => JSON.stringify(blocks).length > 200);
+    const isBig = ({ blocks }: Result) => JSON.stringify(blocks).length > 200;
+    const big = old.filter(isBig);
     if (big.length === 0) return false;
-    for (const result of big) result.blocks = inWords(REMOVED);
+    for (const result of big) {
+      result.blocks = inWords(REMOVED);
+    }
     this.note(`the conversation is too long: ${big.length} old results removed`);
     return true;
   }
 
-  /** How full the context is, from 0 to 1; 0 if that is not known. */
-  get share(): number {
-    const { contextWindow = this.model.contextWindow } = this.options;
-    return contextWindow ? this.context / contextWindow : 0;
+  /** Tokens that fit into the model's context, if that is known. */
+  private get window(): number | undefined {
+    return this.options.contextWindow ?? this.model.contextWindow;
   }
 
-  /** Puts a summary in the place of all turns but the last. Throws if the model gives none, or if it
-   *  is stopped: then the conversation is as it was. */
+  /** How full the context is, from 0 to 1; 0 if that is not known. */
+  get share(): number {
+    return this.window ? this.context / this.window : 0;
+  }
+
+  /** Puts a summary in the place of all turns but the last. Throws if the model gives none, or if
+   *  it is stopped: then the conversation is as it was. */
   async compact(
     words = '',
     signal: AbortSignal = new AbortController().signal,
   ): Promise<Compacted> {
-    const { contextWindow: window = this.model.contextWindow } = this.options;
     const note = (text: string) => this.note(text);
-    const options = { words, window, signal, note };
-    const compacted = await compactTurns(this.model, repair(this.turns), options);
+    const options = { words, window: this.window, signal, note };
+    const turns = repair(this.turns);
+    const compacted = await compactTurns(this.model, turns, options);
     this.turns = compacted.turns;
     this.context = 0;
     for (const usage of compacted.usage) this.count(usage);
@@ -351,20 +373,21 @@ export class Agent {
     };
     // Two writes at once are a race. A server's word that its tool only reads is not enough.
     const results = await inLanes(calls, ({ name }) => this.laneFor(name), run);
-    const room = Math.max(...calls.map(({ name }) => roomFor(this.table.get(name))));
-    fitTurn(results, this.options.resultsFolder, room);
+    const rooms = calls.map(({ name }) => roomFor(this.table.get(name)));
+    fitTurn(results, this.options.resultsFolder, Math.max(...rooms));
     this.push({ role: 'tools', results });
     signal.throwIfAborted(); // not before: no call may be left without its result
   }
 
-  /** Each server has a line of its own, and so have the tools of ours that only read. The others run
-   *  alone. */
+  /** Each server has a line of its own, and so have the tools of ours that only read. The others
+   *  run alone. */
   private laneFor(name: string): Lane | undefined {
     const tool = this.table.get(name);
     if (tool?.readOnly) return { line: 'reading', isShared: true };
     if (!tool?.origin) return undefined;
     const { server, tool: described } = tool.origin;
-    return laneOf(`mcp ${server}`, described, this.options.mcp?.entry(server)?.config);
+    const entry = this.options.mcp?.entry(server);
+    return laneOf(`mcp ${server}`, described, entry?.config);
   }
 
   private async runCall(call: ToolCall, signal: AbortSignal): Promise<Result> {
@@ -403,8 +426,9 @@ export class Agent {
       if (!verdict.allowed) return refusal(verdict);
       startedAt = now(); // not before: a person's time to answer is not the tool's
       const { isError, ...output } = await tool.run(args, context);
-      const outcome = isError ? 'failed' : 'worked';
-      return { ...output, outcome: signal.aborted ? 'aborted' : outcome, ms: ms() };
+      const told = isError ? 'failed' : 'worked';
+      const outcome = signal.aborted ? 'aborted' : told;
+      return { ...output, outcome, ms: ms() };
     } catch (error) {
       const outcome = signal.aborted ? 'aborted' : 'failed';
       const words = signal.aborted ? STOPPED : textOf(error);
@@ -433,20 +457,23 @@ export class Agent {
     let { blocks } = tried;
     blocks = withSeeable(blocks);
     const room = roomFor(this.table.get(name));
-    blocks = fit({ blocks, isError }, this.options.resultsFolder, name, room).blocks; // also of an error
+    const { resultsFolder } = this.options;
+    blocks = fit({ blocks, isError }, resultsFolder, name, room).blocks; // also of an error
     const ms = Math.round(tried.ms);
     const text = blocksToText(blocks);
-    this.emit({ type: 'tool_end', id, name, outcome, ms, text, change: tried.change });
+    const { change } = tried;
+    this.emit({ type: 'tool_end', id, name, outcome, ms, text, change });
     const result: Result = { id, name, blocks, isError };
-    const loads = tried.loads?.filter((found) => this.shelved.has(found)) ?? [];
+    const found = tried.loads ?? [];
+    const loads = found.filter((each) => this.shelved.has(each));
     if (loads.length > 0) result.loads = loads;
     return result;
   }
 
   private unknownTool(name: string): string {
     const words = `There is no tool called ${JSON.stringify(name)}.`;
-    const close = nearest(name, this.table.keys()).join(' or ');
-    if (close) return `${words} Did you mean ${close}?`;
+    const close = nearest(name, this.table.keys());
+    if (close.length > 0) return `${words} Did you mean ${close.join(' or ')}?`;
     return words;
   }
 
@@ -472,7 +499,9 @@ export class Agent {
     const all = this.connect();
     if (!mcp || graceMs === undefined) return all;
     let isDone = false;
-    void all.then(() => (isDone = true));
+    void all.then(() => {
+      isDone = true;
+    });
     while (!isDone && !signal.aborted) {
       const left = mcp.startingSince + graceMs - now();
       if (left <= 0) return this.tellLate(mcp);
@@ -485,7 +514,8 @@ export class Agent {
 
   private tellLate(mcp: McpManager): void {
     this.tellFailed();
-    const news = lateIn(mcp).filter((name) => !this.late.has(name));
+    const isNews = (name: string) => !this.late.has(name);
+    const news = lateIn(mcp).filter(isNews);
     for (const name of news) this.late.add(name);
     const how = 'the answer does not wait for it, and its tools join when it is ready';
     if (news.length > 0) this.note(`still starting: ${firstOf(news)}; ${how}`);
@@ -494,8 +524,10 @@ export class Agent {
   /** To be called when a server is ready: one that was told of as late is told of once more. */
   tellReady(server: string): void {
     if (!this.late.delete(server)) return;
-    const { tools = 0 } = this.options.mcp?.status().find(({ name }) => name === server) ?? {};
-    this.note(`${server} is ready: ${tools} ${tools === 1 ? 'tool' : 'tools'}`);
+    const servers = this.options.mcp?.status() ?? [];
+    const { tools = 0 } = servers.find(({ name }) => name === server) ?? {};
+    const word = tools === 1 ? 'tool' : 'tools';
+    this.note(`${server} is ready: ${tools} ${word}`);
   }
 
   /** Each failure once. */
@@ -505,7 +537,8 @@ export class Agent {
       state === 'failed' && !this.toldFailed.has(name);
     const failed = mcp?.status().filter(isNews) ?? [];
     for (const { name } of failed) this.toldFailed.add(name);
-    for (const { reason = '' } of failed.slice(0, FEW)) this.note(reason);
+    const first = failed.slice(0, FEW);
+    for (const { reason = '' } of first) this.note(reason);
     const more = failed.length - FEW;
     if (more > 0) this.note(`${more} more MCP servers failed`);
   }
@@ -518,7 +551,7 @@ export class Agent {
   refreshTable(): void {
     if (!this.isTableOld()) return;
     const { tools = [] } = this.options;
-    this.table = new Map(tools.map((tool) => [tool.definition.name, tool]));
+    this.table = byName(tools);
     for (const name of this.idle()) this.table.delete(name);
     this.addServerTools();
     this.everything = this.table;
@@ -526,34 +559,38 @@ export class Agent {
 
   /** Leaves in the table what the model is shown. The rest it must find first. */
   private arrangeShelf(): void {
-    const { shelf, mcp, contextWindow: window = this.model.contextWindow } = this.options;
+    const { shelf, mcp } = this.options;
     if (!shelf) return;
-    const { everything: table, turns, model } = this;
-    const { rows, deferred, words } = shelf({
-      table, turns, model, window, servers: mcp?.status() ?? [],
-    });
-    this.table = new Map(rows.map((row) => [row.definition.name, row]));
-    const rest = [...table].filter(([name, { origin }]) => origin && !this.table.has(name));
-    this.shelved = new Map(rest);
+    const { everything: table, turns, model, window } = this;
+    const servers = mcp?.status() ?? [];
+    const { rows, deferred, words } = shelf({ table, turns, model, window, servers });
+    this.table = byName(rows);
+    this.shelved = new Map();
+    for (const [name, row] of table) {
+      const isShown = this.table.has(name);
+      if (row.origin && !isShown) this.shelved.set(name, row);
+    }
     this.deferred = new Set(deferred);
     this.shelfWords = words ?? '';
   }
 
   /** Rows of ours that have nothing to do now. */
   private idle(): string[] {
-    const idle = (this.options.tools ?? []).filter(({ isOffered }) => isOffered?.() === false);
+    const { tools = [] } = this.options;
+    const idle = tools.filter(({ isOffered }) => isOffered?.() === false);
     return idle.map(({ definition }) => definition.name);
   }
 
   /** Servers may have a hundred thousand tools, so rows are made again only after a change. */
   private isTableOld(): boolean {
-    const { mcp, switchedOff } = this.options;
+    const { mcp, switchedOff = () => [] } = this.options;
     const offered = mcp?.getToolDefinitions();
-    const off = (switchedOff?.() ?? []).map(({ server, tool }) => keyOf(server, tool));
+    const off = switchedOff().map(({ server, tool }) => keyOf(server, tool));
     off.push(...this.idle());
     const before = this.madeOf;
     this.madeOf = { offered, off };
-    return before?.offered !== offered || before?.off.join() !== off.join();
+    if (before?.offered !== offered) return true;
+    return before?.off.join() !== off.join();
   }
 
   /** All that can be called, also what the model would have to find first. */
@@ -572,8 +609,11 @@ export class Agent {
       const { server, tool } = found;
       if (switchedOff.has(keyOf(server, tool.name))) continue;
       if (!isForModels(tool)) continue;
-      if (isOfferable(found)) this.table.set(found.name, this.row(found));
-      else leftOut.push(`${tool.name} of ${server}`);
+      if (isOfferable(found)) {
+        this.table.set(found.name, this.row(found));
+      } else {
+        leftOut.push(`${tool.name} of ${server}`);
+      }
     }
     this.tellLeftOut(leftOut);
   }
@@ -584,12 +624,14 @@ export class Agent {
     definition.inputSchema = plainJson(inputSchema) as Json;
     const run: Tool['run'] = async (args, context) => {
       const { signal } = context;
-      const calling = this.options.mcp!.callTool(name, args, { ...context, tool });
+      const options = { ...context, tool };
+      const calling = this.options.mcp!.callTool(name, args, options);
       const result = await unlessAborted(calling, signal); // it may wait for a list before
       result.content = withSavable(result.content);
       return fromMcp(result, this.options.resultsFolder);
     };
-    return { definition, readOnly: false, origin: { server, tool }, run };
+    const origin = { server, tool };
+    return { definition, readOnly: false, origin, run };
   }
 
   /** Once, and not for every answer of the model. */
@@ -600,8 +642,8 @@ export class Agent {
     if (list && isNew) this.note(`left out, for their names or sizes: ${list}`);
   }
 
-  /** One tool with a schema that the model's wire refuses must not spoil every request: it is found,
-   *  told, and left out from now on. */
+  /** One tool with a schema that the model's wire refuses must not spoil every request: it is
+   *  found, told, and left out from now on. */
   private async findRefused(error: unknown): Promise<boolean> {
     const { model, request } = this;
     const name = request && (await refusedTool(model, request, error));
@@ -733,7 +775,8 @@ export type Touch =
   | { kind: 'shell'; command: string }
   | { kind: 'nothing' }; // it only thinks, or has others work whose calls pass the gate themselves
 
-/** What becomes of a file, as `diff -u` writes it: "" if it stays as it is. Notes are for a person. */
+/** What becomes of a file, as `diff -u` writes it: "" if it stays as it is. Notes are for the
+ *  user. */
 export type Change = {
   diff: string;
   notes: string[];
@@ -744,7 +787,7 @@ export type ToolContext = {
   onProgress: (progress: Json) => void;
   agent?: Agent; // the one that calls, for a tool that starts another like it
   caller?: string; // in words, if it is a sub-agent
-  emit?: (name: string, event: AgentEvent) => void; // what a sub-agent does in the course of the call
+  emit?: (name: string, event: AgentEvent) => void; // what a sub-agent does during the call
 };
 
 export type ToolOutput = {
@@ -779,6 +822,10 @@ function schemaOf({ origin, definition }: Tool): Json {
   return asObject(origin?.tool.inputSchema ?? definition.inputSchema);
 }
 
+function byName(rows: Tool[]): Map<string, Tool> {
+  return new Map(rows.map((row) => [row.definition.name, row]));
+}
+
 type McpDefinition = ReturnType<McpManager['getToolDefinitions']>[number];
 const keyOf = (server: string, tool?: string) => JSON.stringify([server, tool]);
 
@@ -791,9 +838,10 @@ function isOfferable({ tool, inputSchema }: McpDefinition): boolean {
 
 /** Every call passes it before it runs, wherever its tool comes from. */
 export type GateKeeper = (tool: Tool, args: Json, signal: AbortSignal) => Promise<Verdict>;
+/** `failed`: the call would fail, so the user is not asked. */
 export type Verdict =
   | { allowed: true }
-  | { allowed: false; reason: string; outcome?: 'denied' | 'failed' }; // it would, so nobody is asked
+  | { allowed: false; reason: string; outcome?: 'denied' | 'failed' };
 
 /** For an agent without a gate. A tool's word that it only reads is not enough: it must also say
  *  what it reads. */
@@ -850,6 +898,11 @@ export type ChatEnd = {
 function answerEvent({ turn, stop }: AnswerEnd): AgentEvent {
   const calls = turn.calls.map(({ id, name }) => ({ id, name }));
   return { type: 'answer', text: turn.text, calls, stop };
+}
+
+function asTurns(prompt: string | Turn[]): Turn[] {
+  if (typeof prompt !== 'string') return prompt;
+  return [{ role: 'user', text: prompt }];
 }
 
 const wordsOf = (turn: Turn) => ('text' in turn ? turn.text : '');
@@ -914,9 +967,12 @@ function kindOf(error: unknown): string | undefined {
   return typeof kind === 'string' ? kind : undefined;
 }
 
+function errorOfKind(kind: string, message: string): Error {
+  return Object.assign(new Error(message), { kind });
+}
+
 function outOfBounds(how: string): Error {
-  const message = `the model gave an answer ${how}, which is not kept`;
-  return Object.assign(new Error(message), { kind: 'protocol' });
+  return errorOfKind('protocol', `the model gave an answer ${how}, which is not kept`);
 }
 
 /** A conversation that was cut off, by a crash or kill -9, may lack results, or the calls that
@@ -927,7 +983,8 @@ export function repair(turns: Turn[]): Turn[] {
     if (turn.role === 'tools') continue; // they are taken along with their calls
     repaired.push(turn);
     if (turn.role === 'user' || turn.calls.length === 0) continue;
-    repaired.push({ role: 'tools', results: resultsIn(turns[n + 1], turn.calls) });
+    const results = resultsIn(turns[n + 1], turn.calls);
+    repaired.push({ role: 'tools', results });
   }
   return repaired;
 }
