@@ -203,8 +203,9 @@ export class Agent {
     } catch (error) {
       ending = this.endingAfterError(error, signal, time);
     }
-    this.emit({ type: 'done', ending, text: this.said, turns: answers });
-    return { ending, text: this.said };
+    const text = this.said;
+    this.emit({ type: 'done', ending, text, turns: answers });
+    return { ending, text };
   }
 
   private async begin(prompt: string | Turn[], signal: AbortSignal): Promise<void> {
@@ -372,7 +373,8 @@ export class Agent {
       return this.runCall(call, signal);
     };
     // Two writes at once are a race. A server's word that its tool only reads is not enough.
-    const results = await inLanes(calls, ({ name }) => this.laneFor(name), run);
+    const lane = ({ name }: ToolCall) => this.laneFor(name);
+    const results = await inLanes(calls, lane, run);
     const rooms = calls.map(({ name }) => roomFor(this.table.get(name)));
     fitTurn(results, this.options.resultsFolder, Math.max(...rooms));
     this.push({ role: 'tools', results });
@@ -440,7 +442,8 @@ export class Agent {
   private notRun(call: ToolCall, outcome: Outcome, why: string): Result {
     const { id, name, args } = call;
     this.emit({ type: 'tool_start', id, name, args });
-    return this.finish(call, { outcome, blocks: inWords(why), ms: 0 });
+    const blocks = inWords(why);
+    return this.finish(call, { outcome, blocks, ms: 0 });
   }
 
   /** It was written without its definition, which comes with the next request. */
@@ -665,17 +668,16 @@ export class Agent {
   private noticeChanges(): void {
     const before = this.offered;
     const after = new Set(this.table.keys());
-    for (const name of this.shelved.keys()) after.add(name);
+    for (const name of this.shelved.keys()) {
+      after.add(name);
+    }
     this.offered = after;
     if (!before) return;
-    for (const name of this.shelved.keys()) before.add(name); // to find a tool is no news
-    const added = [...after].filter((name) => !before.has(name));
-    const gone = [...before].filter((name) => !after.has(name));
-    const changes: string[] = [];
-    if (added.length > 0) changes.push(`new: ${firstOf(added, MAX_NEWS)}`);
-    if (gone.length > 0) changes.push(`gone: ${firstOf(gone, MAX_NEWS)}`);
-    if (changes.length === 0) return;
-    const what = changes.join('; ');
+    for (const name of this.shelved.keys()) {
+      before.add(name); // to find a tool is no news
+    }
+    const what = changesBetween(before, after);
+    if (!what) return;
     this.note(`the tools have changed; ${what}`);
     this.news.push(what);
     this.news = this.news.slice(-MAX_NEWS);
@@ -949,9 +951,19 @@ function firstOf(names: string[], few = FEW): string {
   return names.slice(0, few).join(', ') + more;
 }
 
+function changesBetween(before: Set<string>, after: Set<string>): string {
+  const added = [...after].filter((name) => !before.has(name));
+  const gone = [...before].filter((name) => !after.has(name));
+  const changes: string[] = [];
+  if (added.length > 0) changes.push(`new: ${firstOf(added, MAX_NEWS)}`);
+  if (gone.length > 0) changes.push(`gone: ${firstOf(gone, MAX_NEWS)}`);
+  return changes.join('; ');
+}
+
 /** The servers that are not there yet. */
 function lateIn(mcp: McpManager): string[] {
-  const late = mcp.status().filter(({ state }) => state === 'connecting');
+  const servers = mcp.status();
+  const late = servers.filter(({ state }) => state === 'connecting');
   return late.map(({ name }) => name);
 }
 
@@ -1010,5 +1022,9 @@ if (program && existsSync(program)) {
 
 async function startProgram(args: string[]): Promise<void> {
   const { main } = await import('./chapters/19-the-terminal/main.ts');
-  await main(args, async () => (await import('./chapters/composition.ts')).compose);
+  const loadComposition = async () => {
+    const { compose } = await import('./chapters/composition.ts');
+    return compose;
+  };
+  await main(args, loadComposition);
 }

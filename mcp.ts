@@ -648,7 +648,10 @@ export const marks = new WeakMap<ChildProcess, string>();
 export const newMark = () => `${process.pid}-${performance.timeOrigin}-${Math.random()}`;
 const CENSUS_MS = 50;
 const YOUNG_MS = 5000;
-let census = { takenAt: -CENSUS_MS, byMark: new Map<string, number[]>() };
+let census = {
+  takenAt: -CENSUS_MS,
+  byMark: new Map<string, number[]>(),
+};
 
 function straysOf(child: ChildProcess): number[] {
   const mark = marks.get(child);
@@ -1523,7 +1526,8 @@ export class McpConnection {
   }
 
   async callTool(name: string, args: Json = {}, options?: CallOptions): Promise<ToolResult> {
-    const result = await this.request('tools/call', { name, arguments: args }, options);
+    const params = { name, arguments: args };
+    const result = await this.request('tools/call', params, options);
     const { content, isError, toolResult } = result;
     const { structuredContent = toolResult } = result; // servers of 2024 call it toolResult
     const blocks = content ?? [];
@@ -1557,7 +1561,11 @@ export class McpConnection {
 
   /** What can be used of a list: objects with a text under `key`, each once. Servers announce lists
    *  and then do not know the request for them; that is an empty list. */
-  private async listOf<T extends Json>(method: string, list: string, key: string): Promise<T[]> {
+  private async listOf<T extends Json>(
+    method: string,
+    list: string,
+    key: string,
+  ): Promise<T[]> {
     const [offer = ''] = method.split('/');
     const offers = this.server?.capabilities;
     if (offers && !offers[offer]) return [];
@@ -1598,7 +1606,8 @@ export class McpConnection {
     if (!Array.isArray(messages)) {
       throw this.error('protocol', `answered prompts/get with messages ${excerpt(messages)}`);
     }
-    return messages.filter(isObject).map(({ role, content = [] }) => ({
+    const said = messages.filter(isObject);
+    return said.map(({ role, content = [] }) => ({
       role: role === 'assistant' ? role : 'user',
       content: [content].flat(),
     }));
@@ -1752,8 +1761,11 @@ function withSchema(tool: Tool): Tool {
 
 /** Another description makes another tool. Another order of its keys does not. */
 function isSameTool(one: Tool, two: Tool): boolean {
-  const told = ['name', 'description', 'inputSchema', 'annotations'];
-  return told.every((key) => isDeepStrictEqual(one[key], two[key]));
+  return areEqualIn(['name', 'description', 'inputSchema', 'annotations'], one, two);
+}
+
+function areEqualIn<T>(keys: (keyof T)[], one: T, two: T): boolean {
+  return keys.every((key) => isDeepStrictEqual(one[key], two[key]));
 }
 
 /** A foreign value that should be text. Not `${value}`: its toString may be no function. */
@@ -2079,7 +2091,8 @@ function makeOurs(folder: string): void {
  *  start. */
 export function lostWords(entry: ServerEntry, project = process.cwd()): string | undefined {
   const { cwd, command, args = [] } = entry.config as StdioConfig;
-  if (entry.authority !== 'user' || cwd || transportType(entry.config) !== 'stdio') return;
+  if (entry.authority !== 'user' || cwd) return;
+  if (transportType(entry.config) !== 'stdio') return;
   const isLost = (word: string) => {
     const path = word.replace(/^-[^=]*=/, ''); // --root=.
     const isRelative = path !== '' && !isAbsolute(path);
@@ -2368,7 +2381,8 @@ export class McpManager {
     server.lists = lists;
     if (!description) return;
     const tools = [...server.tools.values()];
-    this.options.known?.keep(server.entry, { server: description, tools, lists });
+    const known = { server: description, tools, lists };
+    this.options.known?.keep(server.entry, known);
   }
 
   /** Where an entry says so, a server that was not called for a time ends, and the next call starts
@@ -2378,7 +2392,8 @@ export class McpManager {
     if (!ms) return;
     const wait = () => {
       clearTimeout(server.idleTimer);
-      server.idleTimer = setTimeout(() => this.fallAsleep(server), ms).unref();
+      const timer = setTimeout(() => this.fallAsleep(server), ms);
+      server.idleTimer = timer.unref();
     };
     answer.then(wait, wait);
   }
@@ -2540,7 +2555,8 @@ export class McpManager {
   private keptOrNew(entry: ServerEntry): Server {
     const old = this.servers.get(entry.name);
     const isSame = old && isAlike(old.entry, entry);
-    if (!isSame || !isOnOffer(this.stateOf(old))) return { entry, tools: new Map() };
+    const isKept = isSame && isOnOffer(this.stateOf(old));
+    if (!isKept) return { entry, tools: new Map() };
     old.entry = entry;
     return old;
   }
@@ -2679,7 +2695,11 @@ export class McpManager {
 
   /** Of all servers that are connected, side by side. One that fails is left out, with a warning,
    *  unless it is the only one that is wanted. */
-  private async gather<T>(what: string, list: Lister<T>, only?: string): Promise<Of<T>[]> {
+  private async gather<T>(
+    what: string,
+    list: Lister<T>,
+    only?: string,
+  ): Promise<Of<T>[]> {
     const isMeant = ({ name, state }: ServerStatus) =>
       only === undefined ? isOnOffer({ state }) : name === only;
     const meant = this.status().filter(isMeant);
@@ -2698,7 +2718,10 @@ export class McpManager {
     only?: string,
   ): Promise<T[]> {
     const asleep = this.servers.get(server)!.asleep;
-    if (asleep && only === undefined) return (asleep.lists?.[what] ?? []) as T[];
+    if (asleep && only === undefined) {
+      const rows = asleep.lists?.[what] ?? [];
+      return rows as T[];
+    }
     const connection = await this.of(server);
     const rows = await list(connection).catch((error) => {
       if (only !== undefined) throw error;
@@ -2799,8 +2822,7 @@ async function closeAll(servers: Server[]): Promise<void> {
 
 /** Would both start the same, and by the same word? */
 function isAlike(one: ServerEntry, two: ServerEntry): boolean {
-  const told = ['config', 'authority', 'blocked'] as const;
-  return told.every((key) => isDeepStrictEqual(one[key], two[key]));
+  return areEqualIn(['config', 'authority', 'blocked'], one, two);
 }
 
 /** Closed by us: ignore anything that is still under way with it. */
