@@ -13,6 +13,11 @@ const DESKTOP = /^(DISPLAY|WAYLAND_DISPLAY|BROWSER|XAUTHORITY|XDG_\w+|DBUS_SESSI
 /** Without a shell: the address is data, whatever is in it. Was there something to open it with? */
 export function openBrowser(url: URL): boolean {
   if (!mayBeOpened(url)) throw new Error(`a browser is not sent to ${url.protocol}//${url.host}`);
+  return launch(url);
+}
+
+/** For addresses of our own making. */
+export function launch(url: URL): boolean {
   const { DISPLAY, WAYLAND_DISPLAY, BROWSER } = process.env;
   const hasDesktop = Boolean(DISPLAY || WAYLAND_DISPLAY || BROWSER);
   const opener = OPENERS[process.platform];

@@ -11,8 +11,10 @@ const GOAL = 1.1;
 const PER_ROUND = 40;
 const PACKAGE = '@modelcontextprotocol/server-filesystem';
 
-/** The best tenth: on a busy machine a median tells how long a process waits for its turn. */
-const bestOf = (times: number[]) => times.toSorted((a, b) => a - b)[Math.floor(times.length / 10)]!;
+/** The time that this share of the calls stayed below. The goal is judged by the median; the best tenth shows what the
+ *  proxy itself costs, where a busy machine lets a process wait for its turn. */
+const quantile = (times: number[], share: number) =>
+  times.toSorted((a, b) => a - b)[Math.floor(times.length * share)]!;
 
 async function open(name: string, [command, ...args]: string[]): Promise<McpConnection> {
   const connection = new McpConnection(name, { command, args }, { onWarning: () => {}, handshakeTimeoutMs: 60_000 });
@@ -38,8 +40,8 @@ export async function benchRecord(rounds: number): Promise<number> {
     ['a tree of files is listed', 'directory_tree', { path: chapters }, true],
   ];
   let missed = 0;
-  console.log('\n| one call, server-filesystem | direct | recorded | recorded / direct |');
-  console.log('| --- | --- | --- | --- |');
+  console.log('\n| one call, server-filesystem | direct, median | recorded, median | ratio of medians | of the best tenths |');
+  console.log('| --- | --- | --- | --- | --- |');
   for (const [what, tool, args, hasGoal] of calls) {
     const times = { direct: [] as number[], recorded: [] as number[] };
     const call = async (connection: McpConnection, into: number[]) => {
@@ -52,11 +54,12 @@ export async function benchRecord(rounds: number): Promise<number> {
       await call(direct, times.direct);
       await call(recorded, times.recorded);
     }
-    const [own, through] = [bestOf(times.direct), bestOf(times.recorded)];
-    const ratio = through / own;
+    const ratioAt = (share: number) => quantile(times.recorded, share) / quantile(times.direct, share);
+    const ratio = ratioAt(0.5);
     if (hasGoal && ratio > GOAL) missed++;
     const verdict = hasGoal ? `${ratio <= GOAL ? '✓' : '✗'} ${ratio.toFixed(2)} ≤ ${GOAL}` : ratio.toFixed(2);
-    console.log(`| ${what} | ${own.toFixed(2)} ms | ${through.toFixed(2)} ms | ${verdict} |`);
+    const [own, through] = [times.direct, times.recorded].map((each) => `${quantile(each, 0.5).toFixed(2)} ms`);
+    console.log(`| ${what} | ${own} | ${through} | ${verdict} | ${ratioAt(0.1).toFixed(2)} |`);
   }
   await Promise.all([direct.close(), recorded.close()]);
   rmSync(folder, { recursive: true, force: true });

@@ -323,6 +323,53 @@ test('on paper there are all rows, not only those in sight', options, async () =
   assert.ok(before < 200 && after < 200, `${before}, ${after}`);
 });
 
+test('paper is light, whatever the screen is; no row is cut by the end of a page', options, async () => {
+  const page = await browser();
+  await page.goTo(viewed(calls(60)));
+  await page.see(/60 rows/);
+  const dark = [{ name: 'prefers-color-scheme', value: 'dark' }];
+  const ink = () => page.evaluate('getComputedStyle(document.documentElement).getPropertyValue("--ink")');
+  await page.send('Emulation.setEmulatedMedia', { features: dark });
+  const onScreen = await ink();
+  await page.send('Emulation.setEmulatedMedia', { media: 'print', features: dark });
+  assert.notEqual(await ink(), onScreen);
+  const placed = '(dispatchEvent(new Event("beforeprint")), getComputedStyle(document.querySelector(".row")).position)';
+  assert.equal(await page.evaluate(placed), 'relative');
+  await page.send('Emulation.setEmulatedMedia', { media: '', features: [] });
+});
+
+test('at 360 pixels nothing sticks out or overlaps, and an empty page offers an example', options, async () => {
+  const page = await browser();
+  await page.send('Emulation.setDeviceMetricsOverride', { width: 360, height: 740, deviceScaleFactor: 1, mobile: true });
+  await page.goTo(pathToFileURL(join(root, 'chapters', '30-seeing', 'viewer.html')).href);
+  await page.see(/Look at a conversation/);
+  const fits = 'document.documentElement.scrollWidth <= 360 && [...document.querySelectorAll("header *, #empty *")].every((each) => each.getBoundingClientRect().right <= 360)';
+  assert.equal(await page.evaluate(fits), true);
+  await page.press('Tab', 'Tab', ' ');
+  await page.see(/17 rows, 5 parties/);
+  assert.equal(await page.evaluate(fits), true);
+  const overlap = `[...document.querySelectorAll('header button, header input:not([hidden]), header select')].some((one, n, all) => all.slice(n + 1).some((other) => {
+    const [a, b] = [one.getBoundingClientRect(), other.getBoundingClientRect()];
+    return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  }))`;
+  assert.equal(await page.evaluate(overlap), false);
+  const texts = '[...document.querySelectorAll(".label")].every((each) => { const { left, right } = each.getBoundingClientRect(); return left >= 70 && right <= 361; })';
+  assert.equal(await page.evaluate(texts), true, 'every label is whole, or cut with three dots');
+  await page.send('Emulation.clearDeviceMetricsOverride');
+});
+
+test('slow motion: who speaks now is asked, and what is still to come is hardly seen', options, async () => {
+  const page = await browser();
+  await page.goTo(viewed(STORY));
+  await page.see(/11 rows/);
+  await page.press('n', 'n');
+  await page.see(/Who speaks now\?/);
+  const faded = '[...document.querySelectorAll(".row")].map((row) => row.classList.contains("later"))';
+  assert.deepEqual(await page.evaluate(faded), Array.from({ length: 11 }, (_, n) => n > 2));
+  await page.press('Escape');
+  assert.ok(!(await page.evaluate(faded)).includes(true), 'Escape ends it');
+});
+
 // ─── Live ────────────────────────────────────────────────────────────────────────────────────────
 
 test('live: what was said and what is said next appear, with the states and logs of servers; the end is told', options, async () => {
@@ -335,11 +382,13 @@ test('live: what was said and what is said next appear, with the states and logs
   say(message(1, 'out', 's', { id: 1, method: 'tools/list' }));
   await page.goTo(url);
   await page.see(/1 rows?, 2 parties/);
+  assert.match(await page.see(/Servers/), /tools\/list/);
   say(message(9, 'in', 's', { id: 1, result: { tools: [] } }));
   await page.see(/0 tools/);
   say({ at: 10, type: 'server', server: 's', state: 'connected' });
   say({ at: 11, server: 's', stderr: '<b>a line of its log</b>' });
   assert.match(await page.see(/a line of its log/), /s: connected/);
+  assert.equal(await page.evaluate('picked'), 3, 'the newest message is followed');
   assert.match(await page.evaluate('document.title'), /Live|A conversation/);
   const requests = page.happened('Network.requestWillBeSent').map(({ request }) => request.url);
   assert.deepEqual(requests.filter((each) => !each.endsWith('/favicon.ico')), [url, `${url}events`]);
