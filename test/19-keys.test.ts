@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, existsSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { Editor, type Key } from '../chapters/19-the-terminal/editor.ts';
@@ -349,20 +349,26 @@ test('history across runs, Tab, !command, @file, Shift-Tab', async () => {
   assert.equal(await elsewhere.ended(), 0);
 });
 
-test('a link of the project that leads out of the folder is sent only after a question', async () => {
+test('what is outside the folder is sent only after a question; a folder and a slip are told', async () => {
   const [cwd, outside] = [folder(), folder()];
-  writeFileSync(join(outside, 'diary.txt'), 'private\n');
-  symlinkSync(join(outside, 'diary.txt'), join(cwd, 'guide.md'));
+  const diary = join(outside, 'diary.txt');
+  writeFileSync(diary, 'private\n');
+  symlinkSync(diary, join(cwd, 'guide.md'));
+  mkdirSync(join(cwd, 'src'));
   const roots = new Roots(cwd);
-  const person = new ScriptedPerson(['n']);
-  const screen = { say: () => {} };
+  const person = new ScriptedPerson(['n', 'n', 'y']);
+  const said: string[] = [];
+  const screen = { say: (text: string) => said.push(text) };
   const program = { roots, person, gate: { isHidden: () => false }, screen, composition: {}, news: async () => [] };
   const shortcuts = new Shortcuts(program as unknown as Program);
-  const { signal } = new AbortController();
-  assert.equal(await shortcuts.expand('read @guide.md', true, signal), undefined);
-  assert.match(person.questions[0]!.text, /diary\.txt" \(a link leads there, out of the folder\)/);
-  const typed = await shortcuts.expand(`read @"${join(outside, 'diary.txt')}"`, true, signal); // in so many words
-  assert.match(JSON.stringify(typed), /private/);
+  const expand = (prompt: string) => shortcuts.expand(prompt, true, new AbortController().signal);
+  for (const prompt of ['read @guide.md', `read @"${diary}"`]) assert.equal(await expand(prompt), undefined);
+  for (const { text } of person.questions) assert.match(text, /diary\.txt" \(it is outside the folder\)/);
+  assert.match(JSON.stringify(await expand(`read @"${diary}"`)), /private/);
+  said.length = 0;
+  assert.deepEqual(await expand('a@b @types/node @src @~/no @x.ts'), [{ role: 'user', text: 'a@b @types/node @src @~/no @x.ts' }]);
+  const missing = ['~/no', 'x.ts'].map((name) => `  @${name}: it is no file, so only its name is sent`);
+  assert.deepEqual(said, ['  @src: it is a folder, so only its name is sent', ...missing]);
 });
 
 test('what comes through a pipe, or as an argument, runs nothing and sends no file', async () => {

@@ -41,7 +41,7 @@ const TABLE: Row[] = [
     reason: 'it may hold passwords',
     names: `
       .npmrc .pypirc .netrc _netrc .git-credentials .pgpass pgpass.conf .htpasswd .vault-token
-      .my.cnf .mylogin.cnf .s3cfg .boto .dockercfg .docker/config.json .kube/ kubeconfig
+      etc/shadow* etc/gshadow* .my.cnf .mylogin.cnf .s3cfg .boto .dockercfg .docker/config.json .kube/ kubeconfig
       *.kubeconfig .credentials.json credentials.json credentials.toml credentials.yml
       credentials.yaml auth.json client_secret*.json service-account*.json
       service_account*.json serviceaccount*.json *firebase-adminsdk*.json

@@ -120,10 +120,19 @@ export class Shortcuts {
     return found;
   }
 
-  /** A name with a slip in it should not pass for the file. */
+  /** A name with a slip in it should not pass for the file, nor a folder for what is in it. */
   private tellMissing(path: string): void {
-    const looksLikeFile = /\.\w+$|\/$/.test(path);
-    if (looksLikeFile) this.tell(path, 'it is no file, so only its name is sent');
+    const looksLikeFile = /\.\w+$|\/$|^(~|\.{0,2})\//.test(path);
+    if (this.isFolder(path)) this.tell(path, 'it is a folder, so only its name is sent');
+    else if (looksLikeFile) this.tell(path, 'it is no file, so only its name is sent');
+  }
+
+  private isFolder(path: string): boolean {
+    try {
+      return statSync(this.program.roots.locate(path).real).isDirectory();
+    } catch {
+      return false; // there is none
+    }
   }
 
   private tell(shown: string, what: string): void {
@@ -141,16 +150,14 @@ export class Shortcuts {
     }
   }
 
-  /** Inside of the folder the model may read anyway. What may be secret, or is kept from it by a
-   *  rule, is asked about: a text that was pasted can name such a file, too. */
+  /** Inside of the folder the model may read anyway. What is outside, may be secret or is kept from
+   *  it by a rule is asked about: a text that was pasted can name such a file, too. */
   private async mayBeSent(location: Location, signal: AbortSignal): Promise<boolean> {
-    const { person, gate, roots } = this.program;
+    const { person, gate } = this.program;
     const { real, named, readable } = location;
     const isHidden = gate.isHidden(real) || gate.isHidden(named);
     const hidden = isHidden ? 'a rule keeps it from the model' : undefined;
-    // The project made the link, and the user typed its name only.
-    const isLedOut = !readable && roots.topOf(named) !== named;
-    const outside = isLedOut ? 'a link leads there, out of the folder' : undefined;
+    const outside = readable ? undefined : 'it is outside the folder';
     const why = location.secret ?? hidden ?? outside;
     if (why === undefined) return true;
     const lines = [`Your prompt names ${quoted(location.real)} (${why}).`];
