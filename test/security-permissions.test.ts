@@ -587,6 +587,8 @@ test('D16: what cannot be overridden takes the rule away, and is told', async ()
     ['hooks of the repository that it pushes to', (git) => (git('init', '-q', '--bare', 'there'), git('config', 'remote.origin.url', './there')), 'git push origin'],
     ['repository inside', inside, 'git add . ; git status'],
     ['repository inside', (git, put) => (inside(git, put), git('checkout', '-qb', 'x'), git('add', 'sub'), git('commit', '-qm', 's'), git('checkout', '-q', '-'), put('sub/x', '2')), 'git checkout x'],
+    ['repository inside', (git, put) => (inside(git, put), put('.gitignore', 'sub')), 'git switch x'],
+    ['repository inside', (git, put) => (inside(git, put), put('.gitignore', 'sub')), 'git add -f sub; git status'],
     ['folder that the line goes to', (git, put) => (inside(git, put), git('-C', 'sub', 'config', 'diff.external', '../evil')), 'git -C sub diff', ['bash(git -C sub:*)']],
     ['what the line itself sets up', (_, put) => put('post-commit', '#!/bin/sh\ntouch M\n'), 'git mv post-commit .git/hooks/ ; git commit -qam x'],
     ['what the line itself sets up', (git, put) => (put('post-commit', '#!/bin/sh\ntouch M\n'), git('add', 'post-commit')), 'git checkout-index --prefix=.git/hooks/ post-commit && git commit -qam x', ['bash(git:*)', 'bash(git checkout-index:*)']],
@@ -601,6 +603,12 @@ test('D16: what cannot be overridden takes the rule away, and is told', async ()
     assert.ok(text.includes(named) && text.includes('no rule for git covers it'), text);
     assert.ok(!isMarked, named);
   }
+});
+
+test('D16: a repository in an ignored folder is in the way of another branch, and not of a commit', () => {
+  const place = repository((git, put) => (put('.gitignore', 'modules'), git('init', '-q', 'modules/x')));
+  const { effect } = judges({ ...place, rules: { allow: ['Bash(git:*)'] } });
+  assert.deepEqual(['git add . && git commit -m x', 'git status', 'git checkout x', 'git pull'].map(effect), ['allow', 'allow', 'ask', 'ask']);
 });
 
 test('D16: a rule for git means no options that start programs, and none before the subcommand', () => {

@@ -9,7 +9,7 @@ import { findCommand, safeEnv, withSafePath } from '../../mcp.ts';
 
 const TIMEOUT_MS = 3000; // the configuration may include a FIFO
 const MAX_OUTPUT = 64 * 2 ** 20;
-const MAX_FOLDERS = 50_000;
+const MAX_FOLDERS = 20_000;
 
 /** What any clone has, and what runs nothing; or what we override below. Whatever else the folder sets may run a program. */
 const HARMLESS = new RegExp(`^(${[
@@ -43,23 +43,30 @@ export function gitEnv(command: string, cwd: string): Record<string, string> {
   return { ...Object.fromEntries(numbered), GIT_CONFIG_COUNT: `${settings.length}`, GIT_OPTIONAL_LOCKS: '0' };
 }
 
+/** What git is told to do with the folder: nothing, take in what is there, or bring something else. */
+export type Manner = 'looks' | 'adds' | 'moves';
+
 /** What git may run in this folder all the same, in words. Hooks only if it does more than look. */
-export function gitPrograms(cwd: string, onlyLooks: boolean): string[] {
+export function gitPrograms(cwd: string, manner: Manner): string[] {
   const keys = keysOf(cwd).filter((key) => !HARMLESS.test(key));
   const found = keys.map((key) => `the setting ${key}`);
-  if (!onlyLooks) found.push(...hooksOf(cwd).map((hook) => `the hook ${hook}`));
-  if (mayEnterRepositories(cwd, onlyLooks)) found.push('the settings of a repository inside it');
+  if (manner !== 'looks') found.push(...hooksOf(cwd).map((hook) => `the hook ${hook}`));
+  if (mayEnterRepositories(cwd, manner)) found.push('the settings of a repository inside it');
   return [...new Set(found)];
 }
 
-/** Does git look into a repository inside this one? It does if the index has it, and another branch may bring it into
- *  the index. In all of the tree, because `git status` looks at all of it from any folder. If git cannot tell, it may. */
-function mayEnterRepositories(cwd: string, onlyLooks: boolean): boolean {
+/** Does git look into a repository inside this one? It does if the index has it; `add` puts one into the index that is
+ *  not ignored, and another branch any. In all of the tree, because `git status` looks at all of it from any folder. If
+ *  git cannot tell, it may. */
+function mayEnterRepositories(cwd: string, manner: Manner): boolean {
   const top = run(cwd, 'rev-parse', '--show-toplevel')?.replace(/\n$/, '');
   if (top === undefined) return run(cwd, 'rev-parse', '--is-inside-work-tree') === 'true\n';
   const files = run(cwd, 'ls-files', '--stage', '-z', '--', ':/');
   if (files === undefined || /(^|\0)160000 /.test(files)) return true;
-  return !onlyLooks && holdsRepository(top);
+  if (manner === 'looks') return false;
+  if (manner === 'moves') return holdsRepository(top);
+  const others = run(cwd, 'ls-files', '--others', '--exclude-standard', '-z', '--', ':/');
+  return others === undefined || others.includes('/\0'); // a repository is listed as a folder
 }
 
 /** Is there a .git below this folder? Of a very large tree we do not see the end, and say yes. */

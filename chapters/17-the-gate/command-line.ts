@@ -70,7 +70,6 @@ class LineReader {
     this.text = text;
     this.parts = parts;
     this.depth = depth;
-    if (depth > MAX_DEPTH) throw new Unsure();
   }
 
   read(): Part[] {

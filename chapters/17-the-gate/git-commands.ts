@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { gitPrograms, pushedTo } from '../16-hands/git-settings.ts';
+import { gitPrograms, pushedTo, type Manner } from '../16-hands/git-settings.ts';
 import { unwrapped, type Part, type Word } from './command-line.ts';
 import { isHarmless } from './free-commands.ts';
 
@@ -14,18 +14,21 @@ const LOOKING = new Set(
     'show-ref name-rev merge-base').split(' '),
 );
 
-/** These change files and branches, and neither the settings nor what runs from now on. */
-const EVERYDAY = new Set(
-  ('add commit restore rm reset checkout switch branch tag merge rebase cherry-pick revert stash ' +
-    'fetch pull push').split(' '),
+/** These take in what is in the folder, or talk of it, and set up nothing that would run later. */
+const ADDING = new Set('add commit rm tag branch fetch push'.split(' '));
+
+/** So do these, but another branch brings other files. */
+const MOVING = new Set(
+  'restore reset checkout switch merge rebase cherry-pick revert stash pull'.split(' '),
 );
 
 /** With these, `git:*` is complete. git has two hundred commands, and many start what they are told
  *  to (bisect run, remote-ext, merge-index) or set it up for later (config, checkout-index): a rule
  *  must spell those. */
-const COVERED = new Set(
-  [...LOOKING, ...EVERYDAY, ...'describe reflog for-each-ref remote ls-remote mv clean version'.split(' ')],
-);
+const COVERED = new Set([
+  ...LOOKING, ...ADDING, ...MOVING,
+  ...'describe reflog for-each-ref remote ls-remote mv clean version'.split(' '),
+]);
 
 /** Options that write a file, start a program or read files outside. git takes any beginning of
  *  them: --out, --upl. */
@@ -88,12 +91,19 @@ export function folderPrograms(line: Part[], cwd: string): string[] {
   // In another folder there may be other settings.
   if (!line.every(isHarmless) || commands.includes(undefined))
     return ['the settings of the folder that the line goes to'];
-  const onlyLooks = commands.every((command) => LOOKING.has(command!));
-  const isSettled = commands.every((command) => LOOKING.has(command!) || EVERYDAY.has(command!));
-  const found = [...gitPrograms(cwd, onlyLooks), ...receivers(ours, cwd)];
+  const areAll = (...sets: Set<string>[]) =>
+    commands.every((command) => sets.some((set) => set.has(command!)));
+  const found = [...gitPrograms(cwd, mannerOf(ours, areAll)), ...receivers(ours, cwd)];
   // What one of them sets up, the next one would run, and we look at the folder before both.
-  if (ours.length > 1 && !isSettled) found.push('what the line itself sets up');
+  const isSettled = ours.length === 1 || areAll(LOOKING, ADDING, MOVING);
+  if (!isSettled) found.push('what the line itself sets up');
   return found;
+}
+
+function mannerOf(ours: Part[], areAll: (...sets: Set<string>[]) => boolean): Manner {
+  if (areAll(LOOKING)) return 'looks';
+  const isForced = ours.some(({ words }) => words.some(({ text }) => /^(-\w*f|--f)/.test(text)));
+  return areAll(LOOKING, ADDING) && !isForced ? 'adds' : 'moves'; // add -f takes in what is ignored
 }
 
 /** The word behind git's own options; nothing if one of those leads to another folder. */
