@@ -8,13 +8,14 @@ import { afterEach, test } from 'node:test';
 import { promisify } from 'node:util';
 import { main } from '../chapters/book.ts';
 import { captionOf, fixCaptions, problemsOfCaptions } from '../chapters/book/captions.ts';
-import { check, problemsOnPages, problemsOfTypes } from '../chapters/book/check.ts';
+import { check, problemsOnPages } from '../chapters/book/check.ts';
 import { firstDifference, problemsOfConsoles } from '../chapters/book/consoles.ts';
 import { exerciseOf, withHole } from '../chapters/book/exercise.ts';
 import { fix } from '../chapters/book/fix.ts';
 import { owners, nameOf, readBook, stepOf, type Book } from '../chapters/book/pages.ts';
 import { cut, diff, writeProgram } from '../chapters/book/program.ts';
 import { fixShares, tellShares } from '../chapters/book/shares.ts';
+import { problemsOfTypes } from '../chapters/book/types.ts';
 import { cleanUp, folder, later, root, until } from './helpers.ts';
 
 afterEach(cleanUp);
@@ -301,6 +302,21 @@ test('a cut that does not pass the type-checker is named', async () => {
   assert.match(problems.join('\n'), /the program of chapter 01\/mcp\.ts.*Cannot find name 'home'/);
   const good = small({ 'chapters/01-hello/README.md': ONE.replace('\n  // …\n  let', '\n  const home = homedir();\n  let').replace('```ts mcp.ts exercise', "```ts mcp.ts\nimport { homedir } from 'node:os';\n```\n\n```ts mcp.ts exercise") });
   assert.deepEqual(await problemsOfTypes(good), []);
+});
+
+test('a file that has not changed is checked once more where something that it imports has', async () => {
+  const early = fence('mcp.ts until 2', HEAD, '  return name.length;', '}').replace(': string {', ' {');
+  const mcp = LATER.replace(': string {', ' {');
+  const book = small({
+    'mcp.ts': mcp,
+    'chapters/01-hello/README.md': `# 1. Hello\n\n${early}\n`,
+    'chapters/02-world/README.md': `# 2. World\n\n${fence('mcp.ts', ...mcp.trimEnd().split('\n'))}\n`,
+    'chapters/01-hello/own.ts': "import { greet } from '../../mcp.ts';\nexport const length: number = greet('Ann');\n",
+    'chapters/01-hello/user.ts': "import { length } from './own.ts';\nexport const text: number = length;\n",
+  });
+  const problems = await problemsOfTypes(book);
+  assert.equal(problems.length, 1, problems.join('\n'));
+  assert.match(problems[0]!, /^the program of chapter 02\/chapters\/01-hello\/own\.ts\(2,14\): .*'string' is not assignable to type 'number'/);
 });
 
 test('a console block that a fresh run does not confirm is named, with what came', async () => {

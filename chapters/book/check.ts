@@ -1,19 +1,18 @@
-// check.ts: is the book true? As far as nothing has to be run to know it, and what the type-checker says.
+// check.ts: is the book true? Here, as far as nothing has to be run to know it.
 
-import { execFile } from 'node:child_process';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { problemsOfCaptions } from './captions.ts';
 import { problemsOfConsoles } from './consoles.ts';
-import { exerciseOf, typesFor, writeExercise, type Exercise } from './exercise.ts';
-import { filesIn, isFile, linesOf, put, read } from './files.ts';
+import { exerciseOf, type Exercise } from './exercise.ts';
+import { filesIn, isFile, linesOf, read } from './files.ts';
 import {
   chapterOf, COMPOSITION, fencesIn, nameOf, NOT_PROGRAM, owners, spineOf, type Book, type Quotation,
 } from './pages.ts';
 import { problemsOfShares } from './shares.ts';
 import { problemsOfWrong } from './wrong.ts';
-import { cached, demoOf, linesOfAllSteps, writeProgram } from './program.ts';
+import { demoOf, linesOfAllSteps } from './program.ts';
+import { problemsOfTypes } from './types.ts';
 
 /** All problems of the book, each as "file:line: what". With a number, of its consoles only those of one chapter. */
 export async function check(book: Book, only = ''): Promise<string[]> {
@@ -196,21 +195,4 @@ export function unknownMessages(book: Book): string[] {
     const unknown = message.split('…').map((part) => part.trim()).filter((part) => !source.includes(part));
     return unknown.map((part) => `${page}:${n + 1}: no message of the program says: ${part}`);
   });
-}
-
-/** Every step's program must pass the type-checker, and so must every exercise as it is handed out: a hole that is not
- *  the inside of one function would be a syntax error. */
-export async function problemsOfTypes(book: Book): Promise<string[]> {
-  const folder = cached(book, 'types');
-  for (const step of book.steps) writeProgram(book, step, join(folder, nameOf(step).padStart(2, '0')));
-  for (const exercise of book.chapters.flatMap((chapter) => exerciseOf(book, chapter) ?? [])) {
-    const at = join(folder, `exercise ${exercise.chapter.n}`);
-    writeExercise(book, exercise, at);
-    rmSync(join(at, 'tsconfig.json'));
-  }
-  put(join(folder, 'tsconfig.json'), JSON.stringify(typesFor(book, ['*/*.ts', '*/chapters/**/*.ts'])));
-  const tsc = join(book.root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const run = promisify(execFile)(process.execPath, [tsc, '-p', folder, '--pretty', 'false'], { cwd: folder });
-  const complaints = await run.then(() => '', ({ stdout }) => `${stdout}`);
-  return linesOf(complaints).filter(Boolean).map((line) => `the program of chapter ${line}`);
 }

@@ -11,8 +11,17 @@ import {
 /** A line of a file at some step. `at` is its place in the final file, or -1; `since` and `until` are steps. */
 export type Line = { text: string; at: number; since: Step; until: Step };
 
+const lines = new WeakMap<Book, Map<string, Line[]>>(); // they are asked for hundreds of times
+
 /** All lines that a file has at any step. */
 export function linesOfAllSteps(book: Book, file: string): Line[] {
+  const known = lines.get(book) ?? new Map<string, Line[]>();
+  lines.set(book, known);
+  if (!known.has(file)) known.set(file, readLines(book, file));
+  return known.get(file)!;
+}
+
+function readLines(book: Book, file: string): Line[] {
   const owned = owners(book, file);
   const standIns = quotationsOf(book, file).filter(({ until }) => until !== undefined);
   return linesOf(read(book.root, file)).flatMap((text, at) => {
@@ -31,9 +40,9 @@ export function cut(book: Book, file: string, step: Step): string {
   return lines.map(({ text }) => text).join('\n') + '\n';
 }
 
-/** Writes the program as of a step into a folder: what belongs to it and to those before it, and the servers to talk to.
+/** The files of the program as of a step: what belongs to it and to those before it, and the servers to talk to.
  *  `instead` holds files that take the place of the program's, or come along with it. */
-export function writeProgram(book: Book, step: Step, folder: string, instead: Record<string, string> = {}): void {
+export function filesOfProgram(book: Book, step: Step, instead: Record<string, string> = {}): Map<string, string> {
   const files = new Map([['package.json', '{ "type": "module", "private": true }\n']]);
   for (const file of spineOf(book)) {
     const text = cut(book, file, step);
@@ -44,6 +53,15 @@ export function writeProgram(book: Book, step: Step, folder: string, instead: Re
   const pages = book.chapters.filter(({ n }) => n <= step).flatMap((chapter) => pagesOf(book, chapter));
   for (const name of [...modules, ...servers, ...pages]) files.set(name, read(book.root, name));
   for (const [name, text] of Object.entries(instead)) files.set(name, text);
+  return files;
+}
+
+export function writeProgram(book: Book, step: Step, folder: string, instead?: Record<string, string>): void {
+  writeFiles(folder, filesOfProgram(book, step, instead));
+}
+
+/** Afterwards the folder holds these files, and no others. */
+export function writeFiles(folder: string, files: Map<string, string>): void {
   refuseLinks(folder);
   for (const name of filesIn(folder)) if (!files.has(name)) rmSync(join(folder, name), { force: true });
   for (const [name, text] of files) put(join(folder, name), text);
