@@ -1,8 +1,9 @@
 // tool-search.ts: finds tools by what a user needs. BM25, the formula of most search engines, over
-// weighted fields; with synonyms, because people do not know what a tool is called; and with a look
-// at the whole server, because a tool seldom says what all of them are about.
+// weighted fields; with synonyms, because people do not know what a tool is called; with a look at
+// the whole server, because a tool seldom says what all of them are about; and at what is to be done.
 
 import { asObject, type Json } from '../../mcp.ts';
+import { actionOf, actionWanted, fitOf, type Action } from './actions.ts';
 import { GROUPS } from './synonyms.ts';
 import { Lexicon } from './words.ts';
 
@@ -21,8 +22,8 @@ export type ToolIndex = {
 
 /** What a word counts for, by the place where it is. */
 const WEIGHTS = {
-  server: 3,
-  name: 2,
+  server: 4,
+  name: 3,
   firstSentence: 2,
   title: 1,
   description: 1, // what comes after the first sentence
@@ -38,6 +39,7 @@ const SATURATION = 1; // k1: the tenth time says hardly more than the third
 const OF_SERVER = 1.5; // what the server as a whole is about
 const USUAL_SHARE = 0.3; // of a server's tools
 const OF_PHRASE = 0.8; // "throw … away", for delete
+const OF_THE_WORD = 0.7; // how rare the word itself is, and not it or a synonym
 const GAP = 4; // words between the first and the second word of such a phrase
 const MAX_QUERY = 1000; // characters
 const MAX_CONCEPTS = 60;
@@ -55,12 +57,14 @@ class Index implements ToolIndex {
   private labels: string[];
   private serverOf: number[];
   private toolsOf: number[] = []; // how many each server has
+  private actions: (Action | undefined)[];
   private lexicon = new Lexicon();
   private postings = new Map<string, Postings>();
   private synonyms = synonymsIn(GROUPS);
 
   constructor(tools: readonly SearchableTool[]) {
     this.labels = tools.map(({ label }) => label);
+    this.actions = tools.map(({ name }) => actionOf(this.lexicon.stems(name)));
     const servers = new Map<string, number>();
     this.serverOf = tools.map(({ server }) => {
       if (!servers.has(server)) servers.set(server, servers.size);
@@ -91,11 +95,14 @@ class Index implements ToolIndex {
   search(query: string, limit = 10): string[] {
     const ofTool = new Float64Array(this.labels.length);
     const ofServer = new Float64Array(this.toolsOf.length);
-    for (const concept of this.conceptsIn(query)) this.score(concept, ofTool, ofServer);
+    const text = query.slice(0, MAX_QUERY);
+    for (const concept of this.conceptsIn(text)) this.score(concept, ofTool, ofServer);
+    const wanted = actionWanted(text, this.lexicon.stems(text));
     const found: { label: string; score: number }[] = [];
     for (let n = 0; n < this.labels.length; n++) {
       if (ofTool[n] === 0) continue;
-      const score = ofTool[n]! + ofServer[this.serverOf[n]!]!;
+      const fit = fitOf(this.actions[n], wanted);
+      const score = fit * (ofTool[n]! + ofServer[this.serverOf[n]!]!);
       found.push({ label: this.labels[n]!, score });
     }
     found.sort((one, two) => two.score - one.score); // stable: equals keep the servers' order
@@ -104,24 +111,24 @@ class Index implements ToolIndex {
 
   // ── What the query is about ──
 
-  private conceptsIn(query: string): Concept[] {
+  private conceptsIn(text: string): Concept[] {
     const concepts = new Map<string, Concept>(); // by what was written: each counts once
     const add = (written: string, words: Map<string, number>, weight = 1) => {
       const isNew = words.size > 0 && !concepts.has(written);
       if (isNew && concepts.size < MAX_CONCEPTS) concepts.set(written, { words, weight });
     };
-    const text = query.slice(0, MAX_QUERY);
     for (const term of this.lexicon.terms(text)) {
       add(term, new Map([[term, 1], ...this.synonymsOf(term)]));
     }
+    for (const joined of this.lexicon.joined(text)) {
+      if (this.postings.has(joined)) add(joined, new Map([[joined, 1]]));
+    }
     const stems = this.lexicon.stems(text);
     for (const [n, first] of stems.entries()) {
-      const joined = first + (stems[n + 1] ?? ''); // "digital ocean"
-      if (this.postings.has(joined)) add(joined, new Map([[joined, 1]]));
       for (const second of stems.slice(n + 1, n + 1 + GAP)) {
         const phrase = `${first} ${second}`;
-        const words = [...this.synonymsOf(phrase).keys()];
-        add(phrase, new Map(words.map((word) => [word, 1])), OF_PHRASE);
+        const others = [...this.synonymsOf(phrase).keys()];
+        add(phrase, new Map(others.map((word) => [word, 1])), OF_PHRASE);
       }
     }
     return [...concepts.values()];
@@ -161,7 +168,7 @@ class Index implements ToolIndex {
     const [[own, share] = ['', 0], [, next = 0] = []] = words;
     const isPhrase = share === next; // there is no word of its own
     const tools = isPhrase ? undefined : this.postings.get(own)?.tools.length;
-    return tools ? Math.sqrt(tools * withSynonyms) : withSynonyms;
+    return tools ? tools ** OF_THE_WORD * withSynonyms ** (1 - OF_THE_WORD) : withSynonyms;
   }
 }
 

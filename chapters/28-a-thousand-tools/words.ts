@@ -34,6 +34,12 @@ export class Lexicon {
     return wordsIn(text).flatMap((word) => this.read(word).stems);
   }
 
+  /** Each two neighbours as one word: "digital ocean". */
+  joined(text: string): string[] {
+    const words = wordsIn(text.toLowerCase());
+    return words.slice(1).map((second, n) => stem(words[n] + second));
+  }
+
   private read(word: string) {
     return this.known.get(word) ?? this.learn(word);
   }
@@ -68,15 +74,48 @@ function pairsOf(run: string): string[] {
   return characters.slice(1).map((second, n) => characters[n]! + second);
 }
 
+/** What no rule finds. */
+const IRREGULAR = new Map(
+  (
+    'wrote:write written:write sent:send made:make built:build found:find ran:run said:say ' +
+    'bought:buy paid:pay lost:lose kept:keep shown:show drawn:draw drew:draw chosen:choose ' +
+    'chose:choose hidden:hide broken:break broke:break taken:take took:take given:give gave:give ' +
+    'saw:see seen:see held:hold spent:spend told:tell people:person children:child ' +
+    'indices:index vertices:vertex analyses:analysis criteria:criterion media:medium'
+  )
+    .split(' ')
+    .map((pair) => pair.split(':') as [string, string]),
+);
+
 /** Light, and wrong for many words: what counts is that both sides get the same one. */
 export function stem(word: string): string {
   if (word.length < 4 || !/^[a-z]+$/.test(word)) return word;
-  let root = word;
-  if (/.{2}ies$/.test(root)) root = `${root.slice(0, -3)}y`;
-  else if (/(ss|x|ch|sh)es$/.test(root)) root = root.slice(0, -2);
-  else if (/[^sui]s$/.test(root)) root = root.slice(0, -1);
-  const before = root.replace(/(ing|ed)$/, '');
-  const isVerb = before !== root && before.length > 2 && /[aeiouy]/.test(before);
-  if (isVerb) root = before.replace(/([bdgkmnprt])\1$/, '$1');
-  return root.length > 4 ? root.replace(/e$/, '') : root;
+  return rootOf(inAmerican(IRREGULAR.get(word) ?? singular(word)));
+}
+
+function singular(word: string): string {
+  if (/.{2}ies$/.test(word)) return `${word.slice(0, -3)}y`;
+  if (/(ss|x|ch|sh)es$/.test(word)) return word.slice(0, -2);
+  return /[^sui]s$/.test(word) ? word.slice(0, -1) : word;
+}
+
+/** "colour" and "summarise" as "color" and "summarize". */
+function inAmerican(word: string): string {
+  const withZ = word.replace(/(.{3}i|y)s(e|ed|ing|ation)$/, '$1z$2');
+  return withZ.replace(/(.{3})our$/, '$1or');
+}
+
+function rootOf(word: string): string {
+  const verb = word.replace(/(.{3}t)ion$/, '$1').replace(/(.{6})ment$/, '$1');
+  const before = verb.replace(/(ing|ed)$/, '');
+  const isEnding = before !== verb && before.length > 2 && /[aeiouy]/.test(before);
+  if (!isEnding) return withoutE(verb);
+  if (/^[^aeiou][a-z]?[aeiou][^aeiouwxy]$/.test(before)) return `${before}e`; // moving: move
+  return withoutE(before.length > 3 ? before.replace(/([bdgkmnprt])\1$/, '$1') : before);
+}
+
+/** "creat", because of "creating"; but a "plane" is not a "plan". */
+function withoutE(word: string): string {
+  if (word.length < 5 || /^..[aeiou].e$/.test(word)) return word;
+  return word.replace(/e$/, '');
 }
