@@ -45,7 +45,7 @@ const outcomes = (events: AgentEvent[]) =>
 
 test('too many tools: the request holds one that finds them, and what it found stays, in order', async () => {
   const model = new Scripted([
-    use('find_tools', { query: 'delete a calendar event', limit: 2 }),
+    use('find_tools', { query: 'delete an event from the diary', limit: 2 }),
     use('find_tools', { query: 'create an issue in the tracker', limit: 1 }),
     use('mcp__tracker__create_issue', { title: 'It is broken' }),
     'Done.',
@@ -142,7 +142,7 @@ test('names are loaded as they are; other words are answered with what there is'
 
 test('a conversation that is resumed has its tools again; a new one does not', async () => {
   const model = new Scripted([
-    use('find_tools', { query: 'delete a calendar event', limit: 2 }), 'Done.', 'Again.', 'New.',
+    use('find_tools', { query: 'delete an event from the diary', limit: 2 }), 'Done.', 'Again.', 'New.',
   ]);
   const { agent } = await start(model);
   await agent.chat('Go.');
@@ -178,7 +178,7 @@ test('never more than the wire takes: the latest found stay', async () => {
 
 const found = 'mcp__diary__delete_event';
 const searching: Script = [
-  call('find_tools', { query: 'delete a calendar event', limit: 2 }),
+  call('find_tools', { query: 'delete an event from the diary', limit: 2 }),
   call(found, { id: '7' }),
   say('Done.'),
 ];

@@ -39,6 +39,7 @@ test('identifiers are found split and joined, with and without accents and endin
     tool('x', 'open_cafe', 'Opens a café.'),
     tool('digital-ocean', 'droplets', 'Lists droplets.'),
     tool('prime', 'ng', 'PrimeNG.'),
+    tool('somevue', 'list', 'All of them.'),
   ]);
   const first = (query: string) => index.search(query, 1)[0];
   assert.equal(first('hub spot'), 'mcp__hubspot__listDeals');
@@ -47,6 +48,7 @@ test('identifiers are found split and joined, with and without accents and endin
   assert.equal(first('cafe'), 'mcp__x__open_cafe');
   assert.equal(first('primeng'), 'mcp__prime__ng');
   assert.equal(first('prime ng'), 'mcp__prime__ng');
+  assert.equal(first('Some Vue'), 'mcp__somevue__list');
   assert.equal(first('Droplet'), 'mcp__digital-ocean__droplets');
 });
 
@@ -59,6 +61,29 @@ test('Chinese, Japanese and Korean are found by pairs of characters', () => {
   assert.equal(index.search('北京的天气怎么样')[0], 'mcp__amap__weather');
   assert.equal(index.search('坐公交怎么走')[0], 'mcp__amap__route');
   assert.equal(index.search('画像を取得')[0], 'mcp__fetch__image');
+});
+
+test('a Chinese need finds an English tool, and the other way round', () => {
+  const index = indexTools([
+    tool('mail', 'delete_message', 'Removes a message.'),
+    tool('mail', 'create_folder', 'Makes a folder.'),
+    tool('cloud', 'manageHosting', '部署静态网站'),
+  ]);
+  assert.equal(index.search('新建一个文件夹')[0], 'mcp__mail__create_folder');
+  assert.equal(index.search('删除那个')[0], 'mcp__mail__delete_message');
+  assert.equal(index.search('deploy my site')[0], 'mcp__cloud__manageHosting');
+});
+
+test('a question does not find first what would change something, nor an order what would read', () => {
+  const index = indexTools([
+    tool('crm', 'create_deal', 'Deals of a company.'),
+    tool('crm', 'deals', 'Deals of a company.'),
+    tool('crm', 'get_deal', 'Deals of a company.'),
+  ]);
+  const found = (need: string) => index.search(need).map((label) => label.split('__')[2]);
+  assert.deepEqual(found('which deals does the company have?'), ['get_deal', 'deals', 'create_deal']);
+  assert.equal(found('make a deal with the company')[0], 'create_deal');
+  assert.equal(found('deal, company').at(-1), 'get_deal', 'no verb: the order of the table');
 });
 
 test('arguments count, also inside others; the limit is kept, and nothing found is nothing', () => {
@@ -93,9 +118,12 @@ test('a stem is the same for both sides', () => {
   const lexicon = new Lexicon();
   const same = [
     'create created creates creating', 'query queries', 'box boxes', 'plan planning planned',
-    'delete deleting', 'status', 'class classes', 'use',
+    'delete deleting', 'status', 'class classes', 'use', 'move moving moved', 'add adding added',
+    'deploy deployment', 'connect connection', 'colour color', 'summarise summarizing',
+    'write wrote written', 'index indices', 'store storing',
   ];
   for (const words of same) assert.equal(new Set(lexicon.stems(words)).size, 1, words);
+  assert.equal(new Set(lexicon.stems('plane plan')).size, 2, 'a server may be called Plane');
   assert.deepEqual(lexicon.terms('What is the getFileInfo of 2,307?'), [
     'get', 'file', 'info', 'getfileinfo', '2', '307',
   ]);
