@@ -134,5 +134,5 @@ test('a process on stdio: lines, noise, console.log on stderr, and it leaves whe
   child.stdin.end();
   const [code] = await once(child, 'exit');
   assert.equal(code, 0);
-  assert.match(seen.err, /echo was called/);
+  assert.match(seen.err, /echo was called\n\{ with: /);
 });

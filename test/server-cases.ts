@@ -1,8 +1,10 @@
 // What a server must do, as cases over raw HTTP and raw lines: nothing here is our client. test/29-server.test.ts runs
-// them on the server of chapter 29; `npm run mutants` runs them on the same server with one bug in it, thirty times.
+// them on the server of chapter 29; `npm run mutants` runs them on the same server with one bug in it, again and again.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
 import type { Json, Message } from '../mcp.ts';
 import { RpcError } from '../mcp.ts';
 import { linkedPair } from '../chapters/25-other-pipes/in-process.ts';
@@ -70,13 +72,28 @@ function fixture({ McpServer }: Subject, options: Partial<server.ServerOptions> 
     }),
     tool('elicit-twice', async (_, c) => {
       const one = await c.elicit('One?', form);
-      const two = await c.elicit('Two?', form, { isPermission: true });
+      const two = await c.elicit('Two?', form);
       return JSON.stringify([one.action, two.action]);
     }),
     tool('permit-then-name', async (_, c) => {
       const { action } = await c.elicit('Do it?', form, { isPermission: true });
       const { name } = await c.ask({ name: { method: 'elicitation/create', params: { message: 'Name?', requestedSchema: form } } });
       return `${action} ${name!.action}`;
+    }),
+    tool('moving', async (_, c) => {
+      const { action } = await c.elicit(`The ${log.push('moving')}th time?`, form, { isPermission: true });
+      return action as string;
+    }),
+    tool('moves-later', async (_, c) => {
+      const isLater = log.push('moves') > 2;
+      const { action } = await c.elicit(isLater ? 'Delete all?' : 'Delete one?', form, { isPermission: true });
+      await c.ask({ name: { method: 'elicitation/create', params: { message: 'Name?', requestedSchema: form } } });
+      return action as string;
+    }),
+    tool('say', (_, c) => (c.log('error', 'said'), 'said')),
+    tool('afterwards', (_, c) => {
+      setImmediate(() => (c.progress(1), c.log('error', 'late'), c.hangUp(), log.push('afterwards')));
+      return 'over';
     }),
     tool('need', (_, c) => (c.need({ sampling: {} }), 'it can')),
     tool('structured', () => ({ structuredContent: { sum: 42 } })),
@@ -217,6 +234,19 @@ export const cases: Record<string, Case> = {
     assert.equal((await send(port, { body: hello(), headers: { origin: 'https://evil.example.com' } })).status, 403);
   },
 
+  async 'Host and Origin are names with a port, and nothing else; and Host is there once'(subject, later) {
+    const { port } = await listening(subject, later);
+    const status = async (headers: Json) => (await send(port, { method: 'GET', path: '/health', headers: headers as any })).status;
+    for (const host of ['evil@127.0.0.1', '127.0.0.1/evil', '127.0.0.1#evil', 'localhost?evil', 'local\thost', 'localhost.', 'localhost\\evil'])
+      assert.equal(await status({ host }), 403, host);
+    for (const origin of ['http://evil@localhost', 'http://localhost/evil', 'http://localhost#evil', 'HTTP://evil.example', 'http://localhost, https://evil.example'])
+      assert.equal(await status({ origin }), 403, origin);
+    const twice = connect(port, '127.0.0.1', () => twice.write('GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n'));
+    const [answer] = await once(twice, 'data');
+    twice.destroy();
+    assert.match(`${answer}`, /^HTTP\/1.1 400 /);
+  },
+
   async 'paths, methods, types: 404, 405, 415, 406'(subject, later) {
     const { port } = await listening(subject, later);
     const post = async (headers: Record<string, string | undefined>) => (await send(port, { body: hello(), headers })).status;
@@ -230,7 +260,7 @@ export const cases: Record<string, Case> = {
       assert.equal(await post({ 'content-type': type }), 415, type);
     assert.equal(await post({ 'content-type': 'Application/JSON; charset=utf-8' }), 200);
     assert.equal(await post({ 'content-encoding': 'gzip' }), 415);
-    for (const accept of ['application/json', 'text/event-stream', 'text/html']) assert.equal(await post({ accept }), 406, accept);
+    for (const accept of ['application/json', 'text/event-stream', 'text/html', 'application/json, text/event-stream;q=0']) assert.equal(await post({ accept }), 406, accept);
     for (const accept of ['*/*', undefined, 'text/*;q=0.5, application/json', 'application/json,text/event-stream'])
       assert.equal(await post({ accept }), 200, accept);
     for (const method of ['GET', 'DELETE']) assert.deepEqual((await send(port, { method })).headers.allow, 'POST');
@@ -279,6 +309,24 @@ export const cases: Record<string, Case> = {
     assert.equal((await send(port, { body: [hello()] })).status, 400);
   },
 
+  async 'a batch is not empty, not endless, and all of it is looked at before any of it is done'(subject, later) {
+    const { port, aborted } = await listening(subject, later);
+    const session = await openSession(port, '2025-03-26');
+    for (const batch of [[], Array.from({ length: 101 }, () => request('ping')), [request('ping'), 7]]) {
+      const { status, body } = await session.send(batch);
+      assert.deepEqual([status, body.error.code], [400, -32600]);
+    }
+    const talk = await stream(port, { body: toolCall('talk', {}, { _meta: { progressToken: 1 } }), headers: session.headers });
+    const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: lastId } };
+    assert.equal((await session.send([cancelled, { jsonrpc: '2.0' }])).status, 400);
+    assert.equal(aborted(), 0);
+    await session.send([cancelled]);
+    await until(() => aborted() === 1 && talk.seen.isOver);
+    const { body } = await session.send([request('ping', undefined, 5), request('ping', undefined, 5), request('ping', undefined, 6)]);
+    assert.deepEqual(body.map(({ id, error }: Json) => [id, (error as Json)?.code]), [[5, undefined], [5, -32600], [6, undefined]]);
+    assert.equal((await session.send([request('ping')], { 'mcp-protocol-version': '2026-07-28' })).status, 400);
+  },
+
   async 'the handshake: the client\'s revision if we know it, else our newest; what it says of itself'(subject, later) {
     const { port } = await listening(subject, later);
     for (const version of [LATEST, '2025-06-18', '2025-03-26', '2024-11-05'])
@@ -311,6 +359,90 @@ export const cases: Record<string, Case> = {
     assert.equal((await session.send(toolCall('echo'))).status, 404);
     assert.equal((await send(port, { method: 'GET', headers: session.headers })).status, 404);
     assert.equal(served.sessions, 0);
+  },
+
+  async 'GET and DELETE of a revision that has no sessions are refused; and DELETE ends the streams'(subject, later) {
+    const { port } = await listening(subject, later);
+    const session = await openSession(port);
+    for (const method of ['GET', 'DELETE']) {
+      for (const version of ['nonsense', SINCE])
+        assert.equal((await send(port, { method, headers: { ...session.headers, 'mcp-protocol-version': version } })).status, 400, version);
+    }
+    const listen = await stream(port, { method: 'GET', headers: session.headers });
+    await send(port, { method: 'DELETE', headers: session.headers });
+    await until(() => listen.seen.isOver);
+  },
+
+  async 'one session cannot cancel the calls of another, nor answer its questions'(subject, later) {
+    const { port, release, aborted } = await listening(subject, later);
+    const [one, two] = [await openSession(port, LATEST, { elicitation: {} }), await openSession(port)];
+    const body = toolCall('hold');
+    const held = one.send(body);
+    const permit = await stream(port, { body: toolCall('permit', { what: 'it' }), headers: one.headers });
+    await until(() => permit.said(({ method }) => method === 'elicitation/create'));
+    const { id } = permit.said(({ method }) => method === 'elicitation/create');
+    const yes = { jsonrpc: '2.0', id, result: { action: 'accept', content: { allow: true } } };
+    await two.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: body.id } });
+    await two.send(yes);
+    await two.send(request('ping'));
+    assert.deepEqual([aborted(), permit.said(({ result }) => result)], [0, undefined]);
+    release();
+    assert.equal(textOf(await held), 'released');
+    await one.send(yes);
+    await until(() => permit.said(({ result }) => result));
+  },
+
+  async 'a session that works, or is listened to, is not the one that goes'(subject, later) {
+    const { port, release, served } = await listening(subject, later, { maxSessions: 3 });
+    const [busy, listener, idle] = [await openSession(port), await openSession(port), await openSession(port)];
+    const held = stream(port, { body: toolCall('talk', {}, { _meta: { progressToken: 1 } }), headers: busy.headers });
+    await until(async () => (await held).said(({ params }) => params?.progress === 2));
+    const listen = await stream(port, { method: 'GET', headers: listener.headers });
+    await idle.send(request('ping'));
+    await openSession(port);
+    assert.deepEqual([served.sessions, (await idle.send(request('ping'))).status], [3, 404]);
+    release();
+    await until(async () => (await held).said(({ result }) => result));
+    listen.leave();
+  },
+
+  async 'what a stream remembers is bounded, and so are the streams that are kept'(subject, later) {
+    const { port, server } = await listening(subject, later);
+    const session = await openSession(port);
+    const listen = await stream(port, { method: 'GET', headers: session.headers });
+    await session.send(request('resources/subscribe', { uri: 'test://text' }));
+    listen.leave();
+    for (let n = 0; n < 1100; n++) server.updated('test://text');
+    const again = await stream(port, { method: 'GET', headers: { ...session.headers, 'last-event-id': 's1/0' } });
+    await until(() => again.events().some(({ id }) => id === 's1/1100'));
+    assert.equal(again.events().length, 1000);
+    for (let n = 0; n < 55; n++) await session.send(toolCall('say'));
+    const status = async (id: string) => (await send(port, { method: 'GET', headers: { ...session.headers, 'last-event-id': id } })).status;
+    assert.deepEqual([await status('s2/0'), await status('s56/0')], [400, 200]);
+    again.leave();
+  },
+
+  async 'a stream that is resumed is the one that was named, and not another of the session'(subject, later) {
+    const { port } = await listening(subject, later);
+    const session = await openSession(port);
+    const [one, two] = [toolCall('say'), toolCall('say')];
+    for (const body of [one, two]) await session.send(body);
+    const resumed = async (id: string) => (await send(port, { method: 'GET', headers: { ...session.headers, 'last-event-id': id } })).body.id;
+    assert.deepEqual([await resumed('s2/1'), await resumed('s1/1')], [two.id, one.id]);
+  },
+
+  async 'what a handler says after its result reaches nobody'(subject, later) {
+    const { ask, heard, log } = await piped(subject, later);
+    await ask(hello());
+    await ask(toolCall('afterwards', {}, { _meta: { progressToken: 1 } }));
+    await until(() => log.includes('afterwards'));
+    await ask(request('ping'));
+    assert.ok(heard.every(({ method }) => method === undefined));
+    const { port, log: said } = await listening(subject, later);
+    const session = await openSession(port);
+    await session.send(toolCall('afterwards', {}, { _meta: { progressToken: 1 } }));
+    await until(() => said.includes('afterwards'));
+    assert.equal((await send(port, { method: 'GET', headers: { ...session.headers, 'last-event-id': 's1/0' } })).status, 400, 'no stream was begun');
   },
 
   async 'sessions are bounded, the longest idle goes; and the idle are forgotten'(subject, later) {
@@ -394,6 +526,8 @@ export const cases: Record<string, Case> = {
     assert.deepEqual((await complete({ type: 'ref/prompt', name: 'hello' }, 'who', 'A')).completion.values, ['A!']);
     const many = (await complete({ type: 'ref/resource', uri: 'test://item/{id}/{+path}' }, 'id', 'x')).completion;
     assert.deepEqual([many.values.length, many.total, many.hasMore], [100, 150, true]);
+    for (const name of ['constructor', '__proto__', 'toString'])
+      assert.deepEqual((await complete({ type: 'ref/resource', uri: 'test://item/{id}/{+path}' }, name, 'x')).completion.values, []);
     assert.equal((await session.send(request('completion/complete', { ref: { type: 'ref/prompt', name: 'none' }, argument: { name: 'a', value: '' } }))).body.error.code, -32602);
   },
 
@@ -596,6 +730,8 @@ export const cases: Record<string, Case> = {
     assert.equal(await status(param('=?base64?ZXU='), 'region', { region: '=?base64?ZXU=' }), 200, 'half of it means itself');
     assert.equal(await status({ 'mcp-param-count': '042' }, 'region', { count: 42 }), 200, 'compared as numbers');
     assert.deepEqual(await status({ 'mcp-param-count': '43' }, 'region', { count: 42 }), mismatch);
+    assert.deepEqual(await status({ 'mcp-param-count': '' }, 'region', { count: 0 }), mismatch, 'nothing is not 0');
+    assert.deepEqual(await status({ 'mcp-param-count': '42' }, 'region', {}), mismatch, 'a header for what is not there');
     assert.equal((await send(port, laterRequest('resources/read', { uri: 'test://text' }, { headers: { 'mcp-name': 'test://other' } }))).status, 400);
   },
 
@@ -695,6 +831,22 @@ export const cases: Record<string, Case> = {
     assert.deepEqual(Object.keys((await ask(more)).inputRequests), ['answer']);
   },
 
+  async 'a permission whose words have changed is asked for again, also one of an earlier round'(subject, later) {
+    const { port } = await listening(subject, later);
+    const ask = async (name: string, more: Json = {}) => (await send(port, laterCall(name, {}, asks, more))).body.result;
+    const accept = { action: 'accept', content: { allow: true } };
+    const first = await ask('moving');
+    const moved = await ask('moving', { inputResponses: { answer: accept }, requestState: first.requestState });
+    assert.equal(moved.resultType, 'input_required');
+    const fresh = await listening(subject, later);
+    const on = async (more: Json = {}) => (await send(fresh.port, laterCall('moves-later', {}, asks, more))).body.result;
+    const one = await on();
+    const two = await on({ inputResponses: { answer: accept }, requestState: one.requestState });
+    assert.deepEqual(Object.keys(two.inputRequests), ['name']);
+    const three = await on({ inputResponses: { name: accept }, requestState: two.requestState });
+    assert.equal(three.inputRequests?.answer.params.message, 'Delete all?');
+  },
+
   async 'two questions of one handler are two, though both are called "answer"'(subject, later) {
     const { port } = await listening(subject, later);
     const ask = async (more: Json = {}) => (await send(port, laterCall('elicit-twice', {}, asks, more))).body.result;
@@ -780,6 +932,7 @@ export const cases: Record<string, Case> = {
     const { port } = await listening(subject, later, { token: 'sesame' });
     const status = async (authorization?: string) => (await send(port, { body: hello(), headers: { authorization } })).status;
     assert.deepEqual([await status(), await status('Bearer open'), await status('Basic sesame'), await status('Bearer sesame')], [401, 401, 401, 200]);
+    assert.deepEqual([await status('Bearer sesam'), await status('Bearer sesames'), await status('Bearer '), await status('bearer sesame')], [401, 401, 401, 200]);
     assert.match((await send(port, { body: hello() })).headers['www-authenticate'] ?? '', /^Bearer/);
     assert.equal((await send(port, { method: 'GET', path: '/health' })).status, 200);
     for (const host of ['0.0.0.0', '::', '192.168.1.2', 'shelf.example'])
@@ -854,6 +1007,26 @@ export const cases: Record<string, Case> = {
     await until(() => aborted() === 1);
     await ask(request('ping'));
     assert.equal(heard.filter(({ id, result }) => id === held.id && result).length, 0);
+  },
+
+  async 'a pipe: requests, watched resources and subscriptions are bounded'(subject, later) {
+    const { ask, say, heard, server } = await piped(subject, later);
+    await ask(hello());
+    for (let n = 0; n < 1000; n++) await say(request('resources/subscribe', { uri: `test://${n}` }));
+    assert.equal((await ask(request('resources/subscribe', { uri: 'test://more' }))).error.code, -32603);
+    const listen = () => request('subscriptions/listen', { notifications: { toolsListChanged: true }, ...meta() });
+    for (let n = 0; n < 1000; n++) await say(listen());
+    await until(() => server.listeners === 1000);
+    assert.equal((await ask(request('ping'))).error.code, -32603, 'too many at once');
+    const [ours, theirs] = linkedPair();
+    const second: any[] = [];
+    await ours.start({ message: (message) => second.push(message), closed: () => {} });
+    subject.overPipe(server)(theirs);
+    for (let n = 0; n < 25; n++) await ours.send(listen() as Message);
+    await until(() => second.some(({ error }) => error?.code === -32603));
+    assert.equal(server.listeners, 1024);
+    await ours.close();
+    assert.ok(heard.length > 2000);
   },
 
   async 'a pipe: subscriptions share it, by their ids; and what runs stops when the client leaves'(subject, later) {

@@ -60,6 +60,7 @@ export class ServerCall {
   private lastProgress = -Infinity;
   private notes?: Notes;
   private counts = new Map<string, number>(); // of questions under one key
+  private isOver = false;
   private isFresh?: boolean; // this call is the first with its state
 
   constructor(request: Json, exchange: Exchange, office: Office, capabilities?: Json) {
@@ -86,7 +87,12 @@ export class ServerCall {
   }
 
   tell(method: string, params: Json): void {
-    if (!this.signal.aborted) this.exchange.tell(method, params);
+    if (!this.signal.aborted && !this.isOver) this.exchange.tell(method, params);
+  }
+
+  /** A timer that the handler forgot may still want to say something. It has no request any more. */
+  end(): void {
+    this.isOver = true;
   }
 
   // ─── Telling ─────────────────────────────────────────────────────────────────────────────────
@@ -111,7 +117,7 @@ export class ServerCall {
 
   /** Before a long wait: frees the connection. A client that cannot come back keeps it. */
   hangUp(): void {
-    this.exchange.hangUp?.();
+    if (!this.isOver) this.exchange.hangUp?.();
   }
 
   // ─── Asking ──────────────────────────────────────────────────────────────────────────────────
@@ -155,7 +161,7 @@ export class ServerCall {
   /** Each question is a request of ours, on the call's own stream. */
   private async askNow(questions: Questions, { timeoutMs = ANSWER_MS }: AskOptions) {
     const { request } = this.exchange;
-    if (!request) throw new Error('this client cannot be asked');
+    if (!request || this.isOver) throw new Error('this client cannot be asked');
     const late = AbortSignal.timeout(timeoutMs);
     const signal = AbortSignal.any([this.signal, late]);
     const entries = Object.entries(questions).map(async ([key, { method, params }]) => {

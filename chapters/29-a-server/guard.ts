@@ -39,8 +39,10 @@ export function checkOrigin({ host, origin }: IncomingHttpHeaders, { hostnames }
   if (!isWeb || !hostnames.has(hostnameOf(origin))) throw new Refused(403, 'Origin is not allowed');
 }
 
-/** Without the port; nothing if it is not an address, as in "null". */
+/** Without the port; nothing if it is not an address, as in "null". Nor if it is more than one:
+ *  URL would find localhost in evil@localhost, localhost/evil and localhost#evil. */
 function hostnameOf(address: string): string {
+  if (!/^https?:\/\/[^\s/?#@\\]+$/.test(address)) return '';
   try {
     return new URL(address).hostname.toLowerCase();
   } catch {
@@ -65,9 +67,12 @@ export function checkBodyType(headers: IncomingHttpHeaders): void {
   if (encoding !== 'identity') throw new Refused(415, 'Content-Encoding is not supported');
 }
 
+const NEVER = /;\s*q=0(?:\.0*)?\s*$/;
+
 /** The client must be able to read what we may answer with. */
 export function checkAccept({ accept = '*/*' }: IncomingHttpHeaders, wanted: string[]): void {
-  const ranges = accept.toLowerCase().split(',').map((range) => range.split(';')[0]!.trim());
+  const wishes = accept.toLowerCase().split(',').filter((wish) => !NEVER.test(wish));
+  const ranges = wishes.map((wish) => wish.split(';')[0]!.trim());
   const isRead = (type: string) =>
     [type, `${type.split('/')[0]}/*`, '*/*'].some((range) => ranges.includes(range));
   if (wanted.every(isRead)) return;

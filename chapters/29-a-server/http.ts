@@ -47,6 +47,7 @@ const KEPT_MS = 60_000; // a stream that has ended, for a client that comes back
 const MAX_KEPT = 50; // streams of one session
 const PRIMED_SINCE = '2025-11-25'; // the first revision whose clients can read an empty event
 const HAD_BATCHES = '2025-03-26';
+const MAX_BATCH = 100;
 const UPLOAD_MS = 30_000;
 const TIDY_MS = 10_000;
 const JSON_TYPE = 'application/json';
@@ -152,6 +153,8 @@ export class HttpServer {
   private admit(request: IncomingMessage, response: ServerResponse): boolean {
     const { headers, method = '', url = '' } = request;
     checkOrigin(headers, this.door);
+    // Node takes the first of two, and a proxy in front may have judged the second.
+    if ((request.headersDistinct.host ?? []).length > 1) throw new Refused(400, 'Host is there twice');
     const [path = ''] = url.split('?');
     if (path === '/health' && method === 'GET') {
       const { name: service, version } = this.server.options;
@@ -178,6 +181,7 @@ export class HttpServer {
     }
     // Only a session can be listened to, or ended. The later era has none.
     if (headers['mcp-session-id'] === undefined) throw notAllowed('POST');
+    if (!isOfSessions(headers)) throw new Refused(400, 'MCP-Protocol-Version is not of a session');
     const visit = this.visitOf(headers['mcp-session-id']);
     if (method === 'DELETE') {
       this.forget(visit);
@@ -230,18 +234,19 @@ export class HttpServer {
     response: ServerResponse,
   ): Promise<void> {
     const { headers } = request;
-    const version = headers['mcp-protocol-version'];
-    const isKnown = version === undefined || REVISIONS.includes(`${version}`);
-    if (isObject(message) && (!isKnown || isLater(message as Message))) {
-      return this.postStateless(message, request, response);
-    }
+    const isLate = isObject(message) && isLater(message as Message);
+    if (isLate || !isOfSessions(headers)) return this.postStateless(message, request, response);
     const visit = this.visitFor(message, headers['mcp-session-id']);
     visit.usedAt = performance.now();
-    const hadBatches = visit.session.version === HAD_BATCHES;
-    const messages = Array.isArray(message) && hadBatches ? message : [message];
+    const isBatch = Array.isArray(message) && visit.session.version === HAD_BATCHES;
+    const messages = isBatch ? message : [message];
+    if (messages.length === 0 || messages.length > MAX_BATCH) {
+      throw new RpcError(-32600, `A batch has 1 to ${MAX_BATCH} messages`);
+    }
+    for (const each of messages) shapeOf(each); // all of them, before one takes effect
     const asked = messages.filter((each) => this.isRequest(each, visit)) as Message[];
     if (asked.length === 0) return void response.writeHead(202).end();
-    await this.within(this.answerAll(asked, visit, response, Array.isArray(message)));
+    await this.within(this.answerAll(asked, visit, response, isBatch));
   }
 
   /** True for a request. The other two shapes are dealt with at once. */
@@ -305,10 +310,16 @@ export class HttpServer {
 
   private keep(visit: Visit): void {
     if (this.visits.has(visit.id)) return;
-    const [oldest] = [...this.visits.values()].slice(0, 1);
-    if (oldest && this.visits.size >= this.options.maxSessions) this.forget(oldest);
+    if (this.visits.size >= this.options.maxSessions) this.forget(this.longestIdle());
     this.visits.set(visit.id, visit);
     this.server.join(visit.session);
+  }
+
+  /** One that works or is listened to only if all do. */
+  private longestIdle(): Visit {
+    for (const visit of this.visits.values()) if (isIdle(visit)) return visit;
+    const [oldest] = this.visits.values();
+    return oldest!;
   }
 
   private forget(visit: Visit): void {
@@ -324,9 +335,8 @@ export class HttpServer {
   private tidy(): void {
     const time = performance.now();
     for (const visit of [...this.visits.values()]) {
-      const isListening = visit.listening?.isConnected;
-      const isIdle = visit.session.busy === 0 && !isListening;
-      if (isIdle && time - visit.usedAt > this.options.idleMs) this.forget(visit);
+      const isOld = time - visit.usedAt > this.options.idleMs;
+      if (isOld && isIdle(visit)) this.forget(visit);
       else this.tidyStreams(visit, time);
     }
   }
@@ -366,7 +376,9 @@ export class HttpServer {
       }
       return stream;
     };
-    const answers = requests.map((request) => this.answerOne(request, visit, begin));
+    const answers = requests.map((request) => {
+      return this.answerOne(request, visit, begin).catch((error) => refusal(request.id!, error));
+    });
     const given = (await Promise.all(answers)).filter((each) => each !== undefined);
     if (stream) {
       for (const answer of given) stream.send(answer);
@@ -498,6 +510,13 @@ export class HttpServer {
 /** Listens, and returns when it does. */
 export function serveHttp(server: McpServer, options: HttpOptions = {}): Promise<HttpServer> {
   return new HttpServer(server, options).listen();
+}
+
+const isIdle = ({ session, listening }: Visit) => session.busy === 0 && !listening?.isConnected;
+
+/** No revision means the session's own. Another one than these has no sessions. */
+function isOfSessions({ 'mcp-protocol-version': version }: IncomingMessage['headers']): boolean {
+  return version === undefined || REVISIONS.includes(`${version}`);
 }
 
 const notAllowed = (allow: string) => new Refused(405, 'Method not allowed', { allow });

@@ -1,6 +1,7 @@
 // pipe.ts: a server on a pipe: stdio, a linked pair in one process, a socket. One client, one
 // session, both eras.
 
+import { Console } from 'node:console';
 import { isLonger, LineBuffer, McpError, notReading, passOn, RpcError } from '../../mcp.ts';
 import { escapeSeparators, MAX_UNSENT } from '../../mcp.ts';
 import type { Message, Transport, TransportEvents } from '../../mcp.ts';
@@ -154,7 +155,7 @@ export class OwnStdio implements Transport {
 /** Serves the client that has started us. Resolves when it leaves: then the program should, too. */
 export function serveStdio(server: McpServer): Promise<void> {
   // stdout is the wire. A dependency that logs there would break it.
-  for (const name of ['log', 'info', 'debug'] as const) console[name] = console.error;
+  Object.assign(console, new Console(process.stderr));
   const stdio = new OwnStdio();
   return new Promise((done) => {
     const start = (events: TransportEvents) => {

@@ -172,7 +172,8 @@ export class McpServer {
     if (!session.isOpen) throw new RpcError(-32600, 'Not initialized: send initialize first');
     const run = this.both.get(method) ?? this.handshakeOnly.get(method);
     if (!run) throw new RpcError(-32601, `Method not found: ${method.slice(0, 100)}`);
-    return run(params, new ServerCall(request, exchange, { seal: this.seal }));
+    const call = new ServerCall(request, exchange, { seal: this.seal });
+    return this.carryOut(run, params, call);
   }
 
   private initialize(params: Json, session: Session): Json {
@@ -223,7 +224,7 @@ export class McpServer {
     if (!run) throw new RpcError(-32601, `Method not found: ${method.slice(0, 100)}`);
     const office = { seal: this.seal, tasks: this.tasks };
     const call = new ServerCall(request, exchange, office, capabilities);
-    const result = await this.unlessItAsks(() => run(params, call));
+    const result = await this.carryOut(run, params, call);
     const isKept = CACHED.includes(method) && result.resultType === undefined;
     return {
       resultType: 'complete',
@@ -245,12 +246,14 @@ export class McpServer {
     return capabilities;
   }
 
-  private async unlessItAsks(run: () => Json | Promise<Json>): Promise<Json> {
+  private async carryOut(run: Method, params: Json, call: ServerCall): Promise<Json> {
     try {
-      return await run();
+      return await run(params, call);
     } catch (error) {
       if (error instanceof InputRequired) return error.result;
       throw error;
+    } finally {
+      call.end();
     }
   }
 

@@ -1,4 +1,4 @@
-// A server on stdio whose tool logs with console.log, as a careless dependency would.
+// A server on stdio whose tool logs with console.log and console.dir, as a careless dependency would.
 
 import { serveStdio } from '../../chapters/29-a-server/pipe.ts';
 import { McpServer } from '../../chapters/29-a-server/server.ts';
@@ -8,6 +8,7 @@ const echo = {
   description: 'Says it again.',
   run: ({ text }: { text?: unknown }) => {
     console.log('echo was called');
+    console.dir({ with: text }); // not by way of console.log
     return `${text}`;
   },
 };
