@@ -147,7 +147,7 @@ export interface AgentOptions {
   maxCalls?: number; // calls in one answer
   maxMs?: number; // for one prompt, including the time in which a person is asked
   caller?: string; // how questions call this agent, if it is a sub-agent
-  graceMs?: number; // how long servers may take to start before an answer begins; else all it takes
+  graceMs?: number; // how long an answer waits for servers to start; by default for all
 }
 
 export class Agent {
@@ -156,7 +156,7 @@ export class Agent {
   table = new Map<string, Tool>();
   readonly usage: Usage = { input: 0, output: 0, cached: 0 };
   context = 0; // tokens of the conversation, by the last answer; 0 if that is not known
-  private mayCompact = true; // unasked, and not again before it has helped
+  private mayCompact = true; // automatically, and not again before it has helped
   readonly options: AgentOptions;
   private said = ''; // the text of the answer that is being given, or was last
   private connecting?: Promise<void>;
@@ -346,7 +346,7 @@ export class Agent {
     return compacted;
   }
 
-  /** Unasked, once: what does not become shorter by it must not be summarised again and again. */
+  /** Automatic, and once: what does not get shorter must not be summarised again and again. */
   private async makeRoom(signal: AbortSignal): Promise<boolean> {
     if (!this.mayCompact || this.turns.length < 2) return false;
     this.mayCompact = false;
@@ -446,7 +446,7 @@ export class Agent {
     return this.finish(call, { outcome, blocks, ms: 0 });
   }
 
-  /** It was written without its definition, which comes with the next request. */
+  /** The model wrote it without the definition, which comes with the next request. */
   private loadFirst(call: ToolCall, { definition }: Tool): Result {
     const schema = JSON.stringify(definition.inputSchema);
     const how = `Its arguments must fit ${schema}\n${definition.description}`;
@@ -496,7 +496,7 @@ export class Agent {
     this.refreshTable();
   }
 
-  /** One server that drips must not hold up the answer: it joins when it is ready. */
+  /** One slow server must not hold up the answer: it joins when it is ready. */
   async awaitServers(signal: AbortSignal): Promise<void> {
     const { mcp, graceMs } = this.options;
     const all = this.connect();
@@ -524,7 +524,7 @@ export class Agent {
     if (news.length > 0) this.note(`still starting: ${firstOf(news)}; ${how}`);
   }
 
-  /** To be called when a server is ready: one that was told of as late is told of once more. */
+  /** Call it when a server is ready: one that was reported as late is reported once more. */
   tellReady(server: string): void {
     if (!this.late.delete(server)) return;
     const servers = this.options.mcp?.status() ?? [];
@@ -560,7 +560,7 @@ export class Agent {
     this.everything = this.table;
   }
 
-  /** Leaves in the table what the model is shown. The rest it must find first. */
+  /** Keeps in the table what the model is shown. It must search for the rest. */
   private arrangeShelf(): void {
     const { shelf, mcp } = this.options;
     if (!shelf) return;
@@ -577,7 +577,7 @@ export class Agent {
     this.shelfWords = words ?? '';
   }
 
-  /** Rows of ours that have nothing to do now. */
+  /** Our own tools that are of no use now. */
   private idle(): string[] {
     const { tools = [] } = this.options;
     const idle = tools.filter(({ isOffered }) => isOffered?.() === false);
@@ -642,7 +642,7 @@ export class Agent {
     const list = firstOf(leftOut);
     const isNew = list !== this.leftOut;
     this.leftOut = list;
-    if (list && isNew) this.note(`left out, for their names or sizes: ${list}`);
+    if (list && isNew) this.note(`left out because of their names or sizes: ${list}`);
   }
 
   /** One tool with a schema that the model's wire refuses must not spoil every request: it is
@@ -674,7 +674,7 @@ export class Agent {
     this.offered = after;
     if (!before) return;
     for (const name of this.shelved.keys()) {
-      before.add(name); // to find a tool is no news
+      before.add(name); // a tool that the model found is not new
     }
     const what = changesBetween(before, after);
     if (!what) return;
@@ -685,8 +685,8 @@ export class Agent {
 
   // ── The conversation ──
 
-  /** Another agent like this one, with a conversation of its own. It connects to nothing: what is
-   *  still starting is awaited by both, and what has failed was told. */
+  /** Another agent like this one, with a conversation of its own. It makes no connections:
+   *  both wait for what is still starting, and failures were reported already. */
   fork(changes: Partial<AgentOptions>): Agent {
     const { model, options } = this;
     const apart = { turns: [], record: undefined, recordCompacted: undefined };
@@ -720,7 +720,7 @@ export class Agent {
     return parts.join('\n\n');
   }
 
-  /** Begins another conversation, a new one or these turns, which knows nothing of the old one. */
+  /** Begins another conversation, a new one or these turns, independent of the old one. */
   startOver(turns: Turn[] = []): void {
     this.turns = repair(turns);
     this.isRecording = true;
@@ -766,7 +766,7 @@ export type Tool = {
   consent?: (args: Json, signal: AbortSignal) => Promise<Verdict>; // asks in words of its own
   origin?: { server: string; tool: Json }; // its MCP server, and how that describes it
   isOffered?: () => boolean; // if not, the model is not told of it
-  forCall?: (args: Json) => Tool; // the row that runs: for the gate, whose it is may depend on them
+  forCall?: (args: Json) => Tool; // the row that runs: whose it is may depend on them
   caller?: string; // who wants it, in a question, if it is not the model that the user talks to
   run: (args: Json, context: ToolContext) => Promise<ToolOutput>; // may throw
 };
@@ -775,7 +775,7 @@ export type Tool = {
 export type Touch =
   | { kind: 'read' | 'write'; path: string }
   | { kind: 'shell'; command: string }
-  | { kind: 'nothing' }; // it only thinks, or has others work whose calls pass the gate themselves
+  | { kind: 'nothing' }; // it only thinks, or delegates to calls that pass the gate themselves
 
 /** What becomes of a file, as `diff -u` writes it: "" if it stays as it is. Notes are for the
  *  user. */
@@ -812,7 +812,7 @@ export type Shelf = (offer: {
   words?: string; // for the prompt: what else there is
 };
 
-/** A server's tool that the model shall not see. Without `tool` it is a whole server, which the
+/** A server's tool that the model should not see. Without `tool` it is a whole server, which the
  *  manager does not start. */
 export type SwitchedOff = {
   server: string;
@@ -925,7 +925,7 @@ const NEARLY_FULL = 0.8; // of the model's context: the answer needs room, too
 const MAX_NEWS = 20; // changes of the tools that the model is told, and names in each
 const MAX_SAID = 2_000_000; // characters of one answer
 const MAX_KEPT = 100_000; // characters of an answer that failed: more would not fit a later request
-const MAX_CALLS = 1000; // in one answer; of more not even the refusals fit a later request
+const MAX_CALLS = 1000; // in one answer; the refusals of more would not fit a later request
 
 const SYSTEM = `You are a coding agent in a terminal.
 You work in one folder, with the tools you are given.
@@ -940,8 +940,8 @@ const STOPPED = 'Stopped by the user, or out of time, before it was done.';
 const NOT_LOADED = 'Not run yet: this tool was not loaded. It is now: call it again.';
 const CUT_OFF = 'Not run: your answer was cut off. Be brief.';
 const REMOVED = '[removed to save room; call the tool again if needed]';
-const LOST = 'Not known: the program ended before the result was there.';
-const TOO_LONG = 'the conversation is too long for the model; begin a new one with /clear';
+const LOST = 'Unknown: the program ended before the result came.';
+const TOO_LONG = 'the conversation is too long for the model; start a new one with /clear';
 
 const CHANGED = 'The tools have changed in the course of this conversation;';
 
@@ -973,7 +973,7 @@ function refusal({ reason, outcome = 'denied' }: Verdict & { allowed: false }): 
 
 const inWords = (text: string): Block[] => [{ type: 'text', text }];
 
-/** Errors of models and servers say of what kind they are. */
+/** Errors of models and servers have a kind. */
 function kindOf(error: unknown): string | undefined {
   const { kind } = asObject(error);
   return typeof kind === 'string' ? kind : undefined;
@@ -992,7 +992,7 @@ function outOfBounds(how: string): Error {
 export function repair(turns: Turn[]): Turn[] {
   const repaired: Turn[] = [];
   for (const [n, turn] of turns.entries()) {
-    if (turn.role === 'tools') continue; // they are taken along with their calls
+    if (turn.role === 'tools') continue; // they are pushed along with their calls
     repaired.push(turn);
     if (turn.role === 'user' || turn.calls.length === 0) continue;
     const results = resultsIn(turns[n + 1], turn.calls);

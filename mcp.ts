@@ -38,7 +38,7 @@ export const isObject = (value: unknown): value is Json =>
 export const asObject = (value: unknown): Json => (isObject(value) ? value : {});
 /** Milliseconds on a clock that never jumps, unlike Date.now(). */
 export const now = () => performance.now();
-/** What an error says. Anything can be thrown, also a string. */
+/** What an error says. Anything can be thrown, even a string. */
 export const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 export type ErrorKind =
@@ -83,12 +83,12 @@ export class RpcError extends Error {
 
 /** Moves whole messages and does not know what they mean. */
 export interface Transport {
-  /** Resolves when messages can be sent; rejects if that will never be. */
+  /** Resolves when messages can be sent; rejects if that can never happen. */
   start(events: TransportEvents): Promise<void>;
   /** Resolves once the message is handed over, so that awaiting it respects a slow reader. Rejects
-   *  if it is lost, unless `closed` tells that. `headers` are for transports that have some. */
+   *  if it is lost, unless `closed` reports it. `headers` are for transports that have some. */
   send(message: Message, headers?: Record<string, string>): Promise<void>;
-  /** Says goodbye; resolves when nothing is left behind. May be called twice. */
+  /** Says goodbye; resolves when no process or socket is left. May be called twice. */
   close(): Promise<void>;
   /** What may explain a silence, such as the last lines of stderr. */
   lastWords?(): string;
@@ -100,9 +100,9 @@ export interface TransportEvents {
   /** Something came that is not passed on; the connection lives. `id`: what it answered. */
   dropped?(why: Error, id?: Id): void;
   stderr?(text: string): void; // a server on this machine wrote it beside the wire
-  closed(why: Error): void; // fires once, and nothing after it
+  closed(why: Error): void; // once, and always as the last event
 }
-/** Checks the configuration and does nothing else: `mcp add` makes one only to check an entry. */
+/** Only checks the configuration: `mcp add` makes a transport just to check an entry. */
 export type TransportFactory = (
   serverName: string,
   config: Json,
@@ -122,15 +122,15 @@ const MAX_LINE_SHOWN = 1000; // characters
 const GOODBYE_STEP_MS = 1000;
 const isWindows = process.platform === 'win32';
 
-// Of our variables a child gets these. A server also gets those that its `env` names, and never a
-// key that happens to be set.
+// A child gets these of our variables. A server also gets those that its `env` names, but never a
+// key that just happens to be set.
 const SAFE_ENV = /^(HOME|LOGNAME|PATH|SHELL|TERM|USER|LANG|LC_\w+|TMPDIR|TZ)$/;
 const SAFE_ENV_OF_WINDOWS = new RegExp(
   '^((LOCAL)?APPDATA|COMSPEC|HOME(DRIVE|PATH)|PATH(EXT)?|PROCESSOR_\\w+|PROGRAM\\w+' +
     '|SYSTEM(DRIVE|ROOT)|TE?MP|USER\\w+)$',
   'i',
 );
-// And a server gets these, or it could not reach the network from inside a company.
+// A server also gets these, to reach the network from behind a company's proxy.
 const NETWORK_ENV = /^((HTTPS?|ALL|NO)_PROXY|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR))$/i;
 
 export type StdioConfig = {
@@ -202,7 +202,7 @@ export class StdioTransport implements Transport {
     // The last answers may still be in the pipes, so wait a moment for them. No longer: a
     // grandchild can hold the pipes open, and a server can live on without stdout.
     const endSoon = () => {
-      setTimeout(() => setImmediate(end), LAST_ANSWERS_MS).unref(); // after what has come is read
+      setTimeout(() => setImmediate(end), LAST_ANSWERS_MS).unref(); // once what has come is read
     };
     // Writing to a dead server raises EPIPE here. Without a listener it would end our program.
     for (const stream of [child.stdin, child.stdout, child.stderr]) {
@@ -299,8 +299,8 @@ export class StdioTransport implements Transport {
     const isPath = file !== basename(file);
     const isThere = isPath && existsSync(resolve(cwd, file));
     if (cwd && !existsSync(cwd)) return `its "cwd" ${cwd} does not exist`;
-    if (isShortage(code)) return `this machine has no room for it now (${code})`;
-    if (code === 'EACCES') return 'the file is not executable, or not open to us';
+    if (isShortage(code)) return `this machine is short of files, processes or memory (${code})`;
+    if (code === 'EACCES') return 'the file is not executable, or we may not run it';
     if (code === 'ENOENT' && isThere) {
       return 'the interpreter that its first line names is missing';
     }
@@ -322,7 +322,7 @@ export class StdioTransport implements Transport {
     return ` Its last words:\n  ${short.join('\n  ')}${this.hints()}`;
   }
 
-  /** A variable that it names, and that we have but did not pass on, may be all it misses. */
+  /** All it lacks may be a variable that we have but did not pass on. */
   private hints(): string {
     const env = this.childEnv();
     const mentioned = new Set(this.stderrTail.split(/\W+/));
@@ -345,7 +345,7 @@ export class StdioTransport implements Transport {
   }
 }
 
-/** Too many files or processes are open, ours or others'. That passes, so it may be tried again. */
+/** Too many files or processes are open, ours or others'. It may work a moment later. */
 export function isShortage(code = ''): boolean {
   return ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes(code);
 }
@@ -364,13 +364,13 @@ function ourEnv(names: RegExp): NodeJS.ProcessEnv {
 }
 
 /** The same without the parts of the PATH in which a project could put a `node` of its own: those
- *  that lead into its folder, and the relative and empty ones, which mean any folder we are in. */
+ *  that lead into its folder, and the relative and empty ones, which mean the current folder. */
 export function withSafePath(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const { CLAUDE_PROJECT_DIR: project = process.cwd() } = env;
   const folders = foldersOf(project);
   const isSafe = (part: string) => isAbsolute(part) && !isWithinOne(folders, part);
   const parts = pathOf(env).filter(isSafe);
-  // An empty PATH would mean the folder we are in, too.
+  // An empty PATH would mean the current folder, too.
   const path = parts.join(delimiter) || DEFAULT_PATH;
   const safe = { ...env, [pathName(env)]: path };
   return isWindows ? { ...safe, [NOT_FROM_HERE]: '1' } : safe;
@@ -389,7 +389,7 @@ function pathName(env: NodeJS.ProcessEnv): string {
 const pathOf = (env: NodeJS.ProcessEnv) => (env[pathName(env)] ?? '').split(delimiter);
 
 /** The file that a command means, on the PATH of `env`. We look for it ourselves, because Windows
- *  begins in the folder we are in. If there is none, what `spawn` will not find either. */
+ *  starts in the current folder. If there is no such file, `spawn` will not find it either. */
 export function findCommand(command: string, env = withSafePath(safeEnv())): string {
   const isPath = command.includes('/') || (isWindows && command.includes('\\'));
   if (isPath) return command;
@@ -448,7 +448,7 @@ function realPath(path: string): string {
   }
 }
 
-/** Takes lines for one write: at least one, and no more when it has grown big enough. */
+/** Takes lines for one write: at least one, and more until the write is big enough. */
 function takeText(lines: string[]): string {
   let count = 0;
   let size = 0;
@@ -459,7 +459,7 @@ function takeText(lines: string[]): string {
   return lines.splice(0, count).join('');
 }
 
-/** The connection lives: it may read on. */
+/** The connection stays open: the server may start to read again. */
 export function notReading(who: string): McpError {
   const what = `does not read what we send: more than ${MAX_UNSENT} characters wait for it`;
   return new McpError('unreachable', `${who} ${what}`);
@@ -470,7 +470,7 @@ export function escapeSeparators(text: string): string {
   return text.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
 }
 
-/** In UTF-8 a unit of a string takes one to three bytes. */
+/** One UTF-16 unit of a string takes one to three bytes in UTF-8. */
 export function isLonger(text: string, maxBytes: number): boolean {
   return text.length * 3 > maxBytes && Buffer.byteLength(text) > maxBytes;
 }
@@ -495,7 +495,7 @@ const START_OF_ANSWER = new RegExp(
 );
 const END_OF_ANSWER = new RegExp(`${ID_MEMBER}\\s*\\}$`);
 
-/** Whose answer is it, as far as its beginning and its end tell? What it holds is not looked at. */
+/** The call that it answers, judging by its beginning and its end: the rest is not parsed. */
 function idOfAnswer(json: string): Id | undefined {
   const start = START_OF_ANSWER.exec(json.slice(0, 200));
   if (!start) return undefined;
@@ -525,7 +525,7 @@ export class LineBuffer {
     const rest = chunk.subarray(end);
     if (end === 0) {
       this.keep(rest);
-      return rest.subarray(rest.length); // nothing
+      return rest.subarray(rest.length); // empty
     }
     this.unread.push(chunk.subarray(0, end));
     const [first] = this.unread;
@@ -550,9 +550,9 @@ export class LineBuffer {
 
 const SMALL_PIECE = 2 ** 16; // bytes
 
-/** Joins the last pieces of a list while they are small: what drips in byte by byte would weigh
- *  four hundred times as much as its bytes. Never a long one with a short one, so that no byte is
- *  copied often. */
+/** Joins the last pieces of a list while they are small: what arrives byte by byte would take
+ *  four hundred times its size in memory. A long one is never joined with a short one, so that no
+ *  byte is copied often. */
 export function joinSmall(pieces: Uint8Array[]): void {
   while (pieces.length > 1) {
     const [before, last] = pieces.slice(-2) as [Uint8Array, Uint8Array];
@@ -640,8 +640,8 @@ function isSignalled(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
-/** A word in a child's environment, which all that it starts inherit. On Linux it tells us who has
- *  left its group, as a daemon does. */
+/** Marks a child's environment, which everything it starts inherits. On Linux that shows us what
+ *  has left its group, as daemons do. */
 export const MARK = 'MCP_BY_HAND_CHILD';
 export const marks = new WeakMap<ChildProcess, string>();
 /** It is not a secret, so it can do without node:crypto, which would cost each start 5 ms. */
@@ -686,8 +686,8 @@ function markOf(pid: number): string | undefined {
   return found?.slice(MARK.length + 1);
 }
 
-/** Pids are given in turn. So in the first seconds of our life all that we have started comes after
- *  us, unless the numbers have begun again from below; and later they may have gone round. */
+/** Pids are handed out in order. So in our first seconds everything we started has a higher one
+ *  than we have, unless the numbers have wrapped around; later they may have. */
 function lastPidBeforeOurs(): number {
   const load = readIfThere('/proc/loadavg', readBytes) ?? '';
   const newest = Number(load.split(' ')[4]);
@@ -703,7 +703,7 @@ function groupOf(pid: number): number {
 
 const readBytes = (path: string) => readFileSync(path, 'latin1');
 
-/** A process may be gone by now, or not open to us. */
+/** A process may be gone by now, or we may not read it. */
 function readIfThere<T>(path: string, read: (path: string) => T): T | undefined {
   try {
     return read(path);
@@ -753,7 +753,7 @@ export type CallOptions = {
   signal?: AbortSignal; // cancels the call
   onProgress?: (progress: Json) => void; // asks the server to report its progress
   headers?: Record<string, string>; // for transports that have some
-  tool?: Tool; // what the caller has decided by: the manager calls this tool, or none
+  tool?: Tool; // as the caller saw it: the manager does not call it if it has changed
   caller?: string; // who wants it, for the questions of a server: "Sub-agent 2 (…)"
 };
 export type Call = {
@@ -762,15 +762,15 @@ export type Call = {
   options: CallOptions;
 };
 export type Next = (call: Call) => Promise<Json>;
-/** Goes around everything we request: it may change the call, repeat it, or answer it itself. With
- *  nothing to do it says `return next(call)` and is not `async`; then it costs nothing. */
+/** Goes around everything we request: it may change the call, repeat it, or answer it itself. If
+ *  there is nothing to do, a plain `return next(call)`, without `async`, makes it free. */
 export type Layer = (call: Call, next: Next) => Promise<Json>;
 
 /** What comes with a request or a notification of the server. */
 export type Incoming = {
   id?: Id; // of a request
   signal: AbortSignal; // aborts when the server cancels its request, or the connection ends
-  call?: Call; // of ours, that it belongs to, where that is known
+  call?: Call; // the call of ours that it belongs to, if that is known
 };
 /** Takes what the server requests or notifies. What it returns is the answer to a request; what it
  *  throws is the refusal (a RpcError keeps its code). */
@@ -795,7 +795,7 @@ export type Parts = {
   opened?: (server: ServerDescription) => void | Promise<void>;
   /** What the server offers has changed, or may have. */
   changed?: (what: Offer) => void | Promise<void>;
-  /** Nothing can be requested any more. Does not pair with `opened`: it may come without one, and
+  /** No request can be sent any more. Does not pair with `opened`: it may come without one, and
    *  again with another reason. */
   closed?: (why: Error) => void | Promise<void>;
 };
@@ -859,7 +859,7 @@ type Owned = { owner: string; handler: Handler };
 
 /** The revisions that begin with a handshake. */
 export const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
-/** Which era is it? Later revisions have no handshake, and every request stands for itself. */
+/** Which era is it? Later revisions have no handshake, and every request is complete in itself. */
 export const isStateless = (server?: ServerDescription) =>
   server !== undefined && !REVISIONS.includes(server.protocolVersion);
 export const VERSION = '0.1.0';
@@ -881,11 +881,11 @@ export class McpConnection {
   private transport?: Transport;
   private connecting?: Promise<void>;
   private reopening?: Promise<void>;
-  /** Changed by this class only; everybody else reads the getters below. */
+  /** Only this class changes it; others read the getters below. */
   private life: {
-    ended?: Error; // why nothing can be requested now
+    ended?: Error; // why no request can be sent now
     server?: ServerDescription;
-    final?: Error; // why nothing can ever be requested again
+    final?: Error; // why no request can ever be sent again
   } = {};
   private nextId = 1;
   private pending = new Map<unknown, Waiter>();
@@ -905,7 +905,7 @@ export class McpConnection {
   constructor(serverName: string, config: Json, options: ConnectionOptions = {}) {
     this.serverName = serverName;
     this.config = config;
-    const ownLimit = positive(config.timeout); // of this server, so it beats what holds for all
+    const ownLimit = positive(config.timeout); // this server's own limit beats the general one
     this.options = {
       ...options,
       onWarning: options.onWarning ?? warnOnStderr,
@@ -923,12 +923,12 @@ export class McpConnection {
     this.outermost = this.throughLayers();
   }
 
-  /** Why nothing can be requested now. */
+  /** Why no request can be sent now. */
   get ended(): Error | undefined {
     return this.life.ended;
   }
 
-  /** What the server said of itself. Nothing before the handshake, and during another one. */
+  /** What the server said of itself. Undefined before a handshake, and while one is under way. */
   get server(): ServerDescription | undefined {
     return this.life.server;
   }
@@ -938,7 +938,7 @@ export class McpConnection {
     return this.declared;
   }
 
-  /** Known from connect() on. Ask this, not the `type` of the configuration. */
+  /** Known from connect() on. Check this, not the `type` of the configuration. */
   get hasStreamPerRequest(): boolean {
     return this.transport?.hasStreamPerRequest ?? false;
   }
@@ -953,7 +953,7 @@ export class McpConnection {
     return this.strays;
   }
 
-  /** Ended for good, by close() or giveUp(). */
+  /** Ended by close() or giveUp(), and cannot be reopened. */
   get isClosed(): boolean {
     return this.life.final !== undefined;
   }
@@ -1006,7 +1006,7 @@ export class McpConnection {
     }
   }
 
-  /** Runs a part of an extension. If it fails, that is reported, and disturbs nothing else. */
+  /** Runs a part of an extension. If it fails, that is reported, and goes no further. */
   private guard(name: string, what: string, run: () => unknown): void {
     const failed = (error: unknown) => {
       const where = `MCP server "${this.serverName}": the extension "${name}" failed`;
@@ -1030,7 +1030,7 @@ export class McpConnection {
     };
   }
 
-  /** For an extension that has a reason to think so, without a word from the server. */
+  /** For an extension that learns of a change without a notification. */
   changed(what: Offer): void {
     this.tellAll('changed', (parts) => parts.changed?.(what));
   }
@@ -1087,11 +1087,11 @@ export class McpConnection {
         },
       });
     } catch (error) {
-      if (!isCurrent()) throw error; // another has taken its place, and lives
+      if (!isCurrent()) throw error; // a newer one has taken its place
       const what = `could not be started: ${textOf(error)}`;
       const why = error instanceof McpError ? error : this.error('start', what);
       this.failAll(why);
-      throw this.ended; // the transport's own account, if it gave one, is better than the error
+      throw this.ended; // the transport's own reason, if it gave one, says more than the error
     }
   }
 
@@ -1111,10 +1111,10 @@ export class McpConnection {
     return make(this.serverName, this.config, maxLineBytes);
   }
 
-  /** Shakes hands: as the extension does that has a handshake, else as revisions up to 2025 do. */
+  /** Shakes hands: by an extension's handshake if there is one, else as revisions up to 2025 do. */
   async initialize(): Promise<ServerDescription> {
     try {
-      this.life.server = undefined; // a second handshake knows no more than the first
+      this.life.server = undefined; // until this handshake is done
       const all = [...this.extensions.values()];
       const parts = all.find(({ handshake }) => handshake);
       const server = await (parts?.handshake?.() ?? shakeHands(this));
@@ -1123,7 +1123,7 @@ export class McpConnection {
       this.tellAll('opened', ({ opened }) => opened?.(server));
       return server;
     } catch (error) {
-      this.failAll(error as Error); // without a handshake nothing can be requested
+      this.failAll(error as Error); // without a handshake no request may be sent
       this.transport?.close().catch(() => {}); // why it failed matters more
       throw error;
     }
@@ -1136,7 +1136,7 @@ export class McpConnection {
     await this.reopening?.catch(() => {}); // it may be closing another
   }
 
-  /** Ends it for good, also if it has ended already: every later call hears this reason. */
+  /** Ends it, even if it has ended already. Every later call fails with this reason. */
   giveUp(why: Error): void {
     if (this.isClosed) return;
     this.life.final = why;
@@ -1145,7 +1145,7 @@ export class McpConnection {
     this.transport?.close().catch(() => {}); // why it ended matters more than how
   }
 
-  /** No call may wait for a dead server: those that wait learn why, and so does every later one. */
+  /** No call may wait for a dead server: those that wait fail, and so does every later one. */
   private failAll(why: Error): void {
     if (this.ended) return;
     this.life.ended = why;
@@ -1185,7 +1185,7 @@ export class McpConnection {
   /** Behind all layers: one request on the wire, and its answer. */
   private exchange(call: Call): Promise<Json> {
     if (call.options.signal?.aborted) {
-      const what = `was not asked: ${call.method} was cancelled before`;
+      const what = `was not sent ${call.method}: it was cancelled first`;
       return Promise.reject(this.error('aborted', what));
     }
     return new Promise((resolve, reject) => {
@@ -1212,7 +1212,7 @@ export class McpConnection {
     });
   }
 
-  /** The only way out of `pending`. The caller settles what it took, so nothing settles twice. */
+  /** The only way out of `pending`. The caller settles what it took, so no call settles twice. */
   private take(id: unknown): Waiter | undefined {
     const waiter = this.pending.get(id);
     this.pending.delete(id);
@@ -1232,7 +1232,7 @@ export class McpConnection {
     const { timeoutMs = this.options.callTimeoutMs } = waiter.call.options;
     let endsAt = from + timeoutMs;
     const most = Math.max(timeoutMs, this.options.maxCallMs);
-    endsAt = Math.min(endsAt, waiter.startedAt + most); // progress cannot extend it without end
+    endsAt = Math.min(endsAt, waiter.startedAt + most); // even progress cannot extend it further
     if (this.holds.size > 0) endsAt = Infinity; // it is set when a person has answered
     waiter.endsAt = endsAt;
     this.setAlarm(endsAt);
@@ -1284,12 +1284,12 @@ export class McpConnection {
     options.signal.addEventListener('abort', waiter.onAbort);
   }
 
-  /** Stops waiting, and says so: the server may then stop working. What opens a conversation must
-   *  not be cancelled; but its stream, if it has one of its own, can be closed. */
+  /** Stops waiting, and says so: the server may then stop working. The opening request must not
+   *  be cancelled; but its stream, if it has one of its own, can be closed. */
   private cancel(id: number, why: McpError): void {
     const method = this.pending.get(id)?.call.method ?? '';
     this.fail(id, why);
-    this.cancelled.add(id); // its answer may be on the way, and is no mistake of the server
+    this.cancelled.add(id); // its answer may be on the way, which is not the server's mistake
     if (this.cancelled.size > MAX_CANCELLED) {
       const [oldest] = this.cancelled;
       this.cancelled.delete(oldest);
@@ -1302,7 +1302,7 @@ export class McpConnection {
     told.catch(() => {}); // it may be gone
   }
 
-  /** The transport closes the stream, and sends nothing: so it is not shown as sent. */
+  /** The transport closes the stream and sends no message, so none is shown as sent. */
   private closeStream(requestId: number): void {
     const cancelled: Message = {
       jsonrpc: '2.0',
@@ -1370,10 +1370,10 @@ export class McpConnection {
     }
     if (method === undefined && this.cancelled.delete(id)) return;
     if (jsonrpc !== '2.0') {
-      return this.warn('noise', `sends other things than messages: ${excerpt(message)}`);
+      return this.warn('noise', `sends something other than messages: ${excerpt(message)}`);
     }
     this.strays++;
-    this.warn('stray', `sent an answer that nobody waits for: ${excerpt(message)}`);
+    this.warn('stray', `sent an answer that no call is waiting for: ${excerpt(message)}`);
   }
 
   private settle({ call, resolve, reject }: Waiter, answer: Json): void {
@@ -1410,7 +1410,7 @@ export class McpConnection {
       return this.warn('asks', what);
     }
     if (this.served.size >= MAX_UNANSWERED) {
-      return this.warn('flood', 'asks faster than it reads our answers');
+      return this.warn('flood', 'sends requests faster than it reads our answers');
     }
     const request = { id, controller: new AbortController() };
     const { signal } = request.controller;
@@ -1442,7 +1442,7 @@ export class McpConnection {
     return waiters.map(({ call }) => call);
   }
 
-  /** The server has cancelled a request of its own. Then there is no answer. */
+  /** The server has cancelled a request of its own, which then gets no answer. */
   private stopServing(id: unknown): void {
     for (const request of this.served) {
       if (request.id === id) request.controller.abort();
@@ -1508,7 +1508,7 @@ export class McpConnection {
 
   async listTools(): Promise<Tool[]> {
     const offers = this.server?.capabilities;
-    if (offers && !offers.tools) return []; // it said that it has none: do not ask
+    if (offers && !offers.tools) return []; // it said that it has none
     const tools = new Map<unknown, Tool>();
     const leftOut: string[] = [];
     for (const tool of await this.listAll('tools/list', 'tools')) {
@@ -1595,7 +1595,7 @@ export class McpConnection {
     await this.request('resources/unsubscribe', { uri }, options);
   }
 
-  /** Never without the user's wish: some servers act on what they are asked for here. */
+  /** Only when the user wants it: some servers act on this request. */
   async getPrompt(
     name: string,
     args: Record<string, string> = {},
@@ -1613,7 +1613,7 @@ export class McpConnection {
     }));
   }
 
-  /** What the value of an argument may become; `others` are the arguments that are known. */
+  /** Completions for the value of an argument; `others` are the arguments that are known. */
   async complete(
     ref: Reference,
     argument: { name: string; value: string },
@@ -1649,7 +1649,7 @@ export class McpConnection {
   }
 }
 
-/** Not `async`: a promise more per layer would be most of its cost. */
+/** Not `async`: one more promise per layer would be most of its cost. */
 function wrapped(layer: Layer, next: Next): Next {
   return (call) => {
     try {
@@ -1678,7 +1678,7 @@ export async function shakeHands(
     throw connection.error('protocol', both);
   }
   const told = connection.notify('notifications/initialized');
-  told.catch(() => {}); // not awaited: it may never read on
+  told.catch(() => {}); // not awaited: the server may never read it
   return { protocolVersion: theirs, ...selfDescription(answer) };
 }
 
@@ -1706,8 +1706,8 @@ const fromEnv = (name: string) => positive(Number(process.env[name]));
 const positive = (value: unknown) =>
   typeof value === 'number' && value > 0 ? value : undefined;
 
-/** Where a program does not say what to do with warnings. A server may have chosen the words, so
- *  no control character reaches the terminal. */
+/** The default for warnings. A server may have chosen the words, so no control character reaches
+ *  the terminal. */
 function warnOnStderr(warning: string): void {
   process.stderr.write(`${warning.replace(/[^\P{C}\n]/gu, '\ufffd')}\n`);
 }
@@ -1759,7 +1759,7 @@ function withSchema(tool: Tool): Tool {
   return { ...tool, inputSchema: { type: 'object' } };
 }
 
-/** Another description makes another tool. Another order of its keys does not. */
+/** With another description it is another tool. The order of its keys does not matter. */
 function isSameTool(one: Tool, two: Tool): boolean {
   return areEqualIn(['name', 'description', 'inputSchema', 'annotations'], one, two);
 }
@@ -1768,7 +1768,7 @@ function areEqualIn<T>(keys: (keyof T)[], one: T, two: T): boolean {
   return keys.every((key) => isDeepStrictEqual(one[key], two[key]));
 }
 
-/** A foreign value that should be text. Not `${value}`: its toString may be no function. */
+/** A foreign value that should be text. Not `${value}`: its toString may not be a function. */
 export const show = (value: unknown) => (typeof value === 'string' ? value : excerpt(value));
 const bytes = (base64: unknown) => `${Buffer.byteLength(show(base64 ?? ''), 'base64')} bytes`;
 
@@ -1806,15 +1806,15 @@ export type ServerEntry = {
   config: Json;
   file: string;
   scope: string; // where it comes from: 'user', 'project', …
-  authority: 'user' | 'project'; // whose word it is: a project's entry needs the user's approval
+  authority: 'user' | 'project'; // a project's entry needs the user's approval
   shadows?: string; // the file whose entry of this name it replaces
   blocked?: string; // why it is listed and does not start
 };
 
 const MAX_CONFIG_BYTES = 16 * 2 ** 20;
 
-/** Reads three files; of two entries with one name the later wins. A broken file is reported, and
- *  the others count. */
+/** Reads three files; if two entries have the same name, the later wins. A broken file is reported
+ *  and skipped. */
 export function loadEntries(
   home: string,
   cwd: string,
@@ -1864,7 +1864,7 @@ export function serversIn(root: Json, mayBeFlat: boolean): Json {
 const looksLikeServer = ({ command, url, type }: Json) =>
   [command, url, type].some((value) => typeof value === 'string');
 
-/** The object in a file that a person wrote; nothing if there is no such file. */
+/** The object in a file that a person wrote; undefined if there is no such file. */
 export function readJsonFile(file: string): Json | undefined {
   const stat = statIfThere(file);
   if (!stat) return undefined;
@@ -1895,7 +1895,7 @@ function statIfThere(file: string) {
   try {
     return statSync(file, { throwIfNoEntry: false });
   } catch (error) {
-    // ENOTDIR means that it is not there, too.
+    // ENOTDIR also means that it is not there.
     if ((error as NodeJS.ErrnoException).code !== 'ENOTDIR') throw error;
     return undefined;
   }
@@ -1934,7 +1934,7 @@ function loading(config: Json): { load?: 'always' | 'deferred' } {
   return load ? { load } : {};
 }
 
-/** Whether a model shall see its tools at once, or only when it looks for them. */
+/** Whether a model should see its tools at once, or only when it looks for them. */
 function loadWish({ alwaysLoad = false, deferred = false }: Json) {
   if (typeof alwaysLoad !== 'boolean' || typeof deferred !== 'boolean') return null;
   if (alwaysLoad && deferred) return null;
@@ -1987,7 +1987,7 @@ export function fillIn(entry: ServerEntry, env = process.env, hidden: string[] =
   fill(sent);
   if (used.length === 0) return config;
   const { host } = new URL(show(config.url));
-  const why = `would go to ${host} in clear text, for everybody to read`;
+  const why = `would go to ${host} in clear text, readable on the way`;
   throw configError(entry, `\${${used[0]}} ${why}; use https:// or wss://`);
 }
 
@@ -2003,7 +2003,7 @@ export function isExposed(address: unknown): boolean {
 export const isLoopback = ({ hostname }: URL) =>
   /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
-/** A variable that brings the host along is an address; what comes after it may be a secret. (To a
+/** A variable that contains the host is an address; what comes after it may be a secret. (To a
  *  browser, and to us, a backslash is a slash.) */
 const behindHost = (url: string) => url.replace(/^[^/\\?#]*([/\\]{2}[^/\\?#]*)?/, '');
 
@@ -2011,9 +2011,9 @@ const behindHost = (url: string) => url.replace(/^[^/\\?#]*([/\\]{2}[^/\\?#]*)?/
 
 export type LaunchOptions = { home?: string; cwd?: string; hidden?: string[] };
 
-/** What a server is started with: its entry filled in, told where the project is, and in its
- *  folder. A project's server starts in the project. There `npx` and `python -m` run what a clone
- *  has brought along, so the user's own start in a folder that is empty. */
+/** What a server is started with: its entry with values for the variables, the project's path, and
+ *  a folder. A project's server starts in the project. There `npx` and `python -m` run what a clone
+ *  brings along, so the user's own servers start in an empty folder. */
 export function launchConfig(entry: ServerEntry, options: LaunchOptions = {}): Json {
   const { home = homedir(), cwd: project = process.cwd(), hidden } = options;
   const config = fillIn(entry, withProject(project), hidden);
@@ -2027,7 +2027,7 @@ export function launchConfig(entry: ServerEntry, options: LaunchOptions = {}): J
 const withProject = (project: string) => ({ ...process.env, CLAUDE_PROJECT_DIR: project });
 
 /** A project's entry, and one of the user's own that follows the project: with a relative "cwd", or
- *  a variable such as ${PWD}, it may run what a clone has brought along. */
+ *  a variable such as ${PWD}, it may run what a clone brings along. */
 export function needsApproval(entry: ServerEntry, project = process.cwd()): boolean {
   if (entry.authority !== 'user') return true;
   if (transportType(entry.config) !== 'stdio') return false;
@@ -2041,7 +2041,7 @@ export function needsApproval(entry: ServerEntry, project = process.cwd()): bool
 }
 
 /** The whole paths in a value: it may be one, or a list of them, or flags such as --require=/x.
- *  What is relative leads nowhere: the server starts in an empty folder. */
+ *  Relative ones do not count: the server starts in an empty folder. */
 function pathsIn(value: string): string[] {
   const breaks = [...value.matchAll(/[\s=,;:]/g)];
   const starts = [0, ...breaks.map(({ index }) => index + 1)];
@@ -2050,7 +2050,7 @@ function pathsIn(value: string): string[] {
   return rests.filter((rest) => isAbsolute(rest));
 }
 
-/** Its "cwd" filled in. An entry of which that is impossible does not start. */
+/** Its "cwd" filled in. An entry that cannot be filled in does not start. */
 function folderOf(entry: ServerEntry, env: NodeJS.ProcessEnv): string {
   try {
     return `${fillIn(entry, env).cwd ?? ''}`;
@@ -2073,21 +2073,21 @@ function emptyFolder(entry: ServerEntry, home: string): string {
     return folder;
   } catch (error) {
     const why = `it should start in ${folder}, an empty folder, but ${textOf(error)}`;
-    throw configError(entry, `${why}. Mend that, or give it a "cwd" of its own`);
+    throw configError(entry, `${why}. Fix that, or give it a "cwd" of its own`);
   }
 }
 
-/** Makes a folder for us alone. What others may have planted in its place is not used. */
+/** Makes a folder that only we can write to. Refuses one that others may have put there. */
 function makeOurs(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const stat = lstatSync(folder);
   if (!stat.isDirectory()) throw new Error(`${folder} is a link`);
-  if (isWindows) return; // owners and modes mean nothing there
+  if (isWindows) return; // which has no uids and modes
   const isOurs = stat.uid === process.getuid!() && (stat.mode & 0o022) === 0;
   if (!isOurs) throw new Error(`others may write to ${folder}`);
 }
 
-/** What to say of words that mean something in the project's folder, where the server does not
+/** A warning for words that only make sense in the project's folder, where the server does not
  *  start. */
 export function lostWords(entry: ServerEntry, project = process.cwd()): string | undefined {
   const { cwd, command, args = [] } = entry.config as StdioConfig;
@@ -2104,14 +2104,14 @@ export function lostWords(entry: ServerEntry, project = process.cwd()): string |
   const lost = all.filter(isLost);
   if (lost.length === 0) return;
   const words = lost.map(excerpt).join(', ');
-  const help = 'Write whole paths; or "cwd": ".", and you are asked once in each project';
-  return `is your own, and starts in an empty folder, where ${words} leads nowhere. ${help}`;
+  const help = 'Write absolute paths; or set "cwd": ".", and you are asked once in each project';
+  return `is your own, and starts in an empty folder, where ${words} cannot be found. ${help}`;
 }
 
 // ─── Names ──────────────────────────────────────────────────────────────────────────────────────
 
-/** The name under which a model sees a tool: at most 64 of A–Z a–z 0–9 _ -. It is a label: nothing
- *  is read out of it. The server's part has no "__" inside and no "_" at its end, so a + b__c and
+/** The name under which a model sees a tool: at most 64 of A–Z a–z 0–9 _ -. It is a label,
+ *  and never parsed. The server's part has no "__" inside and no "_" at its end, so a + b__c and
  *  a__b + c differ. */
 export function toolLabel(serverName: string, toolName: string): string {
   const prefix = serverPrefix(serverName);
@@ -2184,12 +2184,12 @@ type Server = {
   refreshTimer?: NodeJS.Timeout;
   lookMs?: number; // how long the last look at its tools took
   told?: Standing; // what `onState` heard last
-  asleep?: KnownServer; // it is not running, and need not yet
+  asleep?: KnownServer; // it is not running, because it is not needed yet
   waking?: Promise<void>;
   lists?: KnownServer['lists'];
   resting?: Promise<void>; // the process that was put to sleep is about to end
   idleTimer?: NodeJS.Timeout;
-  isWanted?: boolean; // so it starts, also if its tools are known
+  isWanted?: boolean; // it starts even if its tools are known
 };
 export type ServerStatus = ReturnType<McpManager['status']>[number];
 export type ToolDefinition = {
@@ -2230,7 +2230,7 @@ export class McpManager {
     return this.loading;
   }
 
-  /** When the last server was allowed to start. A person who is asked takes no time of it. */
+  /** When the last server was allowed to start. Time spent asking the user does not count. */
   get startingSince(): number {
     return this.questions > 0 ? now() : this.lastStart;
   }
@@ -2290,7 +2290,7 @@ export class McpManager {
     const problem = this.problemWith(entry);
     if (problem) throw configError(entry, problem);
     const approval = await this.approvalOf(structuredClone(entry)); // what was shown is what starts
-    const why = `${entry.file} asks to start it, and nobody has approved that`;
+    const why = `${entry.file} asks to start it, and that is not approved yet`;
     if (approval === 'disabled') this.decide(server, 'disabled');
     else if (approval !== true) this.decide(server, 'pending', why);
     return !server.decided; // it may also have been closed while a person was asked
@@ -2308,9 +2308,9 @@ export class McpManager {
   }
 
   private problemWith({ name, config }: ServerEntry): string | undefined {
-    if (!isPrintable(name, 128) || /[/\\]/.test(name)) return 'this is not fit for a name';
+    if (!isPrintable(name, 128) || /[/\\]/.test(name)) return 'a server cannot have this name';
     const first = this.prefixes.get(serverPrefix(name));
-    if (first !== name) return `its tools would be called like those of ${excerpt(first)}`;
+    if (first !== name) return `its tools would have the same names as those of ${excerpt(first)}`;
     return problemWithConfig(config) ?? problemWithType(config, this.options.transports);
   }
 
@@ -2385,8 +2385,8 @@ export class McpManager {
     this.options.known?.keep(server.entry, known);
   }
 
-  /** Where an entry says so, a server that was not called for a time ends, and the next call starts
-   *  it again. Not by default: a browser or a database would lose what it has open. */
+  /** If its entry says so, a server that was idle for a while ends, and the next call starts it
+   *  again. Not by default: a browser or a database would lose what it has open. */
   private restAfter(server: Server, answer: Promise<Json>): void {
     const ms = positive(server.entry.config.sleepAfterMs);
     if (!ms) return;
@@ -2444,8 +2444,8 @@ export class McpManager {
     const connection = server.connection!;
     await server.listing;
     const failed = (error: unknown) => {
-      const kind = connection.ended ? 'unreachable' : 'unknown-tool'; // nothing was sent
-      const what = 'did not list its tools, so none of them is called';
+      const kind = connection.ended ? 'unreachable' : 'unknown-tool'; // the call was not sent
+      const what = 'did not list its tools, so this call was not sent';
       throw connection.error(kind, `${what}: ${textOf(error)}`);
     };
     if (server.isStale) await this.list(server).catch(failed);
@@ -2453,11 +2453,11 @@ export class McpManager {
     const found = server.tools.get(label);
     if (found && isSameTool(found, wanted)) return;
     const why = found ? 'it has changed' : 'it is gone';
-    const what = `has not the tool ${excerpt(wanted.name)} that was agreed to: ${why}`;
+    const what = `no longer has the tool ${excerpt(wanted.name)} that was agreed to: ${why}`;
     throw connection.error('unknown-tool', `${what}. Nothing was called.`);
   }
 
-  /** A login can end at any time, and begin again: what a call meets is the state. */
+  /** A login can expire and be renewed at any time, so the answer to each call tells the state. */
   private async noteLogin(server: Server, answer: Promise<Json>): Promise<Json> {
     try {
       const result = await answer;
@@ -2465,7 +2465,7 @@ export class McpManager {
       this.tellState(server);
       return result;
     } catch (error) {
-      // 403: it knows us, and only this call is too much.
+      // 403: it knows us, but forbids this call.
       const isAuth = error instanceof McpError && error.kind === 'auth';
       if (isAuth && error.status !== 403) server.wantsLogin = error;
       if (error instanceof RpcError) server.wantsLogin = undefined; // a refusal is an answer
@@ -2501,7 +2501,7 @@ export class McpManager {
     this.safely(() => onState?.(entry.name, state, reason));
   }
 
-  /** Starts a server once more, whatever became of it. */
+  /** Starts a server again, whatever happened to it. */
   async reconnect(name: string): Promise<void> {
     const server = await this.replace(name);
     server.isWanted = true;
@@ -2526,7 +2526,7 @@ export class McpManager {
   }
 
   /** Reads the configuration again. What is connected and unchanged goes on as it is; the rest
-   *  ends, and what is new, has changed or had failed starts. Tells which began and which ended. */
+   *  ends, and what is new, has changed or had failed starts. Returns which started and ended. */
   async reload(): Promise<{ started: string[]; ended: string[] }> {
     await this.loading;
     await this.options.prepare?.();
@@ -2573,7 +2573,7 @@ export class McpManager {
   private async list(server: Server): Promise<void> {
     await server.listing;
     const listing = this.listNow(server);
-    server.listing = listing.catch(() => {}); // its failure is told here
+    server.listing = listing.catch(() => {}); // the failure itself is thrown below
     await listing;
   }
 
@@ -2601,9 +2601,9 @@ export class McpManager {
 
   /** Servers may announce many changes at once, or one in answer to every look. So look a little
    *  later, and only when the look before is over. If that took long, later still: else a long list
-   *  that changes all the time would keep us from everything else. */
+   *  that keeps changing would take all our time. */
   private refreshSoon(server: Server): void {
-    if (!server.connection?.server) return; // before the handshake nothing may be requested
+    if (!server.connection?.server) return; // no requests before the handshake
     if (server.refreshTimer) return;
     const { lookMs = 0 } = server;
     const longMs = Math.min(4 * lookMs, MAX_REFRESH_DELAY_MS);
@@ -2638,7 +2638,7 @@ export class McpManager {
   }
 
   /** Replaces the rows of one server. Its labels begin with a prefix that no other server has, so
-   *  only two tools of its own can clash. A server that died keeps its rows: a call tells why. */
+   *  only two tools of its own can clash. A server that died keeps its rows: a call says why. */
   private setTools(server: Server, tools: Tool[]): void {
     this.definitions = undefined;
     for (const label of server.tools.keys()) {
@@ -2657,8 +2657,8 @@ export class McpManager {
     }
   }
 
-  /** In the order of the files, whichever server was the first to connect. The same list, to look
-   *  at only, until something changes: there may be a hundred thousand, and a look at each turn. */
+  /** In the order of the files, whichever server connected first. Until something changes it is the
+   *  same list, read-only: there may be 100,000 tools, and the agent looks at every turn. */
   getToolDefinitions(): readonly ToolDefinition[] {
     this.definitions ??= [...this.servers.values()].flatMap(definitionsOf);
     return this.definitions;
@@ -2820,7 +2820,7 @@ async function closeAll(servers: Server[]): Promise<void> {
   await Promise.allSettled(closing);
 }
 
-/** Would both start the same, and by the same word? */
+/** Would both start the same thing, on the same authority? */
 function isAlike(one: ServerEntry, two: ServerEntry): boolean {
   return areEqualIn(['config', 'authority', 'blocked'], one, two);
 }

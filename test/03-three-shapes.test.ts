@@ -30,13 +30,13 @@ test('`method` tells a request and a notification from an answer, whatever the i
     '{"jsonrpc":"2.0","id":1,"result":{"late":true}}',
   ));
   await until(() => warnings.length > 0);
-  assert.deepEqual(warnings, ['MCP server "demo" sent an answer that nobody waits for: {"jsonrpc":"2.0","id":1,"result":{"late":true}}']);
+  assert.deepEqual(warnings, ['MCP server "demo" sent an answer that no call is waiting for: {"jsonrpc":"2.0","id":1,"result":{"late":true}}']);
 });
 
 test('what is no message at all is reported once, and shown in part', async () => {
   const { wire, warnings } = await connect(saying('x'.repeat(1000), '42', 'null', '[]', '{"id":1,"result":{}}', '{"jsonrpc":"1.0","method":"x"}'));
   await until(() => wire.length === 6);
-  assert.deepEqual(warnings, [`MCP server "demo" sends other things than messages: "${'x'.repeat(199)}…`]);
+  assert.deepEqual(warnings, [`MCP server "demo" sends something other than messages: "${'x'.repeat(199)}…`]);
 });
 
 test('before connect() there is nobody to tell', async () => {

@@ -60,7 +60,7 @@ test('B3: answers under ids that nobody asked with are dropped and reported; the
   assert.deepEqual(await connection.request(...raw(...lines, noId, right, second)), { real: 1 });
   assert.deepEqual(await connection.request('ping'), {}, 'and the connection goes on');
   assert.equal(warnings.length, 1);
-  assert.match(warnings[0]!, /an answer that nobody waits for: \{"jsonrpc":"2.0","id":"1"/);
+  assert.match(warnings[0]!, /an answer that no call is waiting for: \{"jsonrpc":"2.0","id":"1"/);
 });
 
 test('B3: an answer settles no call on another server', async () => {
@@ -138,7 +138,7 @@ test('B2: banners, blank lines, JSON that is no message, a byte order mark: repo
   const { connection, warnings, wire } = await connect(habit('chatty'));
   assert.equal(await call(connection, 'echo', { a: 1 }), '{"a":1}');
   assert.equal(warnings.length, 1);
-  assert.match(warnings[0]!, /"demo" sends other things than messages: "Welcome to Chatty 2.0!"/);
+  assert.match(warnings[0]!, /"demo" sends something other than messages: "Welcome to Chatty 2.0!"/);
   // The message behind the byte order mark was read; the line that is JSON but not JSON-RPC was not answered.
   assert.ok(wire.some(([, message]) => message.method === 'notifications/hello'));
   assert.deepEqual(wire.filter(([direction]) => direction === 'out').length, 1);

@@ -28,7 +28,7 @@ test('a file that is not executable, and a folder that is not there, are named; 
   const file = join(folder(), 'not-executable');
   writeFileSync(file, 'echo');
   chmodSync(file, 0o644);
-  assert.match((await rejection(start({ command: file }))).message, /not-executable.*is not executable, or not open to us/);
+  assert.match((await rejection(start({ command: file }))).message, /not-executable.*is not executable, or we may not run it/);
   assert.match((await rejection(start({ ...habit(), cwd: '/no/such/folder' }))).message, /"cwd" \/no\/such\/folder/);
   const script = join(folder(), 'script');
   writeFileSync(script, '#!/no/such/interpreter\n', { mode: 0o755 });
@@ -53,7 +53,7 @@ test('without free file descriptors a server cannot start, and that is all', { s
   const { connected, failed } = JSON.parse(stdout);
   assert.equal(connected + failed.length, 30);
   assert.ok(connected > 0 && failed.length > 0, stdout);
-  const why = 'could not be started: this machine has no room for it now \\(EMFILE\\)';
+  const why = 'could not be started: this machine is short of files, processes or memory \\(EMFILE\\)';
   assert.match(failed[0], new RegExp(`^unreachable: MCP server "s\\d+" \\(.*\\) ${why}`));
 });
 

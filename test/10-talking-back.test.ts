@@ -78,7 +78,7 @@ test('B6: of ten thousand requests in one go each is answered, or it is said tha
   };
   const answered = await countAnswers();
   assert.ok(answered > 0 && answered <= 10_000, `${answered}`);
-  assert.ok(answered === 10_000 || warnings.some((warning) => /asks faster than it reads our answers/.test(warning)));
+  assert.ok(answered === 10_000 || warnings.some((warning) => /sends requests faster than it reads our answers/.test(warning)));
 });
 
 test('B6: requests of a server that never reads are dropped past a cap, and our memory stays bounded', async () => {
@@ -96,7 +96,7 @@ test('B6: requests of a server that never reads are dropped past a cap, and our 
     });`;
   const { connection, wire, warnings } = await connect({ command: process.execPath, args: ['-e', server] });
   await connection.request('begin');
-  assert.ok(warnings.some((warning) => /asks faster than it reads our answers/.test(warning)), `${warnings}`);
+  assert.ok(warnings.some((warning) => /sends requests faster than it reads our answers/.test(warning)), `${warnings}`);
   const answers = wire.filter(([direction, message]) => direction === 'out' && message.error);
   assert.ok(answers.length < 10_000, `${answers.length} answers were queued`);
 });

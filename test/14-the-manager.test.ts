@@ -76,7 +76,7 @@ test('bad servers of every kind have a state and a reason, and the good one work
     remote: /"remote" in .*: its type is "http"/,
     unset: /"unset" in .*settings\.json: \$\{NO_SUCH_VARIABLE_HERE\} is not set/,
     nothing: /"nothing" in .*settings\.json: its entry is not an object/,
-    '../../x': /"..\/..\/x" in .*settings\.json: this is not fit for a name/,
+    '../../x': /"..\/..\/x" in .*settings\.json: a server cannot have this name/,
   };
   for (const [name, reason] of Object.entries(reasons)) {
     assert.equal(state(name).state, 'failed', name);
@@ -432,7 +432,7 @@ test('C3: a server named so as to take another\'s labels is refused by name, als
   for (const owner of [habit(), habit('dies-at-once')]) {
     const { manager, state } = await manage({ 'my srv': owner, [thief]: habit() });
     assert.equal(state(thief).state, 'failed');
-    assert.match(state(thief).reason!, /its tools would be called like those of "my srv"/);
+    assert.match(state(thief).reason!, /its tools would have the same names as those of "my srv"/);
     assert.ok(manager.getToolDefinitions().every(({ server }) => server === 'my srv'));
   }
 });

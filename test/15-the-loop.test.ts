@@ -439,7 +439,7 @@ test('a conversation that was cut off is repaired: each call has one result, eac
     'user', 'assistant', 'tools', 'assistant', 'tools', 'user', 'assistant', 'tools', 'assistant', 'tools', 'assistant', 'tools',
   ]);
   const blocks = repaired.flatMap((turn) => (turn.role === 'tools' ? turn.results.map((each) => [each.id, (each.blocks[0] as any).text]) : []));
-  const lost = 'Not known: the program ended before the result was there.';
+  const lost = 'Unknown: the program ended before the result came.';
   assert.deepEqual(blocks, [['1', '1'], ['2', lost], ['3', lost], ['4', '4'], ['5', lost], ['5', lost], ['6', lost]]);
   assert.deepEqual(repair(repaired), repaired);
   const sound: Turn[] = repaired.slice(0, 3);

@@ -93,7 +93,7 @@ test('mcp list: every server with its state; disable and enable, a server or one
   assert.match(text.out, /^good: connected · protocol 2025-11-25 · \d+ tools · about \d+ tokens · started in \d+ ms · habits 1\.0\.0$/m);
   assert.match(text.out, /^dead: failed\n  user, from .*\n.* exited with code 3\. Its last words:\n    cannot find my way$/m);
   assert.match(text.out, /^"with\\nline": failed$/m);
-  assert.match(text.out, /^canary: pending\n  project, from .*\.mcp\.json\n  .*nobody has approved that$/m);
+  assert.match(text.out, /^canary: pending\n  project, from .*\.mcp\.json\n  .*that is not approved yet$/m);
   assert.match(text.err, /trust allow canary; for this run: --allow-server canary=sha256:/);
   const states = jsonLines(inJson.out)[0].map(({ name, state }: any) => [name, state]);
   assert.ok(jsonLines(inJson.out)[0][0].tokens > 100);

@@ -652,7 +652,7 @@ test('stdio: a stray answer from an earlier life is no reason to start a slow se
   const opened = await connect(config, withEras());
   await opened.connection.initialize();
   await opened.connection.callTool('x');
-  assert.match(opened.warnings.join(), /that nobody waits for/);
+  assert.match(opened.warnings.join(), /that no call is waiting for/);
   turn();
   opened.wire.length = 0;
   replacePause('silence', async () => {});

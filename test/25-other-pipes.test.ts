@@ -175,7 +175,7 @@ test('built in: nor can a configured server take the labels of one', async () =>
   const load = withBuiltIns({ [name]: calculator }, (report) => loadEntries(home, cwd, report));
   const { state } = await manage({}, undefined, { transports: { 'in-process': inProcess({ [name]: calculator }) }, load });
   assert.deepEqual([state(name).state, state(rival!).state], ['connected', 'failed']);
-  assert.match(state(rival!).reason!, /its tools would be called like those of "the calculator"/);
+  assert.match(state(rival!).reason!, /its tools would have the same names as those of "the calculator"/);
 });
 
 // ─── WebSocket: a server of the test, which sends bytes as it is told ─────────────────────────────────────────

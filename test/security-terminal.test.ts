@@ -96,7 +96,7 @@ test('D4: Ctrl-C at the approval of servers is a no to all of them; the chat goe
   terminal.press(KEYS.ctrlC);
   await terminal.ready();
   terminal.enter('/mcp');
-  await terminal.see(/^one: pending\n.*\n.*nobody has approved.*\n.*\/mcp reconnect one.*\ntwo: pending/);
+  await terminal.see(/^one: pending\n.*\n.*is not approved yet.*\n.*\/mcp reconnect one.*\ntwo: pending/);
   terminal.enter('/mcp reconnect one');
   await terminal.see(/^Start it\?.*: *$/, 2);
   terminal.press(KEYS.ctrlD); // the end of all input is a no, too

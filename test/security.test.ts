@@ -97,7 +97,7 @@ test('A15: names that are paths, empty, endless or invisible are refused', async
   const names = ['../../x', 'a/b', 'a\\b', '', 'x'.repeat(5000), 'a\nb', '\u001b[2K'];
   const { manager } = await manage(Object.fromEntries(names.map((name) => [name, habit('canary', marker)])));
   assert.deepEqual(manager.status().map(({ state }) => state), names.map(() => 'failed'));
-  assert.ok(manager.status().every(({ reason }) => /not fit for a name/.test(reason!)));
+  assert.ok(manager.status().every(({ reason }) => /cannot have this name/.test(reason!)));
   assert.ok(!existsSync(marker));
 });
 

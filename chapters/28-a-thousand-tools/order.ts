@@ -111,7 +111,7 @@ class Line {
     } catch (error) {
       this.leave(place);
       if (!signal?.aborted) throw error;
-      const what = 'was not asked: tools/call was cancelled while it waited in line';
+      const what = 'was not sent tools/call: it was cancelled while it waited in line';
       throw this.connection.error('aborted', what);
     }
   }
