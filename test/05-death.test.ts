@@ -219,5 +219,5 @@ test('a line of coloured noise with a thousand open brackets is noise, not too d
   const spinner = '\u001b[2K\u001b[1G\u001b[36m|\u001b[0m'.repeat(300);
   const lines = [spinner, '{"jsonrpc":"2.0","id":$ID,"result":{"ok":true}}'];
   assert.deepEqual(await connection.request('tools/call', { name: 'raw', arguments: { lines } }), { ok: true });
-  assert.match(warnings.join(), /other things than messages/);
+  assert.match(warnings.join(), /something other than messages/);
 });

@@ -94,5 +94,5 @@ test('B4: a batch counts in revision 2025-03-26 and in no other; elsewhere it is
   assert.equal(await call(spoken.connection, 'echo', { n: 1 }), '{"n":1}');
   const unspoken = await open(habit('batches', '2025-11-25'), { callTimeoutMs: 300 });
   assert.equal((await rejection(call(unspoken.connection, 'echo', { n: 1 }))).kind, 'timeout');
-  assert.match(unspoken.warnings.join(), /other things than messages/);
+  assert.match(unspoken.warnings.join(), /something other than messages/);
 });

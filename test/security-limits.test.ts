@@ -708,7 +708,7 @@ test('B13: where no file can be opened, a server is unreachable, which may pass'
   const code = await new Promise((done) => child.on('close', done));
   assert.equal(code, 0, out);
   const [, stdio, remote, command_] = JSON.parse(out);
-  assert.match(stdio, /^unreachable: .*no room for it now \(EMFILE\)/);
+  assert.match(stdio, /^unreachable: .*short of files, processes or memory \(EMFILE\)/);
   assert.match(remote, /^unreachable: /);
   assert.match(command_, /could not be started.*EMFILE/);
 });

@@ -23,7 +23,7 @@ const mute = await start('mute', 'fixtures/habits.mjs', 'mute');
 await mute.request('tools/call', add, { timeoutMs: 300 }).catch(tell);
 await mute.request('initialize', {}, { timeoutMs: 300 }).catch(tell);
 
-console.log('\nAn answer that comes when nobody waits any more:');
+console.log('\nAn answer that comes when no call waits any more:');
 const slow = await start('slow', 'fixtures/habits.mjs');
 await slow.request('ping');
 await slow.request('tools/call', sleep(600), { timeoutMs: 300 }).catch(tell);
