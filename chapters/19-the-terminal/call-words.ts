@@ -4,56 +4,82 @@ import { transportType, type Json } from '../../mcp.ts';
 import { usage } from './exit.ts';
 import { isAddress, pairs, parse } from './parse.ts';
 
-const FLAGS = {
+/** Of every command that talks to one server. */
+export const SERVER_FLAGS = {
   json: { type: 'boolean' },
-  trace: { type: 'string' },
   header: { type: 'string', short: 'H', multiple: true },
   env: { type: 'string', short: 'e', multiple: true },
   timeout: { type: 'string' },
   'allow-server': { type: 'string', multiple: true },
   'no-color': { type: 'boolean' },
 } as const;
+const FLAGS = { ...SERVER_FLAGS, trace: { type: 'string' } } as const;
 const FORMS = `write call SERVER TOOL key=value …
        call URL TOOL key=value …
        call TOOL key=value … -- COMMAND ARGS`;
 
-export type WantedCall = {
-  server: string; // its name, its address, or its command
+export type WantedServer = {
+  server?: string; // its name, its address, or its command
   typed?: Json; // its configuration, unless `server` is a name in the files
+  words: string[]; // behind it
+  timeoutMs?: number;
+};
+
+export type WantedCall = WantedServer & {
+  server: string;
   tool: string;
   words: string[]; // the arguments
   isJson: boolean;
   trace?: string;
-  timeoutMs?: number;
   allowServers: string[];
 };
 
 export function readCall(args: string[]): WantedCall {
-  const end = args.includes('--') ? args.indexOf('--') : args.length;
-  const command = args.slice(end + 1);
-  const { values, positionals } = parse(args.slice(0, end), FLAGS);
-  const isCommand = end < args.length;
+  const { before, command } = atDashes(args);
+  const { values, positionals } = parse(before, FLAGS);
+  const isCommand = before.length < args.length;
   if (isCommand && command.length === 0) throw usage(`there is no command after --\n${FORMS}`);
-  const [server = '', tool, ...words] = isCommand ? [command[0]!, ...positionals] : positionals;
+  const { server = '', typed, words, timeoutMs } = serverIn(positionals, command, values);
+  const [tool, ...given] = words;
   if (tool === undefined) throw usage(`which tool, of which server?\n${FORMS}`);
-  const headers = pairs(values.header ?? [], ':', '--header is "Name: value"');
-  const env = pairs(values.env ?? [], '=', '--env is NAME=VALUE');
-  const isRemote = !isCommand && isAddress(server);
+  const isRemote = !isCommand && typed !== undefined;
   if (values.header && !isRemote) throw usage('--header goes with an address: call URL TOOL');
   if (values.env && !isCommand) throw usage('--env goes with a command: call TOOL -- COMMAND');
-  const remote = { type: transportType({ url: server }), url: server, headers };
-  const local = { command: server, args: command.slice(1), env };
-  const typed = isCommand ? local : remote;
   return {
     server,
-    typed: isCommand || isRemote ? typed : undefined,
+    typed,
     tool,
-    words,
+    words: given,
     isJson: values.json ?? false,
     trace: values.trace,
-    timeoutMs: milliseconds(values.timeout),
+    timeoutMs,
     allowServers: values['allow-server'] ?? [],
   };
+}
+
+export function atDashes(args: string[]): { before: string[]; command: string[] } {
+  const end = args.includes('--') ? args.indexOf('--') : args.length;
+  return { before: args.slice(0, end), command: args.slice(end + 1) };
+}
+
+/** The three forms: SERVER WORDS, URL WORDS, and WORDS -- COMMAND ARGS. */
+export function serverIn(
+  positionals: string[],
+  command: string[],
+  values: { header?: string[]; env?: string[]; timeout?: string },
+): WantedServer {
+  const [program, ...args] = command;
+  const headers = pairs(values.header ?? [], ':', '--header is "Name: value"');
+  const env = pairs(values.env ?? [], '=', '--env is NAME=VALUE');
+  const timeoutMs = milliseconds(values.timeout);
+  if (program !== undefined) {
+    const typed = { command: program, args, env };
+    return { server: program, typed, words: positionals, timeoutMs };
+  }
+  const [server, ...words] = positionals;
+  if (!isAddress(server)) return { server, words, timeoutMs };
+  const typed = { type: transportType({ url: server }), url: server, headers };
+  return { server, typed, words, timeoutMs };
 }
 
 function milliseconds(seconds?: string): number | undefined {

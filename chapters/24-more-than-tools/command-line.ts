@@ -1,56 +1,38 @@
 // command-line.ts: `resources`, `prompts`, `read` and `prompt`, for scripts and for a quick look.
 
-import { McpConnection, McpManager, textOf, transportType } from '../../mcp.ts';
+import { McpConnection, McpManager, textOf } from '../../mcp.ts';
 import type { CallOptions, Json, ResourceContents } from '../../mcp.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
 import { Trust } from '../17-the-gate/trust.ts';
+import {
+  atDashes, serverIn, SERVER_FLAGS, type WantedServer,
+} from '../19-the-terminal/call-words.ts';
 import { exitCodeFor, kindOf } from '../19-the-terminal/calling.ts';
 import { approved } from '../19-the-terminal/entries.ts';
 import { EXIT, Stop, usage } from '../19-the-terminal/exit.ts';
 import { forConnections, loadHere, type Composition } from '../19-the-terminal/host.ts';
 import type { Run } from '../19-the-terminal/main.ts';
-import { isAddress, pairs, parse } from '../19-the-terminal/parse.ts';
+import { pairs, parse } from '../19-the-terminal/parse.ts';
 import { PersonAtTerminal } from '../19-the-terminal/person-at-terminal.ts';
 import type { Screen } from '../19-the-terminal/screen.ts';
 import { formOf } from './arguments.ts';
 import { lineFor } from './context.ts';
 import { declaredBy } from './prompts.ts';
 
-const FLAGS = {
-  json: { type: 'boolean' },
-  header: { type: 'string', short: 'H', multiple: true },
-  env: { type: 'string', short: 'e', multiple: true },
-  timeout: { type: 'string' },
-  'allow-server': { type: 'string', multiple: true },
-  'no-color': { type: 'boolean' },
-} as const;
-
-type Wanted = {
-  server?: string; // its name, its address, or its command; nothing for all of them
-  typed?: Json; // its configuration, unless it is a name in the files
-  words: string[]; // behind it
+/** Without a `server`, all of them. */
+type Wanted = WantedServer & {
   isJson: boolean;
-  timeoutMs?: number;
   allowServers?: string[];
 };
 
-/** The three forms of `call`: SERVER WORDS, URL WORDS, and WORDS -- COMMAND ARGS. */
+/** The three forms of `call`. */
 function wantedBy(args: string[]): Wanted {
-  const end = args.includes('--') ? args.indexOf('--') : args.length;
-  const command = args.slice(end + 1);
-  const { values, positionals } = parse(args.slice(0, end), FLAGS);
-  const [server, ...words] = [...command.slice(0, 1), ...positionals];
-  const headers = pairs(values.header ?? [], ':', '--header is "Name: value"');
-  const env = pairs(values.env ?? [], '=', '--env is NAME=VALUE');
-  const timeoutMs = values.timeout === undefined ? undefined : Number(values.timeout) * 1000;
-  if (timeoutMs !== undefined && !(timeoutMs > 0))
-    throw usage(`--timeout is a number of seconds, not ${values.timeout}`);
-  const local = command.length > 0 && { command: command[0], args: command.slice(1), env };
-  const remote = isAddress(server) && { type: transportType({ url: server }), url: server, headers };
+  const { before, command } = atDashes(args);
+  const { values, positionals } = parse(before, SERVER_FLAGS);
   const isJson = values.json ?? false;
   const allowServers = values['allow-server'];
-  return { server, typed: local || remote || undefined, words, isJson, timeoutMs, allowServers };
+  return { ...serverIn(positionals, command, values), isJson, allowServers };
 }
 
 // ─── One server ────────────────────────────────────────────────────────────────────────────────
