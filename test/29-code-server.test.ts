@@ -106,6 +106,26 @@ test('nothing outside of the folder and no secret, by no tool; a hostile pattern
   assert.match((await call('search_code', { query: 7 })).text, /query/);
 });
 
+test('what .gitignore leaves out is left out by each tool, and by the template', async () => {
+  const at = place({
+    ...FILES, '.gitignore': 'built/\n*.log\n', 'built/out.ts': 'treasure', 'a.log': 'treasure',
+    'src/.gitignore': 'own.ts\n', 'src/own.ts': 'treasure',
+  });
+  const { call, connection } = await open(at);
+  for (const file_path of ['built/out.ts', 'a.log', 'src/own.ts', './src/../a.log']) {
+    for (const tool of ['read_file', 'chunk_file']) {
+      assert.match((await call(tool, { file_path })).text, /is not shown: \.gitignore leaves it out/, `${tool} ${file_path}`);
+    }
+    assert.match((await call('chunk_files', { file_paths: [file_path] })).files[0].error, /gitignore/);
+    await assert.rejects(connection.request('resources/read', { uri: `codebase://file/${file_path}` }), /not found/i);
+  }
+  const names = async (path: string) => (await call('list_directory', { path })).entries.map(({ name }: any) => name);
+  assert.deepEqual(await names('.'), ['.env', '.gitignore', 'README.md', 'src']);
+  assert.deepEqual(await names('src'), ['.gitignore', 'report.ts', 'session.ts']);
+  assert.match((await call('list_directory', { path: 'built' })).text, /gitignore leaves it out/);
+  for (const tool of ['search_code', 'search_by_embedding']) assert.deepEqual((await call(tool, { query: 'treasure' })).results, [], tool);
+});
+
 test('resources: help, all files, one file by a template whose path is completed, and news of changes', async () => {
   const at = place();
   const { connection, call, updates } = await open(at);

@@ -1,7 +1,7 @@
 // Code search below the wire: the tree, plain search, the ranking, the index, the chunks.
 
 import assert from 'node:assert/strict';
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { Roots } from '../chapters/16-hands/paths.ts';
@@ -114,6 +114,7 @@ test('a search that is given up ends, and takes nobody with it', async () => {
 test('what a file must contain to match a pattern', () => {
   const table: [string, string[]][] = [
     ['\\bclass \\w+Error\\b', ['class ', 'Error']], ['colou?r', ['colo']], ['foo\\.bar\\(', ['foo.bar(']],
+    [`[${'\\\\'.repeat(300)}]end`, ['end']], // read in two ways it would never end
     ['ab*cde', ['cde']], ['one|two', []], ['(one)?two', []], ['\\x41bc', []], ['[abc]def+', ['def']], ['fo{2}bar', ['bar']],
   ];
   for (const [source, literals] of table) assert.deepEqual(literalsIn(source), literals, source);
@@ -155,6 +156,12 @@ test('what changes is noticed: contents, new and removed files, rules, a folder 
   utimesSync(young, time, time);
   assert.equal((await find('alpha')).length, 2);
   assert.equal(tree.files.size, 5); // and .gitignore
+  // And one whose time was set back, as by cp -p: the change has a time of its own.
+  const aged = join(at, 'moved/x.ts');
+  const { mtime } = statSync(aged);
+  writeFileSync(aged, 'omega');
+  utimesSync(aged, mtime, mtime);
+  assert.deepEqual(await find('alpha'), ['src/new/c.ts:1:1']);
 });
 
 test('too much text is left out, and said', async () => {

@@ -3,8 +3,9 @@
 
 import { lstatSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, dirname, join, relative, sep } from 'node:path';
 import { textOf, VERSION, type Json } from '../../mcp.ts';
+import { GitIgnore } from '../16-hands/gitignore.ts';
 import { openFile, type Location, type Roots } from '../16-hands/paths.ts';
 import type { ServerCall } from './call.ts';
 import { chunksOf } from './chunks.ts';
@@ -58,8 +59,41 @@ export class CodeFolder {
     return location;
   }
 
+  /** The rules of .gitignore for what is in a folder. What is ignored is not searched, so it is not
+   *  listed or read either: it is where keys and the settings of one machine are kept. */
+  private async rulesIn(folder: string, shown: string): Promise<GitIgnore | undefined> {
+    const isIn = (root: string) => `${folder}${sep}`.startsWith(`${root}${sep}`);
+    const root = this.roots.folders.find(isIn);
+    if (!root) return undefined;
+    const rules = await GitIgnore.from(root, this.roots.topOf(root));
+    let at = root;
+    for (const name of relative(root, folder).split(sep).filter((each) => each !== '')) {
+      at = join(at, name);
+      if (rules.leavesOut(at, true)) throw ignored(shown);
+      await rules.enter(at);
+    }
+    return rules;
+  }
+
+  async list(path: string): Promise<Json[]> {
+    const { real, shown } = this.locate(path);
+    const rules = await this.rulesIn(real, shown);
+    const found = await readdir(real, { withFileTypes: true }).catch((error) => {
+      const why = error.code === 'ENOTDIR' ? 'it is a file' : error.code;
+      throw new Error(`${shown} cannot be listed: ${why}`);
+    });
+    const kept = found.filter((entry) => {
+      return !rules?.leavesOut(join(real, entry.name), entry.isDirectory());
+    });
+    const names = kept.map(({ name }) => name).sort();
+    return names.slice(0, MAX_ENTRIES + 1).map((name) => entryOf(join(real, name)));
+  }
+
   async read(path: string): Promise<{ location: Location; text: string }> {
     const location = this.locate(path);
+    const { real, shown } = location;
+    const rules = await this.rulesIn(dirname(real), shown);
+    if (rules?.leavesOut(real, false)) throw ignored(shown);
     const file = await openFile(location);
     try {
       const { size } = await file.stat();
@@ -72,6 +106,8 @@ export class CodeFolder {
     }
   }
 }
+
+const ignored = (shown: string) => new Error(`${shown} is not shown: .gitignore leaves it out`);
 
 /** The server, for any transport. */
 export function codeServer(options: CodeOptions): { server: McpServer; folder: CodeFolder } {
@@ -186,14 +222,9 @@ const listDirectory = (folder: CodeFolder): ServerTool => ({
   }),
   annotations: READS,
   run: async ({ path = '.' }) => {
-    const { real, shown } = folder.locate(`${path}`);
-    const found = await readdir(real, { withFileTypes: true }).catch((error) => {
-      const why = error.code === 'ENOTDIR' ? 'it is a file' : error.code;
-      throw new Error(`${shown} cannot be listed: ${why}`);
-    });
-    const names = found.map(({ name }) => name).sort();
-    const entries = names.slice(0, MAX_ENTRIES).map((name) => entryOf(join(real, name)));
-    return { structuredContent: { entries, is_cut: names.length > MAX_ENTRIES } };
+    const found = await folder.list(`${path}`);
+    const entries = found.slice(0, MAX_ENTRIES);
+    return { structuredContent: { entries, is_cut: found.length > MAX_ENTRIES } };
   },
 });
 

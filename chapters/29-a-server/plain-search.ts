@@ -187,7 +187,10 @@ function compile({ query, regex, ignore_case }: PlainQuery): { source: string; f
  *  Only of patterns that are plain enough to be sure. */
 export function literalsIn(source: string): string[] {
   if (/\\[xucpPk\d]|[^\x20-\x7e]/.test(source)) return [];
-  const parts: string[] = source.match(/\\[^]|\[(?:\\.|[^\]]){0,200}\]|[*+?]\??|\{[^}]{0,20}\}|[^]/g) ?? [];
+  // What is between [ and ] is one part. A backslash there can be read in one way only: with two,
+  // this expression, which is no client's, would take years itself.
+  const each = /\\[^]|\[(?:\\[^]|[^\]\\])*\]|[*+?]\??|\{[^}]{0,20}\}|[^]/g;
+  const parts: string[] = source.match(each) ?? [];
   if (parts.some((part) => part === '|' || part === '(')) return [];
   const runs: string[] = [''];
   for (const part of parts) {

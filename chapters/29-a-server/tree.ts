@@ -34,7 +34,7 @@ export type SourceFile = {
   version: number; // another one after each change
   stamp: Stamp;
 };
-type Stamp = { mtimeMs: number; size: number; seenAt: number };
+type Stamp = { mtimeMs: number; ctimeMs: number; size: number; seenAt: number };
 /** What is in a folder, and how many files there may hold secrets. */
 type Folder = { stamp: Stamp; files: string[]; folders: string[]; hidden: number; rules?: Stamp };
 /** Why a file is not among the texts. */
@@ -364,8 +364,8 @@ function fill(fd: number, room: Buffer, size: number): number {
   return length;
 }
 
-function stampOf({ mtimeMs, size }: Stats): Stamp {
-  return { mtimeMs, size, seenAt: Date.now() };
+function stampOf({ mtimeMs, ctimeMs, size }: Stats): Stamp {
+  return { mtimeMs, ctimeMs, size, seenAt: Date.now() };
 }
 
 /** Its last names: a folder that is secret has been left out, and no rule speaks of more. */
@@ -380,11 +380,13 @@ function rulesIn(folder: string): Stamp | undefined {
   return stats && stampOf(stats);
 }
 
-/** The same time and size, and that time was not a moment ago when we last looked: a second change
- *  within the tick of the clock would have the same time. */
+/** The same times and size, and the time was not a moment ago when we last looked: a second change
+ *  within the tick of the clock would have the same time. A program can set the time of a file back
+ *  (mtime), but not that of this change (ctime). */
 function isSettled(known: Stamp, now: Stamp): boolean {
-  const isSame = known.mtimeMs === now.mtimeMs && known.size === now.size;
-  return isSame && known.seenAt - known.mtimeMs > YOUNG_MS;
+  const isSameTime = known.mtimeMs === now.mtimeMs && known.ctimeMs === now.ctimeMs;
+  const isOld = known.seenAt - known.mtimeMs > YOUNG_MS;
+  return isSameTime && known.size === now.size && isOld;
 }
 
 function sameRules(known?: Stamp, now?: Stamp): boolean {
