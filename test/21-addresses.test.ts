@@ -31,16 +31,18 @@ test('secrets given to mcp add for the project\'s file are warned of, and never 
     ['-e', `API_KEY=${secret}`, 'one', 'x'], ['--header', `Authorization: Bearer ${secret}`, 'two', 'https://h.test/mcp'],
     ['three', `https://h.test/mcp?api_key=${secret}`], ['four', '--', 'npx', 'remote', `https://h.test/s/${secret}/mcp`],
     ['five', '--', 'x', '--token', secret], ['six', '--', 'x', `--api-key=${secret}`], ['-e', `SOME=ghp_${secret}`, 'seven', 'x'],
+    ['-e', `DB_URL=postgres://me:${secret}@h.test/db`, 'eight', 'x'], ['nine', '--', 'x', `postgres://me:${secret}@h.test/db`],
   ];
   const fine = [
     ['-e', 'API_KEY=${API_KEY}', 'a', 'x'], ['--header', 'Authorization: Bearer ${TOKEN}', 'b', 'https://h.test/mcp'],
     ['-e', 'LEVEL=debug', 'c', 'x'], ['-s', 'user', '-e', `API_KEY=${secret}`, 'd', 'x'], ['e', 'https://h.test/mcp?key=${KEY}'], ['f', '--', 'x', '--token', '${TOKEN_OF_X}'],
+    ['-e', 'DB_URL=postgres://me:${PASSWORD}@h.test/db', 'g', 'x'],
   ];
   const where = place();
   const [warned, silent] = await Promise.all([risky, fine].map((list) => Promise.all(list.map((args) => run(where, ['mcp', 'add', ...args])))));
   for (const [n, { code, out, err }] of warned!.entries()) {
     assert.equal(code, 0, err);
-    assert.match(err.replace(/\s+/g, ' '), /\.mcp\.json is for everybody who has the project, and it holds what looks like a secret now: (API_KEY|Authorization|the address|an argument|SOME)\. Better: .*'\$\{\w+_TOKEN\}'/, risky[n]!.join(' '));
+    assert.match(err.replace(/\s+/g, ' '), /\.mcp\.json is for everybody who has the project, and it holds what looks like a secret now: (API_KEY|Authorization|the address|an argument|SOME|DB_URL)\. Better: .*'\$\{\w+_TOKEN\}'/, risky[n]!.join(' '));
     assert.ok(!`${out}${err}`.includes(secret), 'it is not shown');
   }
   for (const [n, { code, err }] of silent!.entries()) assert.deepEqual([code, err], [0, ''], fine[n]!.join(' '));

@@ -122,13 +122,16 @@ export function add(desk: Desk, name: string, config: Json, scope?: string): num
 
 /** The project's file is for everybody who has the project, and is soon in its history. */
 function warnOfSecrets(screen: Screen, name: string, config: Json, file: string): void {
-  const secrets = [
-    ...Object.entries(asObject(config.env)).map(([key, value]) => ({ key, value, where: key })),
-    ...Object.entries(asObject(config.headers)).map(([key, value]) => ({ key, value, where: key })),
+  const fields = Object.entries({ ...asObject(config.env), ...asObject(config.headers) });
+  const values = [
+    ...fields.map(([key, value]) => ({ key, value: `${value}`, where: key })),
     ...valuesIn([config.args ?? []].flat().map(String)),
-  ].filter(({ key, value }) => isWrittenSecret(key, `${value}`)).map(({ where }) => where);
+  ];
+  const written = values.filter(({ key, value }) => isWrittenSecret(key, value));
+  const secrets = written.map(({ where }) => where);
+  secrets.push(...fields.filter(([, value]) => hasKey(`${value}`)).map(([key]) => key));
   const addresses = [config.url, config.args].flat().filter((each) => typeof each === 'string');
-  if (addresses.some((each) => keysIn(each).length > 0)) secrets.push('the address');
+  if (addresses.some(hasKey)) secrets.push('the address');
   if (secrets.length === 0) return;
   const variable = `\${${name.replaceAll('-', '_').toUpperCase()}_TOKEN}`;
   const list = [...new Set(secrets)].map((each) => printable(each)).join(', ');
@@ -137,6 +140,12 @@ function warnOfSecrets(screen: Screen, name: string, config: Json, file: string)
       `Better: write a variable of your environment in its place, such as '${variable}', ` +
       `or add the server with -s user. First: ${PROGRAM} mcp remove -s project ${name}`,
   );
+}
+
+/** Is there an address with a key in it? A name before the @ is none, nor is a variable. */
+function hasKey(text: string): boolean {
+  const written = keysIn(text).map((key) => key.replace(/\$\{[^}]*\}/g, ''));
+  return written.some((key) => key.slice(key.indexOf(':') + 1) !== '');
 }
 
 /** --token VALUE and --token=VALUE. */
