@@ -64,7 +64,7 @@ test('what is not certain is not taken apart at all', () => {
     'f() { a; }', 'f () ( a )', 'function f { a; }', 'coproc a', '[[ a ]]', '((a))', '$((1))', 'a $((1))', 'a $[1]', 'a ${b:-$(c)}', 'a ${!b}',
     "a $'b'", 'a $"b"', 'a@(b)', 'a=(b)', 'a[0]=b', 'a[$(b)]=c', 'time A=1 b', 'time { a; }', 'time ! a',
     'a 12>b', 'a {b}>c', 'a &>b c', 'a <&b', 'a >&b', 'a x<(b)', 'a\rb', 'a\0b', 'a\u00a0b', 'a\u2028b', 'a\u2003b', 'a\u3000b', '(a) b', '{ a; } b', 'a\vb', 'a\fb', 'a\u200bb', 'a\u001bb', 'a à', 'a é\\;', 'a é`b`', 'a é|b', 'l\\\ns',
-    'A\\\nB=1 c', "(\\\n(a 'b[$(c)]'))", "a $(\\\n(b 'c'))", '"$(\\\n(a))"', 'a;\\\nb', 'a <\\\n(b)', 'cat <<E', 'cat <<E\nx', 'cat <<E\n$(a)\nE', 'cat <<E\n`a`\nE', 'cat <<\\E\nE', 'a $(cat <<E\nE\n)', 'a <<E $(\nb)\nE',
+    'A\\\nB=1 c', "(\\\n(a 'b[$(c)]'))", "a $(\\\n(b 'c'))", '"$(\\\n(a))"', 'a;\\\nb', 'a <\\\n(b)', 'cat <<E', 'cat <<E\nx', 'cat <<E\n$(a)\nE', 'cat <<E\n`a`\nE', 'cat <<\\E\nE', 'a $(cat <<E\nE\n)', 'a <<E $(\nb)\nE', 'a $(cat <<E)\nb\nE', 'a <<E $(\nE\nb\n)\nE', '()', 'a $()',
     'a $(b # )\n)', 'a # \\\nb', 'a `b \\`c\\``', 'a "`b "c"`"', '('.repeat(100) + 'a' + ')'.repeat(100), `a ${'$('.repeat(30)}b${')'.repeat(30)}`, 'a'.repeat(40_000),
   ];
   for (const line of lines) assert.equal(read(line), undefined, JSON.stringify(line));
