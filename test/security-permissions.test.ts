@@ -246,6 +246,8 @@ test('D11: a rule for a server or a program that is not here is kept; the latter
   const other = prepareAgent({ settings: { permissions: { deny: ['WebFetch', 'bash'] } } });
   assert.match(other.warnings.join('\n'), /does not have, so they deny nothing here: "WebFetch"$/);
   assert.throws(() => prepareAgent({ rules: { deny: ['WebFetch'] } }), /"WebFetch" is no rule/);
+  const allowed = prepareAgent({ settings: { permissions: { allow: ['WebFetch(domain:x)', 'Bash(*)', 'MCP__s__*'] } } });
+  assert.match(allowed.warnings.join('\n'), /too broad .*: "Bash\(\*\)", "MCP__s__\*"\..*\n.*so they allow nothing here: "WebFetch\(domain:x\)"$/);
 });
 
 test('D11: what is broken in the rules of a project takes nothing else along', async () => {

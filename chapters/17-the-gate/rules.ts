@@ -115,15 +115,17 @@ function fitnessOf(rule: Rule, { tools }: RuleReader, row?: Row): 'fit' | 'odd' 
   const { effect, tool, pattern, isHere } = rule;
   const isAboutFiles = row && ['read', 'write'].includes(kindOf(row) ?? '');
   if (isAboutFiles && !isSound(pattern ?? '')) return 'odd';
-  if (effect === 'allow') return mayAllow(rule, row) ? 'fit' : 'odd';
-  if (row) return 'fit';
+  // Settings may speak of tools that another program has, and Claude Code's begin with a capital
+  // letter. Anything else is a slip of the keyboard, and would forbid nothing.
+  const isOthers = !isHere && !isMcp(tool) && /^\p{Lu}/u.test(tool);
+  const unknown = isOthers ? 'foreign' : 'odd';
+  if (effect === 'allow' && !mayAllow(rule, row)) return row ? 'odd' : unknown;
+  if (row || effect === 'allow') return 'fit';
   if (isMcp(tool)) return isPossible(tool) ? 'fit' : 'odd';
   if (tools.some((each) => matchesText(folded(tool), folded(each.definition.name)))) return 'fit';
   const [start = '', ...rest] = tool.split('*');
   if (rest.length > 0 && 'mcp__'.startsWith(start)) return 'fit';
-  // Settings may speak of tools that another program has, and Claude Code's begin with a capital
-  // letter. Anything else is a slip of the keyboard, and would forbid nothing.
-  return !isHere && /^\p{Lu}/u.test(tool) ? 'foreign' : 'odd';
+  return unknown;
 }
 
 const isMcp = (tool: string) => /^mcp__/i.test(tool);
