@@ -6,6 +6,7 @@ import { resolve } from 'node:path';
 import { gitPrograms, pushedTo, type Manner } from '../16-hands/git-settings.ts';
 import { unwrapped, type Part, type Word } from './command-line.ts';
 import { isHarmless } from './free-commands.ts';
+import { LAUNCHERS } from './strong-words.ts';
 
 /** These look and change nothing, so no hook of the folder runs. Not among them: `describe --dirty`
  *  writes the index. */
@@ -48,12 +49,16 @@ const STRONG_LETTERS: Record<string, RegExp | undefined> = {
 };
 
 const commandOf = (part: Part) => unwrapped(part.words);
-const isGit = (part: Part) => /^(.*\/)?git(\.exe)?$/i.test(commandOf(part)[0]?.text ?? '');
+const namesGit = (word?: Word) => /^(.*\/)?git(\.exe)?$/i.test(word?.text ?? '');
+const isGit = (part: Part) => namesGit(commandOf(part)[0]);
+/** `xargs git diff`: what else it is given, nobody can see. */
+const isLaunchingGit = ([first, ...rest]: Word[]) =>
+  LAUNCHERS.has(first?.text ?? '') && rest.some(namesGit);
 
 /** Does a rule of words reach this part, if it is one of git? Not to options before the subcommand,
  *  -c core.pager=…, unless it spells them, and not to those that start programs. */
 export function reachesGit(part: Part, spelled: number): boolean {
-  if (!isGit(part)) return true;
+  if (!isGit(part)) return !isLaunchingGit(commandOf(part));
   const [, ...rest] = commandOf(part);
   const [command = ''] = rest.map(({ text }) => text);
   if (spelled === 1 && !COVERED.has(command)) return false;

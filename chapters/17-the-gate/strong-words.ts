@@ -4,7 +4,7 @@
 import { unwrapped, type Part } from './command-line.ts';
 
 /** Their whole purpose is to run another command, so `env:*` would allow all commands. */
-const LAUNCHERS = new Set(
+export const LAUNCHERS = new Set(
   (`bash builtin command coproc csh dash doas env eval exec fish flock ionice ksh nice nohup parallel
     setsid sh stdbuf su sudo time timeout tmux trap watch xargs zsh . source busybox`).split(/\s+/),
 );
