@@ -54,6 +54,8 @@ test('what leaves no doubt is mended, and what fits is left alone', () => {
 const REFUSED: [schema: Json, given: Json, told: RegExp][] = [
   [object({ a: number }), { a: 'three' }, /^- a should be a number \(given: "three"\)\n  expected: \{"type":"number"\}$/m],
   [object({ a: number }), { a: '12345678901234567890' }, /^- a should be a number/m], // it would be another number
+  [object({ a: number }), { a: '1e999' }, /^- a should be a number/m], // it would be sent as null
+  [object({ a: list }), { a: '[12345678901234567890]' }, /^- a should be an array/m],
   [object({ a: { type: 'string' } }), { a: 3 }, /^- a should be a string \(given: 3\)$/m],
   [object({ a: list }), { a: '1, 2' }, /^- a should be an array \(given: "1, 2"\)$/m],
   [object({ a: list }), { a: 7 }, /^- a should be an array \(given: 7\)$/m],

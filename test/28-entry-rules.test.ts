@@ -30,6 +30,7 @@ const OPINIONS: [entry: Json, tool: Json, effect?: string, why?: RegExp][] = [
   [{ writePermission: 'deny' }, READER], [{ writePermission: 'ask' }, { name: 'silent' }, 'ask'], // without a word it writes
   [{ readPermission: 'ask' }, READER, 'ask', /"readPermission"/], [{ readPermission: 'deny' }, READER, 'deny'],
   [{ readPermission: 'allow', writePermission: 'allow' }, WRITER],
+  [{ writePermission: 'deny' }, { name: 'both', annotations: { readOnlyHint: true, destructiveHint: true } }, 'deny'],
   [{ tools: { allow: ['*'.repeat(50) + 'b'] } }, { name: 'a'.repeat(5000) }, 'ask'], // soon
 ];
 
@@ -87,6 +88,17 @@ test('the connection refuses what the entry denies, whoever calls', async () => 
   const error = await rejection(connection.callTool('set_x'));
   assert.match(error.message, /"demo" was not asked: "set_x" is on the deny list of its server's entry/);
   assert.equal(server.heard.length, 0);
+});
+
+test('so it does with a permission: by what the server has listed, and a tool that it has not may write', async () => {
+  const server = desk([READER, WRITER], { isQuick: true });
+  const options = { transports: { desk: server.factory }, extensions: [entryRules({ person: nobody })] };
+  const { connection } = await open({ type: 'desk', writePermission: 'deny' }, options);
+  await connection.listTools();
+  await connection.callTool('get_x');
+  for (const name of ['set_x', 'unlisted'])
+    assert.match((await rejection(connection.callTool(name))).message, /was not asked: "writePermission" of its entry/);
+  assert.deepEqual(server.heard.map(({ name }) => name), ['get_x']);
 });
 
 test('a resource that is not on the list asks, once; without a person it is refused', async () => {

@@ -68,8 +68,18 @@ test('a service that does not say which is asked with halves', async () => {
   const { agent, notes } = await chat(new OpenAi({ model: 'm', baseUrl: `${server.url}/v1`, wait }));
   assert.equal((await agent.chat('Go.')).text, 'Done.');
   assert.match(notes()[0]!, new RegExp(`refuses the tool ${BAD}`));
-  assert.ok(server.requests.length <= 9, `${server.requests.length} requests for 40 tools`);
+  assert.ok(server.requests.length <= 10, `${server.requests.length} requests for 40 tools`);
   assert.ok(server.requests.slice(1, -1).every(({ body }) => body.max_tokens === 16));
+});
+
+test('too many tools are not the fault of one: none is left out', async () => {
+  const step = (seen: Seen): Step =>
+    namesIn(seen).length > 30 ? fail(400, { message: 'too many tools' }) : say('Done.');
+  const server = await startModelServer(Array.from({ length: 20 }, () => step));
+  const { agent, notes, errors } = await chat(new OpenAi({ model: 'm', baseUrl: `${server.url}/v1`, wait }));
+  assert.equal((await agent.chat('Go.')).ending, 'error');
+  assert.match(errors()[0]!, /too many tools/);
+  assert.deepEqual([notes(), server.requests.length < 12], [[], true]);
 });
 
 test('what is not the fault of a tool stays an error', async () => {

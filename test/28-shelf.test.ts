@@ -174,6 +174,21 @@ test('never more than the wire takes: the latest found stay', async () => {
   assert.equal(last.at(-1), names.at(-1)!.replace('mcp__', ''));
 });
 
+test('a wire has no room for every wish: the last of those that are always shown must be found', async () => {
+  const always = Object.fromEntries([...services().keys()].map((name) => [name, { alwaysLoad: true }]));
+  const names = ['mcp__studio__create_picture'];
+  const model = Object.assign(new Scripted([use('find_tools', { names }), 'Done.']), { maxTools: 128 });
+  const { agent } = await start(model, { entries: always, contextWindow: 1e9 });
+  await agent.chat('Go.');
+  const [first, second] = toolsIn(model);
+  assert.deepEqual([first!.length, second!.length, second!.at(-1)], [101, 102, 'studio__create_picture']);
+  assert.match(model.requests[0]!.system, /- "studio": 20 tools/);
+  const fitting = Object.assign(new Scripted(['Done.']), { maxTools: 401 });
+  const { agent: other } = await start(fitting, { entries: always, contextWindow: 1e9 });
+  await other.chat('Go.');
+  assert.equal(toolsIn(fitting)[0]!.length, 400, 'what fits is shown, to the last place');
+});
+
 // ─── On the wires ──────────────────────────────────────────────────────────────────────────────
 
 const found = 'mcp__diary__delete_event';

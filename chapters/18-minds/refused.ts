@@ -29,7 +29,8 @@ function namedIn(words: string, { tools }: ModelRequest): string | undefined {
 }
 
 /** Each round asks for a few words, with half of what is left. If it is refused without any tool of a
- *  server, too, then it was something else. */
+ *  server, too, then it was something else; and so it was if the last one alone is taken: there may
+ *  be too many of them. */
 async function halving(model: Model, request: ModelRequest): Promise<string | undefined> {
   const own = request.tools.filter(({ name }) => !name.startsWith('mcp__'));
   let suspects = request.tools.filter(({ name }) => name.startsWith('mcp__'));
@@ -40,7 +41,7 @@ async function halving(model: Model, request: ModelRequest): Promise<string | un
     const half = suspects.slice(0, suspects.length >> 1);
     suspects = (await isTaken(half)) ? suspects.slice(half.length) : half;
   }
-  return suspects[0]?.name;
+  return (await isTaken(suspects)) ? undefined : suspects[0]!.name;
 }
 
 async function isAnswered(model: Model, request: ModelRequest): Promise<boolean> {

@@ -105,13 +105,23 @@ class Mender {
 /** What else a text may be: the value that it is the JSON of. */
 function meaningOf(text: string): unknown {
   const trimmed = text.trim();
-  if (/^-?\d{16,}/.test(trimmed)) return undefined; // it would come out as another number
-  if (!/^([-\d[{]|(true|false|null)$)/.test(trimmed)) return undefined;
+  if (!/^([-\d[{]|(true|false|null)$)/.test(trimmed) || losesNumbers(trimmed)) return undefined;
   try {
     return JSON.parse(trimmed);
   } catch {
     return undefined;
   }
+}
+
+/** Does it have a number that would come out as another one? 1e999 would even be sent as null. */
+function losesNumbers(json: string): boolean {
+  const outsideOfTexts = json.replace(/"(?:[^"\\]|\\.)*"/g, '');
+  const numbers = outsideOfTexts.match(/-?\d[\d.eE+-]*/g) ?? [];
+  return numbers.some((digits) => {
+    const isWhole = /^-?\d+$/.test(digits);
+    const number = Number(digits);
+    return isWhole ? !Number.isSafeInteger(number) : !Number.isFinite(number);
+  });
 }
 
 // ─── Parts of a schema, and of a value ─────────────────────────────────────────────────────────

@@ -17,6 +17,7 @@ import { saysItReads } from './order.ts';
 const PERMISSIONS = ['allow', 'ask', 'deny'];
 const KINDS = { readPermission: 'read', writePermission: 'change something' };
 const MAX_PATTERNS = 10_000;
+const MAX_KNOWN = 10_000; // tools: a server may list others every time
 
 // ─── Tools ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -73,6 +74,7 @@ export function entryRules({ person }: { person: Person }): Extension {
     return {
       layer: (call, next) => {
         if (call.method === 'tools/call') return desk.call(call, next);
+        if (call.method === 'tools/list') return desk.learn(next(call));
         if (call.method === 'resources/read') return desk.read(call, next);
         return next(call);
       },
@@ -83,21 +85,34 @@ export function entryRules({ person }: { person: Person }): Extension {
 class Desk {
   private connection: McpConnection;
   private person: Person;
-  private tools: Json;
+  private reading = new Set<string>(); // the names of the tools that say that they only read
   private resources: Json;
   private agreed = new Set<string>(); // to read, in the life of this connection
 
   constructor(connection: McpConnection, person: Person) {
     this.connection = connection;
     this.person = person;
-    this.tools = toolsIn(connection.config);
     this.resources = asObject(connection.config.resources);
   }
 
+  /** Every list of tools passes here on its way to those who wanted it. */
+  async learn(listing: Promise<Json>): Promise<Json> {
+    const result = await listing;
+    const tools = Array.isArray(result.tools) ? result.tools.filter(isObject) : [];
+    for (const tool of tools) {
+      this.reading.delete(String(tool.name));
+      if (saysItReads(tool) && this.reading.size < MAX_KNOWN) this.reading.add(String(tool.name));
+    }
+    return result;
+  }
+
+  /** Not every call comes by way of the gate. A tool that was not listed may do anything. */
   call(call: Call, next: Next): Promise<Json> {
     const name = String(call.params?.name);
-    if (!isNamed(name, this.tools.deny)) return next(call);
-    throw this.connection.error('config', `was not asked: ${denied(name)}`);
+    const annotations = { readOnlyHint: this.reading.has(name) };
+    const opinion = entryOpinion({ name, annotations }, this.connection.config);
+    if (opinion?.effect !== 'deny') return next(call);
+    throw this.connection.error('config', `was not asked: ${opinion.why}`);
   }
 
   read(call: Call, next: Next): Promise<Json> {

@@ -4,6 +4,9 @@
 // lost although both were answered with a success. So the calls to one server wait in line, unless
 // its entry says otherwise: "order": "reads-parallel" or "parallel". The line is part of the
 // connection. Whoever calls, an agent, its sub-agents or a script, waits in the same one.
+//
+// So must a handler: one that answers a question of a server by calling a tool of the same server
+// waits for the call that the question belongs to, until that one is out of time. None of ours does.
 
 import { setMaxListeners } from 'node:events';
 import { asObject, excerpt, isObject } from '../../mcp.ts';
@@ -20,10 +23,11 @@ export function orderIn({ order = 'serial' }: Json): Order | undefined {
   return ORDERS.find((each) => each === order);
 }
 
-/** It reads, says the tool itself. Whoever sets "reads-parallel" takes the server's word for it. */
+/** It reads, says the tool itself, and does not say that it destroys as well. Whoever sets
+ *  "reads-parallel" takes the server's word for it. */
 export function saysItReads(tool: unknown): boolean {
-  const { readOnlyHint } = asObject(asObject(tool).annotations);
-  return readOnlyHint === true;
+  const { readOnlyHint, destructiveHint } = asObject(asObject(tool).annotations);
+  return readOnlyHint === true && destructiveHint !== true;
 }
 
 // ─── In the connection ─────────────────────────────────────────────────────────────────────────

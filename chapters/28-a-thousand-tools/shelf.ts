@@ -4,7 +4,7 @@
 // Nothing is remembered here: the turns tell what was found, and in which order. So a conversation
 // that is resumed has its tools again, and one that is summarised has room again.
 
-import type { Shelf, Tool, ToolOutput, Turn } from '../../agent.ts';
+import type { Model, Shelf, Tool, ToolOutput, Turn } from '../../agent.ts';
 import { asObject, type Json, type ServerStatus } from '../../mcp.ts';
 import { cited, plain, quoted } from '../17-the-gate/safe-text.ts';
 import { indexTools, sentencesOf, type ToolIndex } from './tool-search.ts';
@@ -69,6 +69,20 @@ export class ToolShelf {
       shown > (model.maxTools ?? Infinity) ||
       sizeOf(undecided, room) > room;
     if (isTooMuch) for (const { origin } of undecided) deferred.add(origin!.server);
+    return this.withinWire(deferred, table, model);
+  }
+
+  /** A wire has no room for every wish. Then even servers that are always shown are deferred, the
+   *  last ones first, and there is room for what is found. */
+  private withinWire(deferred: Set<string>, table: Offer['table'], { maxTools }: Model) {
+    const rows = [...table.values()];
+    const servers = new Set(rows.flatMap(({ origin }) => origin?.server ?? []));
+    for (const server of [...servers].reverse()) {
+      const shown = rows.filter(({ origin }) => !origin || !deferred.has(origin.server));
+      const forFound = deferred.size > 0 ? MAX_FOUND : 0;
+      if (shown.length + forFound <= (maxTools ?? Infinity)) break;
+      deferred.add(server);
+    }
     return deferred;
   }
 
