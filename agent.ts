@@ -308,7 +308,8 @@ export class Agent {
   /** Empties all results but the last, and leaves them in place: each call keeps its result. */
   private forgetOldResults(): boolean {
     const answered = this.turns.filter((turn) => turn.role === 'tools');
-    const old = answered.slice(0, -1).flatMap(({ results }) => results);
+    const earlier = answered.slice(0, -1);
+    const old = earlier.flatMap(({ results }) => results);
     const isBig = ({ blocks }: Result) => JSON.stringify(blocks).length > 200;
     const big = old.filter(isBig);
     if (big.length === 0) return false;
@@ -375,7 +376,8 @@ export class Agent {
     // Two writes at once are a race. A server's word that its tool only reads is not enough.
     const lane = ({ name }: ToolCall) => this.laneFor(name);
     const results = await inLanes(calls, lane, run);
-    const rooms = calls.map(({ name }) => roomFor(this.table.get(name)));
+    const tools = calls.map(({ name }) => this.table.get(name));
+    const rooms = tools.map(roomFor);
     fitTurn(results, this.options.resultsFolder, Math.max(...rooms));
     this.push({ role: 'tools', results });
     signal.throwIfAborted(); // not before: no call may be left without its result
@@ -528,7 +530,8 @@ export class Agent {
   tellReady(server: string): void {
     if (!this.late.delete(server)) return;
     const servers = this.options.mcp?.status() ?? [];
-    const { tools = 0 } = servers.find(({ name }) => name === server) ?? {};
+    const found = servers.find(({ name }) => name === server);
+    const tools = found?.tools ?? 0;
     const word = tools === 1 ? 'tool' : 'tools';
     this.note(`${server} is ready: ${tools} ${word}`);
   }
@@ -588,7 +591,8 @@ export class Agent {
   private isTableOld(): boolean {
     const { mcp, switchedOff = () => [] } = this.options;
     const offered = mcp?.getToolDefinitions();
-    const off = switchedOff().map(({ server, tool }) => keyOf(server, tool));
+    const hidden = switchedOff();
+    const off = hidden.map(({ server, tool }) => keyOf(server, tool));
     off.push(...this.idle());
     const before = this.madeOf;
     this.madeOf = { offered, off };
@@ -706,7 +710,8 @@ export class Agent {
     if (notes) parts.push(notes);
     for (const { name, state, instructions } of mcp?.status() ?? []) {
       const isOnOffer = state === 'connected' || state === 'asleep';
-      if (!isOnOffer || !instructions) continue;
+      if (!isOnOffer) continue;
+      if (!instructions) continue;
       if (this.deferred.has(name)) continue; // a sentence of it is among the shelf's words
       parts.push(`The MCP server ${quoted(name)} says of itself:\n${cited(instructions)}`);
     }
@@ -833,7 +838,8 @@ const keyOf = (server: string, tool?: string) => JSON.stringify([server, tool]);
 
 /** Its name is as the protocol advises, and its schema leaves room for other tools. */
 function isOfferable({ tool, inputSchema }: McpDefinition): boolean {
-  return GOOD_NAME.test(tool.name) && JSON.stringify(inputSchema).length <= MAX_SCHEMA;
+  const size = JSON.stringify(inputSchema).length;
+  return GOOD_NAME.test(tool.name) && size <= MAX_SCHEMA;
 }
 
 // ─── The gate ────────────────────────────────────────────────────────────────────────────────────
