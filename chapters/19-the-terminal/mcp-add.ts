@@ -144,7 +144,7 @@ function warnOfSecrets(screen: Screen, name: string, config: Json, file: string)
 
 /** Is there an address with a key in it? A name before the @ is none, nor is a variable. */
 function hasKey(text: string): boolean {
-  const written = keysIn(text).map((key) => key.replace(/\$\{[^}]*\}/g, ''));
+  const written = keysIn(text).map((key) => key.replace(/\$\{[^{}]{0,200}\}/g, ''));
   return written.some((key) => key.slice(key.indexOf(':') + 1) !== '');
 }
 
