@@ -166,10 +166,14 @@ test('the commands of a line are found behind the usual disguises', () => {
     'rm -rf x', 'cd a && rm -rf x', 'true;rm -rf x', 'a | rm -rf x', 'a & rm -rf x', 'a\nrm -rf x', 'echo $(rm -rf x)', 'echo `rm -rf x`', 'cat <(rm -rf x)',
     '(rm -rf x)', '{ rm -rf x; }', 'sudo rm -rf x', 'A=1 B=2 rm -rf x', 'env A=1 rm -rf x', 'if a; then rm -rf x; fi', '! rm -rf x', '/bin/rm -rf x',
     'r\\m -rf x', '"rm" -rf x', "r'm' -rf x", 'rm  \t -rf x', `${'true; '.repeat(60)}rm -rf x`, 'sudo /usr/bin/"rm" -rf x', 'nohup time command exec rm -rf x',
+    'sudo -u me rm -rf x', 'env -i /bin/rm -rf x', 'timeout 5 rm -rf x', 'ls | xargs -n 1 rm -rf x', "bash -c 'rm -rf x'", 'A=1 eval "rm -rf x"', '/usr/bin/nice -n 5 rm -rf x',
   ];
   for (const line of lines) assert.ok(commandsIn(line).some((command) => matchesText('rm -rf *', command)), line);
   for (const line of ['echo rm -rf', 'firm -rf x', 'rmdir x']) assert.ok(!commandsIn(line).some((command) => matchesText('rm -rf *', command)), line);
+  for (const line of ['git push', 'git -C x push', 'git -c a=b --no-pager push', 'git --git-dir x --work-tree=y push', 'sudo git push'])
+    assert.ok(commandsIn(line).some((command) => matchesText('git push*', command)), line);
   assert.ok(commandsIn('a;'.repeat(500_000)).length > 0);
+  assert.ok(commandsIn(`sudo ${'a '.repeat(250_000)}`).length < 100);
   assert.ok(commandsIn('a=b '.repeat(250_000)).length > 0);
 });
 

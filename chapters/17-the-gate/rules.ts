@@ -24,7 +24,7 @@ import { evaluates } from './free-commands.ts';
 import { reachesGit } from './git-commands.ts';
 import { MODES, modeNamed, type Mode } from './modes.ts';
 import { named } from './safe-text.ts';
-import { isLauncher, reachesAll } from './strong-words.ts';
+import { isLauncher, LAUNCHERS, reachesAll } from './strong-words.ts';
 import { WarnOnce } from './told.ts';
 
 export type Effect = 'allow' | 'ask' | 'deny';
@@ -294,7 +294,25 @@ export function commandsIn(line: string): string[] {
   const before = /^((\w+=\S*|env|command|exec|sudo|nohup|time|then|do|else|!) )+/;
   const bare = unquoted.map((part) => part.replace(before, ''));
   const named = bare.map((part) => part.replace(/^[^ ]*\//, '')); // /bin/rm is rm
-  return [line.trim(), ...parts, ...unquoted, ...bare, ...named].filter(Boolean);
+  const launched = [...unquoted, ...bare].flatMap(launchedIn);
+  const git = named.map((part) => part.replace(GIT_OPTIONS, 'git '));
+  return [line.trim(), ...parts, ...unquoted, ...bare, ...named, ...launched, ...git].filter(Boolean);
+}
+
+/** git -C x push is git push. */
+const GIT_OPTIONS = /^git (?:(?:-[Cc]|--(?:git-dir|work-tree)) \S+ |-{1,2}[\w-]+(?:=\S+)? )+/;
+const MAX_LAUNCHED = 20;
+
+/** `sudo -u me rm x`, `bash -c 'rm x'`: to forbid, every word behind a launcher may be the command. */
+function launchedIn(part: string): string[] {
+  const [first = ''] = part.split(' ', 1);
+  const found: string[] = [];
+  if (!LAUNCHERS.has(first.replace(/^.*\//, ''))) return found;
+  for (let at = part.indexOf(' '); at !== -1; at = part.indexOf(' ', at + 1)) {
+    found.push(part.slice(at + 1).replace(/^[^ ]*\//, ''));
+    if (found.length === MAX_LAUNCHED) break;
+  }
+  return found;
 }
 
 // ─── Settings files ────────────────────────────────────────────────────────────────────────────
