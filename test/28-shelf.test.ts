@@ -225,6 +225,27 @@ test('Anthropic: found tools are marked, and the result that found them refers t
   assert.match(last, /no longer there/);
 });
 
+test('Anthropic: without the server, or after a summary, nothing refers to a tool that is gone', async () => {
+  const script = [...searching, say('Resumed.'), say('Long.'), say('A summary.'), say('After it.')];
+  const server = await startModelServer(script);
+  const options = { model: 'claude-sonnet-5', key: 'k', baseUrl: server.url, wait };
+  const anthropic = () => new Anthropic({ ...options, references: true });
+  const { agent } = await start(anthropic());
+  await agent.chat('Go.');
+  const turns = JSON.parse(JSON.stringify(agent.turns)); // as a file has it
+  const resumed = await start(anthropic(), { turns });
+  await resumed.mcp.loadAndConnect();
+  await resumed.mcp.disable('diary');
+  assert.equal((await resumed.agent.chat('Go on.')).text, 'Resumed.');
+  await agent.chat('x'.repeat(30_000)); // so that the search is among what becomes a summary
+  await agent.compact();
+  assert.equal((await agent.chat('And now?')).text, 'After it.');
+  assert.deepEqual(server.problems, []);
+  const refersIn = server.requests.map(({ body }) => /"tool_reference"/.test(JSON.stringify(body.messages)));
+  assert.deepEqual(refersIn, [false, true, true, false, true, false, false]);
+  assert.deepEqual(server.requests.at(-1)!.body.tools.length, 1, 'and what was found must be found again');
+});
+
 test('Anthropic: a tool that was called without a search is referred to as well', async () => {
   const server = await startModelServer([call(found, {}), call(found, { id: '7' }), say('Done.')]);
   const options = { model: 'claude-sonnet-5', key: 'k', baseUrl: server.url, wait };
@@ -299,4 +320,9 @@ test('OpenAI: found tools are functions of the next request, and never more than
   const counts = server.requests.map(({ body }) => body.tools.length);
   assert.deepEqual(counts, [1, 3, 3, 128]);
   assert.equal(server.requests[1]!.body.tools[1].function.name, found);
+  const [before, after] = server.requests.slice(1).map(({ body }) => body);
+  const opening = (list: unknown[]) => JSON.stringify(list).slice(0, -1);
+  assert.equal(JSON.stringify(after.tools), JSON.stringify(before.tools), 'byte for byte');
+  assert.ok(opening(before.tools).startsWith(opening(server.requests[0]!.body.tools)));
+  assert.ok(opening(after.messages).startsWith(opening(before.messages)), 'what was sent stays as it was');
 });
