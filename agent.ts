@@ -564,7 +564,7 @@ export class Agent {
   }
 
   /** Keeps in the table what the model is shown. It must search for the rest. */
-  private arrangeShelf(): void {
+  arrangeShelf(): void {
     const { shelf, mcp } = this.options;
     if (!shelf) return;
     const { everything: table, turns, model, window } = this;
@@ -792,7 +792,7 @@ export type Change = {
 export type ToolContext = {
   signal: AbortSignal;
   onProgress: (progress: Json) => void;
-  agent?: Agent; // the one that calls, for a tool that starts another like it
+  agent?: Agent; // the one that calls
   caller?: string; // in words, if it is a sub-agent
   emit?: (name: string, event: AgentEvent) => void; // what a sub-agent does during the call
 };

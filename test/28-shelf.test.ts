@@ -174,6 +174,19 @@ test('never more than the wire takes: the latest found stay', async () => {
   assert.equal(last.at(-1), names.at(-1)!.replace('mcp__', ''));
 });
 
+test('an agent finds its own tools, also if another with fewer was at the shelf since', async () => {
+  const names = ['mcp__diary__delete_event'];
+  let visit = async () => {};
+  const model = new Scripted([
+    async () => (await visit(), use('find_tools', { names })), 'Nothing to do.', 'Done.',
+  ]);
+  const { agent } = await start(model);
+  const fewer = agent.fork({ switchedOff: () => [{ server: 'diary', tool: 'delete_event' }] });
+  visit = async () => void (await fewer.chat('Go.'));
+  await agent.chat('Go.');
+  assert.deepEqual(toolsIn(model).at(-1), ['find_tools', 'diary__delete_event']);
+});
+
 test('a wire has no room for every wish: the last of those that are always shown must be found', async () => {
   const always = Object.fromEntries([...services().keys()].map((name) => [name, { alwaysLoad: true }]));
   const names = ['mcp__studio__create_picture'];

@@ -27,7 +27,7 @@ const MAX_ARGUMENTS = 20; // of a tool that was found
 export class ToolShelf {
   private limits: Required<ShelfLimits>;
   private last?: Offer;
-  private index?: { of: Offer['table']; index: ToolIndex };
+  private indexes = new WeakMap<Offer['table'], ToolIndex>();
 
   constructor({ share = 0.1, count = 40 }: ShelfLimits = {}) {
     this.limits = { share, count };
@@ -109,7 +109,10 @@ export class ToolShelf {
     },
     readOnly: true,
     touches: () => ({ kind: 'read', path: '.' }), // nothing, in truth, and the gate need not ask
-    run: async (args) => this.find(args),
+    run: async (args, { agent }) => {
+      agent?.arrangeShelf(); // a sub-agent with other tools may have been here since
+      return this.find(args);
+    },
   };
 
   private find({ query, limit = 5, names }: Json): ToolOutput {
@@ -124,8 +127,9 @@ export class ToolShelf {
   }
 
   private indexOf(table: Offer['table']): ToolIndex {
-    if (this.index?.of !== table) this.index = { of: table, index: indexTools(searchable(table)) };
-    return this.index.index;
+    const index = this.indexes.get(table) ?? indexTools(searchable(table));
+    this.indexes.set(table, index);
+    return index;
   }
 }
 
