@@ -6,15 +6,17 @@ import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, test } from 'node:test';
+import { httpTransports } from '../chapters/20-streamable-http/http.ts';
 import { inBothEras } from '../chapters/22-no-handshake/era.ts';
+import { serveHttp } from '../chapters/29-a-server/http.ts';
 import { checkTrace } from '../chapters/30-seeing/check.ts';
 import { record } from '../chapters/30-seeing/record.ts';
-import { replayTransport } from '../chapters/30-seeing/replay-wires.ts';
-import type { ReplayOptions } from '../chapters/30-seeing/replay.ts';
+import { ReplayServer, replayTransport } from '../chapters/30-seeing/replay-wires.ts';
+import { Replay, type ReplayOptions } from '../chapters/30-seeing/replay.ts';
 import { readTrace } from '../chapters/30-seeing/trace.ts';
 import { LivePage, pageWith, sealed } from '../chapters/30-seeing/view.ts';
 import { McpConnection, type Extension, type Json } from '../mcp.ts';
-import { cleanUp, goodServer, later, rejection, root } from './helpers.ts';
+import { cleanUp, goodServer, later, rejection, root, until } from './helpers.ts';
 
 afterEach(cleanUp);
 
@@ -25,9 +27,12 @@ const lines = (...records: unknown[]) => records.map((each) => `${JSON.stringify
 const out = (msg: Json, at = 0, server = 's') => ({ at, dir: 'out', server, msg: { jsonrpc: '2.0', ...msg } });
 const back = (msg: Json, at = 0, server = 's') => ({ at, dir: 'in', server, msg: { jsonrpc: '2.0', ...msg } });
 
+let changes = 0; // that servers told of
+
 /** Answers every question of a server in the same way. */
 const accepting: Extension = () => ({
   capabilities: { elicitation: { form: {} }, roots: {} },
+  changed: () => void changes++,
   handlers: {
     'elicitation/create': () => ({ action: 'accept', content: { city: 'Graz' } }),
     'roots/list': () => ({ roots: [{ uri: 'file:///tmp', name: 'tmp' }] }),
@@ -58,6 +63,16 @@ async function replayed(text: string, talk: (connection: McpConnection) => Promi
   const transport = replayTransport(readTrace(text), 's', { onMiss: (miss) => misses.push(miss), ...options });
   const again = await recorded({ type: 'replay' }, talk, { transports: { replay: () => transport } });
   return { ...again, misses };
+}
+
+/** The same over HTTP. */
+async function replayedByHttp(text: string, talk: (connection: McpConnection) => Promise<unknown>) {
+  const misses: string[] = [];
+  const newReplay = () => new Replay(readTrace(text), 's', { onMiss: (miss) => misses.push(miss) });
+  const http = await serveHttp(new ReplayServer(newReplay, 's'));
+  later(() => http.close());
+  const again = await recorded({ type: 'http', url: http.url }, talk, { transports: httpTransports });
+  return { ...again, misses, url: http.url };
 }
 
 /** A trace without what differs from run to run: ids, times and tokens. */
@@ -126,8 +141,56 @@ for (const era of ['', 'modern']) {
     assert.deepEqual(second.misses, []);
     assert.deepEqual(second.result, first.result);
     assert.deepEqual(gist(second.text), gist(first.text));
+    const third = await replayedByHttp(first.text, talk);
+    assert.deepEqual([third.misses, third.result], [[], first.result], 'over HTTP');
+    const kinds = (text: string) => readTrace(text).messages.map(({ dir, msg }) => `${dir} ${msg.method}`);
+    assert.deepEqual(kinds(third.text).slice(-8), kinds(first.text).slice(-8), 'in the same places');
   });
 }
+
+const META = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} };
+const textResult = (text: string, more = {}) => ({ content: [{ type: 'text', text }], ...more });
+
+test('over HTTP: what came before the handshake, after an answer and on a subscription finds a way, in both eras', async () => {
+  const told = (method: string, params: Json = {}) => back({ method: `notifications/${method}`, params });
+  const log = (data: string) => told('message', { level: 'info', data });
+  const shaken = lines(
+    log('before all'),
+    out({ id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25' } }),
+    back({ id: 1, result: { protocolVersion: '2025-11-25', capabilities: { tools: {}, logging: {} }, serverInfo: { name: 's', version: '1' } } }),
+    out({ method: 'notifications/initialized' }),
+    back({ id: 7, method: 'roots/list' }), out({ id: 7, result: { roots: [] } }),
+    out({ id: 2, method: 'tools/call', params: { name: 'one' } }), back({ id: 2, result: textResult('1') }), log('after one'),
+    out({ id: 3, method: 'tools/call', params: { name: 'two' } }), log('during two'), back({ id: 3, result: textResult('2') }),
+  );
+  const subscription = { _meta: { 'io.modelcontextprotocol/subscriptionId': 8 } };
+  const stateless = lines(
+    out({ id: 1, method: 'server/discover', params: { _meta: META } }),
+    back({ id: 1, result: { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: { tools: { listChanged: true } } } }),
+    out({ id: 8, method: 'subscriptions/listen', params: { notifications: { toolsListChanged: true } } }),
+    told('subscriptions/acknowledged', { notifications: { toolsListChanged: true }, ...subscription }),
+    out({ id: 2, method: 'tools/call', params: { name: 'one' } }), back({ id: 2, result: textResult('1', { resultType: 'complete' }) }),
+    told('tools/list_changed', subscription),
+    out({ id: 3, method: 'tools/call', params: { name: 'two' } }), log('during two'), back({ id: 3, result: textResult('2', { resultType: 'complete' }) }),
+  );
+  const talk = async (connection: McpConnection) => {
+    const texts = [(await connection.callTool('one')).text, (await connection.callTool('two')).text];
+    if (connection.server?.protocolVersion === '2026-07-28') await until(() => changes > 0, 'the change');
+    return texts;
+  };
+  const comesIn = (text: string) => readTrace(text).messages.filter(({ dir, msg }) => dir === 'in' && msg.method !== undefined).map(({ msg }) => `${msg.method} ${(msg.params as Json)?.data ?? ''}`.trim());
+  const first = await replayedByHttp(shaken, talk);
+  assert.deepEqual([first.result, first.misses], [['1', '2'], []]);
+  assert.deepEqual(comesIn(first.text), ['notifications/message before all', 'roots/list', 'notifications/message after one', 'notifications/message during two']);
+  const second = await replayedByHttp(stateless, talk);
+  assert.deepEqual([second.result, second.misses], [['1', '2'], []]);
+  const came = comesIn(second.text);
+  assert.deepEqual(came.filter((each) => !each.includes('message')), ['notifications/subscriptions/acknowledged', 'notifications/tools/list_changed']);
+  assert.ok(came.includes('notifications/message during two'));
+  const changed = readTrace(second.text).messages.find(({ msg }) => msg.method === 'notifications/tools/list_changed')!;
+  const listening = readTrace(second.text).messages.find(({ msg }) => msg.method === 'subscriptions/listen')!;
+  assert.equal(((changed.msg.params as Json)._meta as Json)['io.modelcontextprotocol/subscriptionId'], listening.msg.id, 'under the id of today');
+});
 
 const sums = [[1, 2], [3, 4], [5, 6], [7, 8]] as const;
 const add = (connection: McpConnection, [a, b]: readonly [number, number]) => connection.callTool('add', { a, b }).then(({ text }) => text);

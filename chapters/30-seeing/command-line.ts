@@ -68,15 +68,20 @@ export const replay: Run = async (args, screen, rows) => {
   if (!file || more.length > 0 || isLive !== command.length > 0) throw usage(REPLAY);
   const recording = readFile(file);
   const server = serverIn(recording, wanted, file);
+  let misses = 0;
   const options: ReplayOptions = {
     speed: numberIn(values.speed ?? '0', '--speed'),
-    onMiss: (text) => process.stderr.write(`replay: ${text}\n`),
+    onMiss: (text) => {
+      misses++;
+      process.stderr.write(`replay: ${text}\n`);
+    },
   };
   if (isLive) options.live = await liveServer(command, server, file, rows);
-  const played = new Replay(recording, server, options);
-  if (values.http) await overHttp(played, server, numberIn(values.port ?? '0', '--port'), screen);
-  else await new Promise<void>((done) => void new PipeReplay(played, new OwnStdio()).start(done));
-  return played.misses > 0 ? EXIT.unexpected : EXIT.done;
+  const newReplay = () => new Replay(recording, server, options);
+  const port = numberIn(values.port ?? '0', '--port');
+  if (values.http) await overHttp(new ReplayServer(newReplay, server), server, port, screen);
+  else await new Promise<void>((done) => void new PipeReplay(newReplay(), new OwnStdio()).start(done));
+  return misses > 0 ? EXIT.unexpected : EXIT.done;
 };
 
 function numberIn(text: string, flag: string): number {
@@ -85,8 +90,8 @@ function numberIn(text: string, flag: string): number {
   return number;
 }
 
-async function overHttp(played: Replay, server: string, port: number, screen: Screen) {
-  const http = await serveHttp(new ReplayServer(played, server), { port });
+async function overHttp(played: ReplayServer, server: string, port: number, screen: Screen) {
+  const http = await serveHttp(played, { port });
   screen.say(`${server}, as recorded, is at ${http.url} until Ctrl-C`);
   await new Promise<void>((done) => { screen.onInterrupt = done; });
   await http.close();

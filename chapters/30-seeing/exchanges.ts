@@ -84,7 +84,7 @@ export const SUBSCRIPTION_KEY = 'io.modelcontextprotocol/subscriptionId';
 export const subscriptionIn = (params: unknown) => asObject(asObject(params)._meta)[SUBSCRIPTION_KEY];
 
 /** It waits as long as the connection lives, so nothing comes "because of it". */
-const isStream = ({ method }: Json) => method === 'subscriptions/listen';
+export const isStream = ({ method }: Json) => method === 'subscriptions/listen';
 
 // ─── Which requests are the same ────────────────────────────────────────────────────────────────
 

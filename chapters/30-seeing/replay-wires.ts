@@ -1,6 +1,7 @@
 // replay-wires.ts: the ways in which a recording can be a server: over any transport that is a pipe,
 // inside this process for tests, and over HTTP by the server of chapter 29.
 
+import { once } from 'node:events';
 import {
   asObject, RpcError, type Id, type Json, type Message, type Transport, type TransportEvents,
 } from '../../mcp.ts';
@@ -23,7 +24,10 @@ export class PipeReplay {
   }
 
   start(closed: () => void = () => {}): Promise<void> {
-    const message = (given: unknown) => void this.hear(asObject(given));
+    // One revision has batches: several messages in a list.
+    const message = (given: unknown) => {
+      for (const each of [given].flat()) void this.hear(asObject(each));
+    };
     return this.transport.start({ message, closed });
   }
 
@@ -36,9 +40,10 @@ export class PipeReplay {
     if (message.method === 'notifications/cancelled')
       this.cancelled.add(idKey(asObject(message.params).requestId));
     if (!isRequest(message)) return;
-    const { said, afterwards } = await this.replay.answer(message as Message, this.lineFor(id));
+    const line = this.lineFor(id);
+    const { said, afterwards } = await this.replay.answer(message as Message, line);
     if (said) this.send({ id: message.id as Id, ...(said as Json) });
-    await afterwards();
+    await afterwards(line);
   }
 
   private lineFor(id: string): Line {
@@ -75,31 +80,71 @@ export function replayTransport(
   };
 }
 
-/** For HTTP: the server of chapter 29 with all its checks, and with recorded answers. */
-export class ReplayServer extends McpServer {
-  private replay: Replay;
+/** One client over HTTP: a session, or all that have none. */
+type Client = { replay: Replay; owed: ((line: Line) => Promise<unknown>)[] };
 
-  constructor(replay: Replay, name: string) {
+/** For HTTP: the server of chapter 29 with all its checks, and with recorded answers. A stream ends
+ *  with its answer, so what the server sent after that is owed, and comes with the next request. */
+export class ReplayServer extends McpServer {
+  private newReplay: () => Replay;
+  private clients = new WeakMap<object, Client>();
+  private ending = new AbortController();
+
+  constructor(newReplay: () => Replay, name: string) {
     super({ name: `replay of ${name}`, version: '1' });
-    this.replay = replay;
+    this.newReplay = newReplay;
   }
 
   override async answer(request: Message, visit: Visit): Promise<Json> {
     const { session } = visit;
-    const { said, afterwards } = await this.replay.answer(request, lineOf(visit));
-    if (!said) return new Promise(() => {}); // as silent as the server was then
-    void afterwards();
+    const isOpening = request.method === 'initialize';
+    const { replay, owed } = this.clientOf(session ?? this);
+    const line = isOpening ? laterLine(owed) : lineOf(visit);
+    if (!isOpening) for (const pay of owed.splice(0)) await pay(line);
+    const { said, afterwards } = await replay.answer(request, line);
+    if (!said) return this.silence(visit.signal);
+    owed.push(afterwards);
     if ('error' in said) {
       const { code, message, data } = said.error;
       throw new RpcError(Number(code), `${message}`, data);
     }
     const result = asObject(said.result);
-    if (session && request.method === 'initialize') {
+    if (session && isOpening) {
       session.isOpen = true;
       session.version = `${result.protocolVersion}`;
     }
     return result;
   }
+
+  override end(): void {
+    super.end();
+    this.ending.abort();
+  }
+
+  private clientOf(key: object): Client {
+    const client = this.clients.get(key) ?? { replay: this.newReplay(), owed: [] };
+    this.clients.set(key, client);
+    return client;
+  }
+
+  /** As silent as the server was then, until either side leaves. */
+  private async silence(signal: AbortSignal): Promise<never> {
+    const over = AbortSignal.any([signal, this.ending.signal]);
+    if (!over.aborted) await once(over, 'abort');
+    throw new RpcError(-32000, 'the recording has no answer');
+  }
+}
+
+/** The answer to `initialize` names the session in its head, so nothing may come before it. */
+function laterLine(owed: Client['owed']): Line {
+  return {
+    tell: (notification) => void owed.push(async (line) => line.tell(notification)),
+    ask: async (request) => {
+      owed.push((line) => line.ask(request));
+      return { result: {} };
+    },
+    isGone: () => false,
+  };
 }
 
 function lineOf(visit: Visit): Line {

@@ -3,7 +3,7 @@
 
 import { asObject, isObject, textOf, type Json, type Message } from '../../mcp.ts';
 import {
-  differences, exchangesOf, keyOf, meant, SUBSCRIPTION_KEY, subscriptionIn, type Cue, type Exchange,
+  differences, exchangesOf, isStream, keyOf, meant, SUBSCRIPTION_KEY, subscriptionIn, type Cue, type Exchange,
 } from './exchanges.ts';
 import { isRequest, tokenOf, type Recording } from './trace.ts';
 
@@ -23,8 +23,9 @@ export type Line = {
   isGone(): boolean; // the client no longer wants an answer
 };
 
-/** `said` is missing where the recording has no answer: it was cancelled, or never came. */
-export type Played = { said?: Said; afterwards: () => Promise<void> };
+/** `said` is missing where the recording has no answer: it was cancelled, or never came. What came
+ *  after the answer may go another way than what came before it. */
+export type Played = { said?: Said; afterwards: (line: Line) => Promise<void> };
 
 const nothing = async () => {};
 
@@ -35,6 +36,8 @@ export class Replay {
   private exchanges: Exchange[];
   private used = new Set<Exchange>();
   private ids = new Map<unknown, unknown>(); // of requests: recorded → given now
+  private streams = new Map<unknown, Line>(); // of subscriptions, by the recorded id
+  private early: Cue[] = []; // what belongs to a subscription that has not begun yet
   private options: ReplayOptions;
 
   constructor(recording: Recording, server: string, options: ReplayOptions = {}) {
@@ -57,11 +60,11 @@ export class Replay {
   }
 
   async answer(request: Message, line: Line): Promise<Played> {
-    await this.play(this.prelude.splice(0), request, 0, line);
     const exchange = this.find(request);
-    if (exchange) return this.playExchange(exchange, request, line);
-    const made = this.madeUp(request);
+    const made = exchange ? undefined : this.madeUp(request);
     if (made) return { said: made, afterwards: nothing };
+    await this.play(this.prelude.splice(0), request, 0, line);
+    if (exchange) return this.playExchange(exchange, request, line);
     if (this.options.live) return { said: await this.passOn(request), afterwards: nothing };
     const message = this.explain(request);
     this.miss(message);
@@ -88,10 +91,12 @@ export class Replay {
     const { during, answer, after } = exchange;
     const recorded = exchange.request;
     this.ids.set(recorded.msg.id, request.id);
+    if (isStream(recorded.msg)) this.streams.set(recorded.msg.id, line);
     const last = await this.play(during, request, recorded.ms, line, recorded.msg);
+    if (isStream(recorded.msg)) await this.play(this.early.splice(0), request, last, line);
     const end = answer?.ms ?? last;
-    const afterwards = async () => {
-      await this.play(after, request, end, line, recorded.msg);
+    const afterwards = async (way: Line) => {
+      await this.play(after, request, end, way, recorded.msg);
     };
     if (!answer || line.isGone()) return { afterwards };
     await this.wait(end - last);
@@ -108,11 +113,18 @@ export class Replay {
       await this.wait(cue.sent.ms - at);
       at = cue.sent.ms;
       const message = this.mapped(cue.sent.msg, recorded, request);
-      if (!isRequest(message)) line.tell(message);
+      const subscription = subscriptionIn(cue.sent.msg.params);
+      const stream = this.streams.get(subscription);
+      if (!stream && this.isSubscription(subscription)) this.early.push(cue);
+      else if (!isRequest(message)) (stream ?? line).tell(message);
       else if (cue.reply) this.compare(message, cue.reply.msg, await line.ask(message));
       else void line.ask(message).catch(() => {}); // it was not answered then, either
     }
     return at;
+  }
+
+  private isSubscription(id: unknown): boolean {
+    return this.exchanges.some(({ request: { msg } }) => isStream(msg) && msg.id === id);
   }
 
   /** The recording went on from one answer. From another the server might have gone elsewhere. */
