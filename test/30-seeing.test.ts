@@ -4,19 +4,20 @@ import assert from 'node:assert/strict';
 import { readFileSync, statSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
+import { PassThrough, Writable } from 'node:stream';
 import { afterEach, test } from 'node:test';
 import { httpTransports } from '../chapters/20-streamable-http/http.ts';
 import { inBothEras } from '../chapters/22-no-handshake/era.ts';
 import { serveHttp } from '../chapters/29-a-server/http.ts';
 import { checkTrace } from '../chapters/30-seeing/check.ts';
+import { Keeper } from '../chapters/30-seeing/keep.ts';
 import { record } from '../chapters/30-seeing/record.ts';
 import { ReplayServer, replayTransport } from '../chapters/30-seeing/replay-wires.ts';
 import { Replay, type ReplayOptions } from '../chapters/30-seeing/replay.ts';
 import { readTrace } from '../chapters/30-seeing/trace.ts';
 import { LivePage, pageWith, sealed } from '../chapters/30-seeing/view.ts';
 import { McpConnection, type Extension, type Json } from '../mcp.ts';
-import { cleanUp, goodServer, later, rejection, root, until } from './helpers.ts';
+import { cleanUp, folder, goodServer, later, rejection, root, until } from './helpers.ts';
 
 afterEach(cleanUp);
 
@@ -372,6 +373,28 @@ test('record changes no byte: odd bytes, CRLF, no last line feed, megabytes; the
   assert.equal((await recordedBetween('process.kill(process.pid, "SIGTERM")', [])).code, 128 + 15);
   const missing = await rejection(record(join(root, 'no such program'), [], 's', () => {}, { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() }));
   assert.equal(missing.code, 'ENOENT');
+});
+
+test('record: a reader that leaves is told to the server, as by a pipe; a trace that cannot be written disturbs nothing', async () => {
+  const endless = 'process.stdout.on("error", () => process.exit(4)); setInterval(() => process.stdout.write("x".repeat(1000) + "\\n"), 1)';
+  const stdout = new Writable({ write: (_chunk, _encoding, done) => done(new Error('EPIPE')) });
+  const ways = { stdin: new PassThrough(), stdout, stderr: new PassThrough() };
+  assert.equal(await record(process.execPath, ['-e', endless], 's', () => {}, ways), 4);
+
+  const lost: string[] = [];
+  const keeper = new Keeper(folder(), (why) => lost.push(why.message)); // a folder is not a file
+  keeper.write({ type: 'note' });
+  keeper.flush();
+  assert.equal(lost.length, 1, `${lost}`);
+  assert.match(lost[0]!, /is not a regular file/);
+  const file = join(folder(), 'new', 't.jsonl');
+  const kept = new Keeper(file, (why) => lost.push(why.message));
+  for (let n = 0; n < 3; n++) kept.write({ n }, 2 ** 23); // the third is too much to wait
+  assert.equal(readTrace(readFileSync(file, 'utf8')).happenings.length, 3);
+  const odd = () => { throw new Error('cannot be told'); };
+  kept.write(odd);
+  kept.flush();
+  assert.deepEqual(lost.slice(1), ['cannot be told']);
 });
 
 // ─── The page ────────────────────────────────────────────────────────────────────────────────────

@@ -32,17 +32,21 @@ export const record: Run = async (args) => {
   const { values, positionals: [file, ...more] } = parse(own, { name: { type: 'string' } });
   if (!command || more.length > 0)
     throw usage('record is: record [FILE] [--name SERVER] -- COMMAND ARGS');
-  const keeper = new Keeper(file ?? placeFor(command));
+  const keeper = new Keeper(file ?? placeFor(command), (why) => warnLost('record', why));
   const name = values.name ?? nameOf([command, ...rest]);
   process.on('exit', () => keeper.flush());
   try {
-    return await recordBetween(command, rest, name, (line) => keeper.write(line));
+    return await recordBetween(command, rest, name, (line, size) => keeper.write(line, size));
   } catch (error) {
     throw refused(`cannot start ${command}: ${textOf(error)}`);
   } finally {
     keeper.flush();
   }
 };
+
+function warnLost(verb: string, why: Error): void {
+  process.stderr.write(`${verb}: the trace ends here: ${textOf(why)}\n`);
+}
 
 /** A word for a server in its trace: the last part of what is started, without an ending. */
 function nameOf(words: string[]): string {
@@ -110,7 +114,7 @@ function serverIn(recording: Recording, wanted: string | undefined, file: string
 /** Passes on to a real server what the recording does not have, and adds it to the file. */
 async function liveServer(command: string[], server: string, file: string, rows: Rows) {
   const composition = await rows();
-  const keeper = new Keeper(file, true);
+  const keeper = new Keeper(file, (why) => warnLost('replay', why), true);
   process.on('exit', () => keeper.flush());
   const config = { command: command[0], args: command.slice(1) };
   const connection = new McpConnection(server, config, forConnections(composition));

@@ -2,17 +2,18 @@
 // byte goes on as it came; only the copy for the trace is parsed, and secrets are masked in it.
 
 import { spawn, type ChildProcess } from 'node:child_process';
+import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { findCommand, LineBuffer, parseMessage, type Json } from '../../mcp.ts';
 import type { Direction } from './trace.ts';
 
 /** Is given a record, or what makes one of it later: to parse a message takes time. */
-export type Write = (record: Json | (() => Json)) => void;
+export type Write = (record: Json | (() => Json), size?: number) => void;
 
 const MAX_COPIED_LINE = 64 * 2 ** 20; // bytes; a longer one goes on, but not into the trace
 const SIGNALS: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 
-export type Ways = { stdin: Readable; stdout: Writable; stderr: Writable };
+export type Ways = { stdin: Readable & { isTTY?: boolean }; stdout: Writable; stderr: Writable };
 
 /** Runs a server between these streams. Resolves with the code to exit with. */
 export async function record(
@@ -23,11 +24,11 @@ export async function record(
     env: process.env, // it is the user's own command, and the client's choice what it may see
   });
   const ended = endOf(child);
-  const stopPassing = passSignals(child);
+  const stopPassing = passSignals(child, ways.stdin.isTTY ?? false);
   write({ type: 'server', server, state: 'started', transport: 'stdio' });
-  copy(ways.stdin, child.stdin, (text) => write(() => seen('out', server, text)));
-  copy(child.stdout, ways.stdout, (text) => write(() => seen('in', server, text)));
-  copy(child.stderr, ways.stderr, (text) => write({ server, stderr: text }));
+  copy(ways.stdin, child.stdin, (text) => write(() => seen('out', server, text), text.length));
+  copy(child.stdout, ways.stdout, (text) => write(() => seen('in', server, text), text.length));
+  copy(child.stderr, ways.stderr, (text) => write({ server, stderr: text }, text.length));
   const { code, signal } = await ended;
   stopPassing();
   write({ type: 'server', server, state: 'ended', code, signal });
@@ -44,9 +45,12 @@ function endOf(child: ChildProcess): Promise<End> {
 }
 
 /** What we are told to do, the server is told. It decides when to end, and we end after it: so until
- *  then the listeners of the program, which would exit, are put aside. */
-function passSignals(child: ChildProcess): () => void {
-  const pass = (signal: NodeJS.Signals) => void child.kill(signal);
+ *  then the listeners of the program, which would exit, are put aside. At a terminal Ctrl-C reaches
+ *  both, and many servers take a second one for "at once". */
+function passSignals(child: ChildProcess, isAtTerminal: boolean): () => void {
+  const pass = (signal: NodeJS.Signals) => {
+    if (!isAtTerminal || signal === 'SIGTERM') child.kill(signal);
+  };
   const aside = SIGNALS.map((signal) => [signal, process.listeners(signal)] as const);
   for (const signal of SIGNALS) process.removeAllListeners(signal).on(signal, pass);
   return () => {
@@ -57,8 +61,7 @@ function passSignals(child: ChildProcess): () => void {
   };
 }
 
-const NUMBERS: Record<string, number> = { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGKILL: 9, SIGTERM: 15 };
-const numberOf = (signal: string | null) => NUMBERS[`${signal}`] ?? 0;
+const numberOf = (signal: NodeJS.Signals | null) => (signal ? constants.signals[signal] : 0);
 
 function seen(dir: Direction, server: string, text: string): Json {
   const message = parseMessage(text);
@@ -77,12 +80,12 @@ function copy(from: Readable, to: Writable, tell: (line: string) => void): void 
     lines.add(chunk);
   });
   from.on('end', () => {
-    lines.end();
     const isOurs = to === process.stdout || to === process.stderr;
     if (!isOurs) to.end();
   });
-  // The other side has left: what it would have read is lost, and its end comes by itself.
-  to.on('error', () => from.resume());
+  from.on('close', () => lines.end());
+  from.on('error', () => {}); // then it closes
+  to.on('error', () => from.destroy()); // the reader has left, and the writer must learn that
 }
 
 class Lines {
