@@ -99,17 +99,24 @@ export class Input implements Typist {
   comeBack(): void {
     this.isAway = false;
     this.screen.leaveFoot();
+    this.layOut();
     this.screen.showAgain(this.question);
   }
 
   /** The window has another size. What is typed stays. */
   resize(): void {
-    const page = this.waiter && this.laidOut?.();
-    if (!page) return this.screen.drawAgain();
     const before = this.question;
+    if (this.layOut()) this.screen.replaceQuestion(before, this.question);
+    else this.screen.drawAgain();
+  }
+
+  /** The open question, for the window as it is now. False if there is none. */
+  private layOut(): boolean {
+    const page = this.waiter && this.laidOut?.();
+    if (!page) return false;
     this.question = this.screen.painted(page.lines);
     this.label = `${page.prompt}: `;
-    this.screen.replaceQuestion(before, this.question);
+    return true;
   }
 
   private get editor(): Editor { return this.answer ?? this.chat; }

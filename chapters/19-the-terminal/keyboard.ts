@@ -119,7 +119,10 @@ export class Keyboard {
     else process.stdin.setRawMode?.(false); // else raw mode counts as set, whatever the shell did
     this.isSuspended = false;
     this.takeTerminal();
-    this.typist.comeBack();
+    // The window may have another size, of which the shell was told, and not we. So we tell Node,
+    // which looks, and then calls us.
+    process.once('SIGWINCH', () => this.typist.comeBack());
+    process.kill(process.pid, 'SIGWINCH');
   };
 
   close(): void {
