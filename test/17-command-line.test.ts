@@ -43,6 +43,8 @@ test('what is certain is taken apart, wherever a command is', () => {
     ['a $b ${c} * ? [x] {d,e} ~ x=~ $1 "$@"', ['a|<>|<>|<*>|<?>|<[x]>|<{d,e}>|<~>|<x=~>|<>|<>']],
     ['a $ "b$"', ['a|$|b$']],
     ["a '*' \\* \"~\"", ['a|*|*|~']],
+    ['"a\\\nb"', ['ab']],
+    ['a $', ['a|$']],
     ['a HEAD~1 b:~ c~', ['a|HEAD~1|<b:~>|c~']],
     ['cat <<E; a\nrm x\nE\nb', ['cat', 'a', 'b']],
     ["cat <<'E' <<-\"F\"\n$(rm x)\nE\n\t`rm`\n\tF\nb", ['cat', 'b']],
@@ -65,7 +67,7 @@ test('what is not certain is not taken apart at all', () => {
     "a $'b'", 'a $"b"', 'a@(b)', 'a=(b)', 'a[0]=b', 'a[$(b)]=c', 'time A=1 b', 'time { a; }', 'time ! a',
     'a 12>b', 'a {b}>c', 'a &>b c', 'a <&b', 'a >&b', 'a x<(b)', 'a\rb', 'a\0b', 'a\u00a0b', 'a\u2028b', 'a\u2003b', 'a\u3000b', '(a) b', '{ a; } b', 'a\vb', 'a\fb', 'a\u200bb', 'a\u001bb', 'a à', 'a é\\;', 'a é`b`', 'a é|b', 'l\\\ns',
     'A\\\nB=1 c', "(\\\n(a 'b[$(c)]'))", "a $(\\\n(b 'c'))", '"$(\\\n(a))"', 'a;\\\nb', 'a <\\\n(b)', 'cat <<E', 'cat <<E\nx', 'cat <<E\n$(a)\nE', 'cat <<E\n`a`\nE', 'cat <<\\E\nE', 'a $(cat <<E\nE\n)', 'a <<E $(\nb)\nE', 'a $(cat <<E)\nb\nE', 'a <<E $(\nE\nb\n)\nE', '()', 'a $()',
-    'a $(b # )\n)', 'a # \\\nb', 'a `b \\`c\\``', 'a "`b "c"`"', '('.repeat(100) + 'a' + ')'.repeat(100), `a ${'$('.repeat(30)}b${')'.repeat(30)}`, 'a'.repeat(40_000),
+    'a $(b # )\n)', 'a # \\\nb', 'a `b \\`c\\``', 'a `b \\$c`', 'a "`b "c"`"', '('.repeat(100) + 'a' + ')'.repeat(100), `a ${'$('.repeat(30)}b${')'.repeat(30)}`, 'a'.repeat(40_000),
   ];
   for (const line of lines) assert.equal(read(line), undefined, JSON.stringify(line));
 });
