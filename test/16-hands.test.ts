@@ -498,11 +498,11 @@ test('bash refuses what no system would take', async () => {
   assert.match(await fails('bash', { command: 'echo \0' }), /null bytes/i);
 });
 
-test('bash gives no input, no pager, no colours', async () => {
+test('bash gives no input, no pager, no editor, no colours; and to what is not git no settings of git', async () => {
   const { works } = prepare();
   assert.equal(
-    await works('bash', { command: 'cat; echo "$PAGER $GIT_PAGER $NO_COLOR $TERM $CI"' }),
-    'cat cat 1 dumb 1\nexit code 0',
+    await works('bash', { command: 'cat; echo "$PAGER $GIT_PAGER $GIT_EDITOR $NO_COLOR $TERM $CI[$GIT_CONFIG_COUNT]"' }),
+    'cat cat true 1 dumb 1[]\nexit code 0',
   );
 });
 

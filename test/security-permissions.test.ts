@@ -616,7 +616,7 @@ test('D16: a repository in an ignored folder is in the way of another branch, an
 test('D16: a rule for git means no options that start programs, and none before the subcommand', () => {
   const place = repository((git) => git('init', '-q', '--bare', 'sub.git'));
   const { effect } = judges({ ...place, rules: { allow: ['Bash(git:*)', 'bash(git diff *)', 'bash(cd:*)', 'bash(xargs git diff:*)', 'bash(env git:*)'] } });
-  const allowed = ['git push', 'git push origin sub', 'git diff main..HEAD', 'git log -SOAuth', 'git status', 'git diff HEAD -- *.ts', 'git log --oneline', 'git commit -m "x y"', 'git diff --stat', 'git show --output-indicator-new=x', 'git diff HEAD~1', 'git add . && git commit -m "x: y" && git status', 'git mv a b', "git commit -F - <<'E'\nx\nE"];
+  const allowed = ['git push', 'git push origin sub', 'git diff main..HEAD', 'git log -SOAuth', 'git status', 'git diff HEAD -- *.ts', 'git log --oneline', 'git commit -m "x y"', 'git diff --stat', 'git show --output-indicator-new=x', 'git diff HEAD~1', 'git log -- sub.git', 'git add . && git commit -m "x: y" && git status', 'git mv a b', "git commit -F - <<'E'\nx\nE"];
   for (const line of allowed) assert.equal(effect(line), 'allow', line);
   const asked = [
     'git -c core.pager=x log', 'git -C .. status', 'git --exec-path=. status', 'git --git-dir=x status', 'git -p log', 'git diff --output=M', 'git diff --outp M', 'git log --out=M', 'git diff --ext-diff', 'git diff --ext', 'git diff --no-index /dev/null .env', 'git grep --no-ind x', 'git grep -Ox y', 'git grep --open-files=x y', 'git grep -O', 'git fetch --upload-pack=x', 'git fetch --upl x',

@@ -79,7 +79,8 @@ function start(command: string, { cwd, env = [] }: ShellOptions): ChildProcess {
   // It waits for a line from us, and not one moment is left in which it runs and nobody would end it. One pipe takes
   // all its output, so the order is as it was written. What asks something reads the end of its input, and goes on.
   const script = 'read -r _ && exec "$0" -c "$1" </dev/null 2>&1';
-  const quiet = { PAGER: 'cat', GIT_PAGER: 'cat', NO_COLOR: '1', TERM: 'dumb', CI: '1' };
+  // An editor would wait for a person: a merge takes the message that git proposes, a commit needs its -m.
+  const quiet = { PAGER: 'cat', GIT_PAGER: 'cat', GIT_EDITOR: 'true', NO_COLOR: '1', TERM: 'dumb', CI: '1' };
   const mark = newMark(); // by which those are found that leave the group
   const child = spawn(shell, ['-c', script, shell, command], {
     cwd,
