@@ -402,7 +402,7 @@ test('D14: a prefix allows its words with anything behind them, and nothing that
   const allowed = [
     'npm test', 'npm test -- --watch', 'npm  test\t"a b" $x *', "npm 'test'", 'npm run lint', 'npm run lint x', 'npm test && npm run lint', 'npm test; ls; make', 'npm test | head -n 5',
     'npm test 2>&1 | tail -20', 'npm test >/dev/null 2>&1 &', '(npm test)', '{ npm test; }', '! npm test', 'npm test "$(npm run lint)"', 'npm test <in.txt', 'timeout 60 npm test', 'time npm test', 'nice nohup npm test',
-    'npm test # rm x', "npm test <<'E'\n$(rm x)\nE", 'npm test \\\n  x', 'npm test \\; rm x', "npm test '; rm x'", 'make && make', 'make', 'git status', 'npm test $HOME', 'npm test ~/x', 'npm test é; npm test',
+    'npm test # rm x', "npm test <<'E'\n$(rm x)\nE", 'npm test \\\n  x', 'npm test \\; rm x', "npm test '; rm x'", 'make && make', 'make', 'git status', 'npm test $HOME', 'npm test ~/x', 'npm test é; npm test', "npm test 'a[$x]'",
   ];
   for (const line of allowed) assert.equal(effect(line), 'allow', line);
   const asked = [
@@ -465,13 +465,13 @@ test('D15: commands that only show files of the folder are free, by their real t
   assert.deepEqual(['cat a.txt', 'ls'].map(blind.effect), ['deny', 'deny']);
   const strict = judges({ rules: { ask: ['bash'] } });
   assert.equal(strict.effect('ls'), 'ask');
-  const both = judges({ files: { 'a.txt': '' }, rules: { allow: ['bash(cd:*)', 'bash(npm test:*)'] } });
-  assert.deepEqual(['cd sub && npm test', 'cd / && cat etc/passwd', 'npm test | cat a.txt'].map(both.effect), ['allow', 'ask', 'allow']);
+  const both = judges({ files: { 'a.txt': '' }, rules: { allow: ['bash(cd:*)', 'bash(npm test:*)', 'bash(echo:*)'] } });
+  assert.deepEqual(['cd sub && npm test', 'cd / && cat etc/passwd', 'npm test | cat a.txt', 'echo a; cat a.txt'].map(both.effect), ['allow', 'ask', 'allow', 'allow']);
   assert.deepEqual(['time cd / && cat etc/passwd', 'time cd / && npm test < a.txt', 'time cd sub'].map(both.effect), ['ask', 'ask', 'allow']);
   const builtins = judges({ rules: { allow: ['bash(printf:*)', 'bash(test:*)'] } });
   assert.deepEqual(["printf -v 'a[$(touch M)]' 1", "test -v 'a[`touch M`]'", "time test -v 'a[$(x)]'", "printf '%s' '$(x)'"].map(builtins.effect), ['ask', 'ask', 'ask', 'allow']);
   // $_ is the last word of the command before.
-  assert.deepEqual(['printf -v "$_" 1', 'printf $_', 'test -v $_', 'printf "%s" "$_"', 'test -f x'].map(builtins.effect), ['ask', 'ask', 'ask', 'allow', 'allow']);
+  assert.deepEqual(['printf -v "$_" 1', 'printf $_', 'test -v $_', 'test a -o -v $_', 'printf "%s" "$_"', 'test -f x'].map(builtins.effect), ['ask', 'ask', 'ask', 'ask', 'allow', 'allow']);
 });
 
 test('D15: a program of the project is not free, whatever the PATH and the environment say', async () => {
@@ -592,6 +592,8 @@ test('D16: what cannot be overridden takes the rule away, and is told', async ()
     ['repository inside', (git, put) => (inside(git, put), put('.gitignore', 'sub')), 'git switch x'],
     ['repository inside', (git, put) => (inside(git, put), put('.gitignore', 'sub')), 'git add -f sub; git status'],
     ['folder that the line goes to', (git, put) => (inside(git, put), git('-C', 'sub', 'config', 'diff.external', '../evil')), 'git -C sub diff', ['bash(git -C sub:*)']],
+    ['that cannot be read', (_, put) => put('.git/config', '[broken')],
+    ['folder that the line goes to', () => {}, 'GIT_DIR=x git diff', ['bash(GIT_DIR=x git diff)']],
     ['what the line itself sets up', (_, put) => put('post-commit', '#!/bin/sh\ntouch M\n'), 'git mv post-commit .git/hooks/ ; git commit -qam x'],
     ['what the line itself sets up', (git, put) => (put('post-commit', '#!/bin/sh\ntouch M\n'), git('add', 'post-commit')), 'git checkout-index --prefix=.git/hooks/ post-commit && git commit -qam x', ['bash(git:*)', 'bash(git checkout-index:*)']],
     ['what the line itself sets up', (git, put) => (git('init', '-q', '--bare', 'there'), put('there/hooks/pre-receive', '#!/bin/sh\ntouch ../M\n')), 'git remote add x ./there && git push x HEAD'],
@@ -610,6 +612,7 @@ test('D16: what cannot be overridden takes the rule away, and is told', async ()
 test('D16: a repository in an ignored folder is in the way of another branch, and not of a commit', () => {
   const place = repository((git, put) => (put('.gitignore', 'modules'), git('init', '-q', 'modules/x')));
   const { effect } = judges({ ...place, rules: { allow: ['Bash(git:*)'] } });
+  assert.equal(judges({ rules: { allow: ['Bash(git:*)'] } }).effect('git add . && git commit -m x'), 'allow', 'where no repository is');
   assert.deepEqual(['git add . && git commit -m x', 'git status', 'git checkout x', 'git pull'].map(effect), ['allow', 'allow', 'ask', 'ask']);
 });
 
