@@ -274,3 +274,25 @@ test('I10: secrets are known by more names and shapes, and are masked to their e
   for (const plain of ['https://h/a@b', 'https://h:80/@scope/pkg', 'mailto:a@b.c', 'ssh://git@h/x'])
     assert.equal(masker.text(plain), plain);
 });
+
+test('all that may be secret in an entry is masked where a server repeats it: variables, headers, arguments, the address', () => {
+  const masker = new Masker({});
+  masker.learnEntry({
+    env: { DB_PASSWORD: 'hunter22pass', PLAIN: 'plainvalue' },
+    headers: { Authorization: 'Basic dXNlcjpwYXNzd29yZA==', Cookie: 'sid=abcdef123456; theme=dark', 'X-Api-Key': 'xkeyvalue123' },
+    oauth: { clientSecret: 'oauthsecret99' },
+    args: [
+      '--api-key', 'argsecret123', '--token=tokensecret1', '-e', 'GH_TOKEN=dockersecret', '--header', 'X-Auth-Token: headersecret',
+      'https://h.test/?api_key=urlsecretvalue', 'auth', '/home/me/project',
+    ],
+    url: 'https://h.test/mcp?token=addrsecret12',
+  }, 'user');
+  const repeated = (text: string) => masker.json({ text: `you sent ${text}, I see` }).includes(text);
+  const hidden = [
+    'hunter22pass', 'dXNlcjpwYXNzd29yZA==', 'abcdef123456', 'xkeyvalue123', 'oauthsecret99', 'argsecret123', 'tokensecret1',
+    'dockersecret', 'headersecret', 'urlsecretvalue', 'addrsecret12',
+  ];
+  assert.deepEqual(hidden.filter(repeated), []);
+  const shown = ['plainvalue', '/home/me/project', 'dark'];
+  assert.deepEqual(shown.filter(repeated), shown, 'and no more than that');
+});

@@ -48,6 +48,8 @@ test('an answer over the Anthropic wire, with a server of --mcp-config; --wire, 
   const records = readLines(trace);
   assert.ok(records.some(({ dir, server, msg }) => dir === 'out' && server === 'demo' && msg.method === 'tools/call'));
   assert.ok(records.some(({ type, name }) => type === 'tool_end' && name === 'mcp__demo__add'));
+  const { transport, protocolVersion } = records.find(({ type, state }) => type === 'server' && state === 'connected');
+  assert.deepEqual([transport, protocolVersion], ['stdio', '2025-11-25'], 'how it is reached, and what it speaks');
   assert.equal(records[0].trace, 1);
   const times = records.slice(1).map(({ at }) => at);
   assert.deepEqual(times, times.toSorted((a, b) => a - b), 'monotonic');

@@ -325,6 +325,26 @@ test('trace check: each rule that is broken is named with its line, and who brok
       back({ id: 1, result: { supportedVersions: ['2026-07-28'], capabilities: {} } }),
     ], [[2, 'server', 'result']]],
     ['a probe, then a handshake', [out({ id: 0, method: 'server/discover', params: { _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} } } }), back({ id: 0, error: { code: -32601, message: 'what?' } }), ...HELLO], []],
+    ['an opening that is sent again', [HELLO[0], out({ id: 5, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} } }), HELLO[1], back({ id: 5, error: { code: -32600, message: 'no' } }), HELLO[2]], [[2, 'client', 'handshake']]],
+    ['an opening after a refusal', [out({ id: 0, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} } }), back({ id: 0, error: { code: -32602, message: 'another' } }), ...HELLO], []],
+    ['garbage of the client', [...HELLO, { at: 1, dir: 'out', server: 's', noise: 'hello' }], [[4, 'client', 'noise']]],
+    ['completion in the first revision', [
+      ...lines(...HELLO).replaceAll('2025-11-25', '2024-11-05').trim().split('\n').map((line) => JSON.parse(line)),
+      out({ id: 2, method: 'completion/complete' }), back({ id: 2, result: {} }),
+    ], []],
+    ['a tool that is new', [...HELLO.slice(0, 1), back({ id: 1, result: { protocolVersion: '2025-11-25', capabilities: { tools: { listChanged: true } }, serverInfo: {} } }), HELLO[2], ...TOOLS,
+      back({ method: 'notifications/tools/list_changed' }), out({ id: 3, method: 'tools/call', params: { name: 'new' } }), back({ id: 3, result: { content: [] } })], []],
+    ['an address, of a client that takes forms', [
+      out({ id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: { elicitation: { form: {} } }, clientInfo: {} } }), ...HELLO.slice(1),
+      back({ id: 1, method: 'elicitation/create', params: { mode: 'url' } }), out({ id: 1, result: { action: 'decline' } }),
+    ], [[4, 'server', 'capability']]],
+    ['a question inside a result, and a revision that the server does not speak', [
+      out({ id: 1, method: 'server/discover', params: { _meta: META } }),
+      back({ id: 1, result: { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: { tools: {} } } }),
+      out({ id: 2, method: 'tools/call', params: { name: 'x', _meta: META } }),
+      back({ id: 2, result: { resultType: 'input_required', inputRequests: { a: { method: 'roots/list' } } } }),
+      out({ id: 3, method: 'ping', params: { _meta: { ...META, 'io.modelcontextprotocol/protocolVersion': '2025-11-25' } } }), back({ id: 3, result: {} }),
+    ], [[4, 'server', 'capability'], [5, 'client', 'version']]],
     ['a second connection begins anew', [...HELLO, { at: 5, type: 'server', server: 's', state: 'connecting' }, ...HELLO], []],
   ];
   for (const [name, records, findings] of table) {

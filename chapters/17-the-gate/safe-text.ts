@@ -275,9 +275,31 @@ export class Masker {
   /** Remembers the values whose names sound secret. Short ones are words that occur anywhere: they stay. */
   learn(variables: Record<string, unknown>, whose: 'user' | 'project' = 'user'): void {
     for (const [name, value] of Object.entries(variables)) {
-      if (!SECRET_VARIABLE.test(name) || typeof value !== 'string') continue;
-      const own = value.trim().length >= MIN_SECRET ? [value] : [];
-      for (const secret of whose === 'user' ? own : secretsIn(value)) this.values.add(secret);
+      const isNamed = SECRET_VARIABLE.test(name) || SECRET_FIELD.test(name);
+      if (!isNamed || typeof value !== 'string') continue;
+      const isCookie = /cookie$/i.test(name); // sid=…; else a header may have a scheme: Basic …
+      const parts = isCookie ? value.split(/[=;]\s*/) : [value.replace(/^\w+ /, '')];
+      const long = [value, ...parts].filter((secret) => secret.trim().length >= MIN_SECRET);
+      for (const secret of whose === 'user' ? long : secretsIn(value)) this.values.add(secret);
+    }
+  }
+
+  /** All that may be secret in the entry of a server, which may quote it in what it says. */
+  learnEntry(config: Record<string, unknown>, whose: 'user' | 'project'): void {
+    const { env, headers, oauth, args, url } = config;
+    for (const named of [env, headers, oauth])
+      if (isObject(named)) this.learn(named, whose);
+    if (Array.isArray(args)) this.learnArgs(args.map(String), whose);
+    this.learnAddress(url, whose);
+  }
+
+  /** --api-key VALUE, --token=VALUE, -e API_KEY=VALUE, --header "X-Api-Key: VALUE", an address. */
+  learnArgs(args: string[], whose: 'user' | 'project' = 'user'): void {
+    for (const [n, word] of args.entries()) {
+      const [, name = '', value] = /^-{0,2}([\w-]+)(?:=|: *)(.*)$/.exec(word) ?? [];
+      const [, flag = ''] = /^--?([\w-]+)$/.exec(word) ?? [];
+      this.learn({ [name]: value, [flag]: args[n + 1] }, whose);
+      this.learnAddress(word, whose);
     }
   }
 

@@ -1,6 +1,6 @@
 // One call of a tool, its result on stdout, and nothing else there.
 
-import { asObject, McpConnection, textOf } from '../../mcp.ts';
+import { McpConnection, textOf } from '../../mcp.ts';
 import type { CallOptions, ConnectionOptions, Json } from '../../mcp.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
 import type { WantedCall } from './call-words.ts';
@@ -16,13 +16,13 @@ export async function call(
 ): Promise<number> {
   const { config, options } = reached;
   const masker = new Masker();
-  for (const secrets of [config.env, config.headers, config.oauth])
-    masker.learn(asObject(secrets), wanted.typed ? 'user' : 'project');
+  masker.learnEntry(config, wanted.typed ? 'user' : 'project');
   const trace = await traceFor(wanted, screen, masker);
   const connection = new McpConnection(wanted.server, config, {
     ...options,
     ...limits(wanted),
-    onWire: (dir, msg) => trace?.write({ dir, server: wanted.server, msg }),
+    onWire: (dir, message) => trace?.wire(dir, message, wanted.server),
+    onStderr: (stderr) => trace?.write({ server: wanted.server, stderr }),
     onWarning: (text) => trace?.write({ type: 'warning', text }),
   });
   const stop = interruptible(connection, screen);

@@ -52,9 +52,7 @@ export async function probe(args: string[], screen: Screen, rows: Rows): Promise
   const typed = command ? { command, args: commandArgs } : addressConfig(server);
   const config = typed ?? (await approved(server, screen, composition, values['allow-server']));
   const masker = new Masker();
-  for (const secrets of [config.env, config.headers]) {
-    if (isObject(secrets)) masker.learn(secrets, typed ? 'user' : 'project');
-  }
+  masker.learnEntry(config, typed ? 'user' : 'project');
   const onWire = (direction: 'out' | 'in', message: unknown) => {
     if (values.wire) screen.wire(direction, masker.json(message));
   };

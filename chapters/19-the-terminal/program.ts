@@ -8,7 +8,8 @@ import {
   type Tool, type Turn,
 } from '../../agent.ts';
 import {
-  isObject, McpManager, readJsonFile, serversIn as mappingIn, type Json, type ServerEntry,
+  isObject, McpManager, readJsonFile, serversIn as mappingIn, transportType,
+  type Json, type ServerEntry,
 } from '../../mcp.ts';
 import type { Opinion } from '../17-the-gate/gate.ts';
 import { ProjectNotes } from '../17-the-gate/notes.ts';
@@ -191,16 +192,16 @@ export class Program {
 
   private traceState(server: string, state: string, reason?: string): void {
     const { protocolVersion, because } = this.manager.connection(server)?.server ?? {};
-    this.trace.write({ type: 'server', server, state, reason, protocolVersion, because });
+    const entry = this.manager.entry(server);
+    const transport = entry && transportType(entry.config);
+    this.trace.write({ type: 'server', server, state, reason, transport, protocolVersion, because });
   }
 
   private async approve(entry: ServerEntry) {
     const approval = await this.trust.approve(entry);
     // Not before, and of a project only what looks like one: it could call any words a secret, and
     // so hide them from what is shown.
-    for (const secrets of [entry.config.env, entry.config.headers, entry.config.oauth])
-      if (approval === true && isObject(secrets)) this.masker.learn(secrets, entry.authority);
-    if (approval === true) this.masker.learnAddress(entry.config.url, entry.authority);
+    if (approval === true) this.masker.learnEntry(entry.config, entry.authority);
     return approval;
   }
 
@@ -210,8 +211,7 @@ export class Program {
   }
 
   private seeWire(direction: 'out' | 'in', message: unknown, server: string): void {
-    const isMessage = typeof message === 'object';
-    this.trace.write({ dir: direction, server, [isMessage ? 'msg' : 'noise']: message });
+    this.trace.wire(direction, message, server);
     if (this.options.wire) this.screen.wire(direction, `${server} ${this.masker.json(message)}`);
   }
 

@@ -39,6 +39,12 @@ export class Trace {
     this.file = path;
   }
 
+  /** What is not a message is noise. */
+  wire(dir: 'out' | 'in', message: unknown, server: string): void {
+    const isMessage = typeof message === 'object';
+    this.write({ dir, server, [isMessage ? 'msg' : 'noise']: message });
+  }
+
   write(record: Json): void {
     const { file, watch } = this;
     if (!file && !watch) return;

@@ -46,8 +46,7 @@ async function withServer(
   const config = typed ?? (await approved(server, screen, composition, allowServers));
   const limits = timeoutMs && { handshakeTimeoutMs: timeoutMs, callTimeoutMs: timeoutMs };
   const masker = new Masker();
-  for (const secrets of [config.env, config.headers])
-    masker.learn((secrets ?? {}) as Json, typed ? 'user' : 'project');
+  masker.learnEntry(config, typed ? 'user' : 'project');
   const connection = new McpConnection(server, config, {
     ...forConnections(composition),
     ...limits,

@@ -30,7 +30,8 @@ export function checkTrace(recording: Recording): Finding[] {
   for (const { line, server, record } of recording.happenings) {
     if (record.noise === undefined || !server) continue;
     const text = `is not a message: ${excerpt(record.noise)}`;
-    findings.push({ line, server, who: 'server', level: 'error', rule: 'noise', text });
+    const who = record.dir === 'out' ? 'client' : 'server';
+    findings.push({ line, server, who, level: 'error', rule: 'noise', text });
   }
   return findings.sort((a, b) => a.line - b.line);
 }
@@ -91,6 +92,13 @@ const CLIENT_NEEDS: Record<string, string> = {
   'roots/list': 'roots',
 };
 
+/** Some of it needs more than the word for it. */
+function needOf(method: string, params: Json): string | undefined {
+  if (method === 'elicitation/create' && params.mode === 'url') return 'elicitation.url';
+  if (method === 'sampling/createMessage' && params.tools !== undefined) return 'sampling.tools';
+  return CLIENT_NEEDS[method];
+}
+
 /** Judges the messages between one server and its client. */
 class Judge {
   readonly findings: Finding[] = [];
@@ -99,6 +107,7 @@ class Judge {
   private open: Record<Party, Map<string, Open>> = { client: new Map(), server: new Map() };
   private ended: Record<Party, Set<string>> = { client: new Set(), server: new Set() };
   private state: 'new' | 'opening' | 'open' = 'new';
+  private supported?: unknown[]; // the revisions that a stateless server named
   private hasToldInitialized = false;
   private version?: string;
   private serverCan?: Json; // unknown until it has said so
@@ -190,17 +199,21 @@ class Judge {
     else if (isStateless) this.statelessRequest(method, meta);
     else if (this.state === 'new' && method !== 'ping')
       this.report('handshake', `${method} before initialize`);
+    // These two are a SHOULD of the specification.
     else if (this.state === 'opening' && method !== 'ping')
-      this.report('handshake', `${method} before the answer to initialize`);
+      this.warn('handshake', `${method} before the answer to initialize`);
     else if (this.version !== NEWEST && !this.hasToldInitialized && method !== 'ping')
-      this.report('handshake', `${method} before notifications/initialized`);
-    this.mustBeDeclared(SERVER_NEEDS[method], this.serverCan, `${method} is requested`);
+      this.warn('handshake', `${method} before notifications/initialized`);
+    // The first revision had completion, and no word for it.
+    const isOld = method === 'completion/complete' && this.version === '2024-11-05';
+    if (!isOld) this.mustBeDeclared(SERVER_NEEDS[method], this.serverCan, `${method} is requested`);
     if (method === 'tools/call') this.call(asObject(msg.params));
   }
 
   private opening(msg: Json): void {
-    if (this.state !== 'new') this.report('handshake', 'initialize a second time');
-    this.state = 'opening';
+    if (this.state === 'open') this.report('handshake', 'initialize a second time');
+    if (this.state === 'opening') this.warn('handshake', 'initialize again, before it was answered');
+    if (this.state === 'new') this.state = 'opening';
     const { protocolVersion, capabilities, clientInfo } = asObject(msg.params);
     this.knownVersion(protocolVersion);
     this.clientCan = asObject(capabilities);
@@ -210,6 +223,8 @@ class Judge {
 
   private statelessRequest(method: string, meta: Json): void {
     this.knownVersion(meta[VERSION_KEY]);
+    if (this.supported && !this.supported.includes(meta[VERSION_KEY]))
+      this.report('version', `the server does not speak ${excerpt(meta[VERSION_KEY])}`);
     // A client of both eras asks first: until the server describes itself, nothing is agreed.
     if (method !== 'server/discover') {
       this.state = 'open';
@@ -228,8 +243,14 @@ class Judge {
     if (this.version === NEWEST && method !== 'ping')
       this.report('era', `a server of ${NEWEST} sends no requests; ${method} belongs into a result`);
     if (!this.hasToldInitialized && this.version !== NEWEST && method !== 'ping')
-      this.report('handshake', `${method} before notifications/initialized`);
-    this.mustBeDeclared(CLIENT_NEEDS[method], this.clientCan, `${method} is asked for`, 'client');
+      this.warn('handshake', `${method} before notifications/initialized`);
+    this.asked(msg);
+  }
+
+  /** The server asks the client, by a request or inside a result. */
+  private asked({ method, params }: Json): void {
+    const need = needOf(`${method}`, asObject(params));
+    this.mustBeDeclared(need, this.clientCan, `${method} is asked for`, 'client');
   }
 
   private mustBeDeclared(
@@ -237,7 +258,7 @@ class Judge {
   ): void {
     if (!need || !can) return;
     const [offer = '', part] = need.split('.');
-    const has = can[offer] !== undefined && (!part || asObject(can[offer])[part] === true);
+    const has = can[offer] !== undefined && (!part || Boolean(asObject(can[offer])[part]));
     if (!has) this.report('capability', `${what}, and the ${by} did not declare ${need}`);
   }
 
@@ -255,6 +276,8 @@ class Judge {
     }
     this.open[asker].delete(id);
     this.ended[asker].add(id);
+    const isRefusal = msg.error !== undefined && open.message.msg.method === 'initialize';
+    if (isRefusal && this.state === 'opening') this.state = 'new'; // it may be tried in another way
     if (open.isCancelled) this.warn('late', `${open.message.msg.method} was cancelled before`);
     if (this.who === 'server' && msg.error === undefined) this.result(open.message.msg, msg.result);
   }
@@ -267,7 +290,9 @@ class Judge {
     if (method === 'server/discover') this.discovered(object);
     if (this.version === NEWEST && object.resultType === undefined)
       this.report('result', `the result of ${method} has no resultType`);
-    if (method === 'tools/list') this.toolList(object);
+    if (method === 'tools/list') this.toolList(object, asObject(request.params).cursor === undefined);
+    if (object.resultType === 'input_required')
+      for (const question of Object.values(asObject(object.inputRequests))) this.asked(asObject(question));
     if (method === 'tools/call' && object.resultType !== 'input_required')
       this.callResult(asObject(request.params), object);
   }
@@ -287,14 +312,16 @@ class Judge {
       return this.report('handshake', '"supportedVersions" is not a list');
     this.state = 'open';
     this.version = NEWEST;
+    this.supported = result.supportedVersions;
     this.serverCan = asObject(result.capabilities);
     if (!isObject(result.capabilities)) this.report('handshake', '"capabilities" is missing');
   }
 
   // ─── Tools ──────────────────────────────────────────────────────────────────────────────────
 
-  private toolList({ tools, nextCursor }: Json): void {
+  private toolList({ tools, nextCursor }: Json, isFirstPage: boolean): void {
     if (!Array.isArray(tools)) return this.report('result', '"tools" is not a list');
+    if (isFirstPage) this.tools.clear();
     for (const tool of tools.map(asObject)) {
       const { name, inputSchema } = tool;
       if (typeof name !== 'string') this.report('tool', `a tool has the name ${excerpt(name)}`);
@@ -345,6 +372,7 @@ class Judge {
     if (method === 'notifications/initialized') this.initialized();
     if (method === 'notifications/cancelled') this.cancelled(params);
     if (method === 'notifications/progress') this.progress(params);
+    if (method === 'notifications/tools/list_changed') this.hasAllTools = false;
     if (this.who === 'server')
       this.mustBeDeclared(NOTICE_NEEDS[method], this.serverCan, `${method} is sent`);
   }

@@ -15,7 +15,7 @@ import { Keeper, placeFor } from './keep.ts';
 import { record as recordBetween } from './record.ts';
 import { Replay, type ReplayOptions, type Said } from './replay.ts';
 import { PipeReplay, ReplayServer } from './replay-wires.ts';
-import { readTrace, serversOf, type Recording } from './trace.ts';
+import { readTrace, serversOf, TRACE_VERSION, type Recording } from './trace.ts';
 import { pageWith } from './view.ts';
 
 /** Words before and behind the lone `--`. */
@@ -34,6 +34,7 @@ export const record: Run = async (args) => {
     throw usage('record is: record [FILE] [--name SERVER] -- COMMAND ARGS');
   const keeper = new Keeper(file ?? placeFor(command), (why) => warnLost('record', why));
   const name = values.name ?? nameOf([command, ...rest]);
+  keeper.learn(rest);
   process.on('exit', () => keeper.flush());
   try {
     return await recordBetween(command, rest, name, (line, size) => keeper.write(line, size));
@@ -70,7 +71,7 @@ export const replay: Run = async (args, screen, rows) => {
   const [file, wanted, ...more] = positionals;
   const isLive = values.live ?? false;
   if (!file || more.length > 0 || isLive !== command.length > 0) throw usage(REPLAY);
-  const recording = readFile(file);
+  const recording = readFile(file, true);
   const server = serverIn(recording, wanted, file);
   let misses = 0;
   const options: ReplayOptions = {
@@ -115,6 +116,7 @@ function serverIn(recording: Recording, wanted: string | undefined, file: string
 async function liveServer(command: string[], server: string, file: string, rows: Rows) {
   const composition = await rows();
   const keeper = new Keeper(file, (why) => warnLost('replay', why), true);
+  keeper.learn(command);
   process.on('exit', () => keeper.flush());
   const config = { command: command[0], args: command.slice(1) };
   const connection = new McpConnection(server, config, forConnections(composition));
@@ -181,10 +183,16 @@ function check(file: string, screen: Screen, isJson: boolean, isStrict: boolean)
   return errors.length > 0 ? EXIT.unexpected : EXIT.done;
 }
 
-function readFile(file: string): Recording {
+/** A program that was killed may have left half a line, and the next one has written on behind it:
+ *  whoever plays the rest is told, and can still do so. */
+function readFile(file: string, mayBeBroken = false): Recording {
   const recording = readTrace(textIn(file));
-  const [problem] = recording.problems;
-  if (problem) throw usage(`${file}:${problem.line}: ${problem.text}`);
+  const isLater = recording.header.version > TRACE_VERSION;
+  for (const { line, text } of recording.problems) {
+    const problem = `${file}:${line}: ${text}`;
+    if (!mayBeBroken || isLater || recording.messages.length === 0) throw usage(problem);
+    process.stderr.write(`${problem}; it is left out\n`);
+  }
   if (recording.messages.length === 0 && recording.happenings.length === 0)
     throw usage(`${file}: there is nothing in it; is it a trace?`);
   return recording;

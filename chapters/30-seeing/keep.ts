@@ -33,6 +33,11 @@ export class Keeper {
     });
   }
 
+  /** `command` may hold secrets that a server quotes. */
+  learn(command: string[]): void {
+    this.masker.learnArgs(command);
+  }
+
   /** A record, or a function that makes it later, when there is time for that; and its size. */
   write(record: Json | (() => Json), size = 0): void {
     if (this.isLost) return;

@@ -70,7 +70,8 @@ function sort(record: Json, line: number, ms: number, recording: Recording): voi
     return;
   }
   // Up to version 0 what is not a message was written as one.
-  const happened = isMessage ? { server, noise: `${msg}` } : record;
+  const isNoise = isMessage && msg !== undefined;
+  const happened = isNoise ? { server, dir, noise: `${msg}` } : record;
   const name = typeof server === 'string' ? server : undefined;
   recording.happenings.push({ line, ms, server: name, record: happened });
 }
