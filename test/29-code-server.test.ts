@@ -1,6 +1,7 @@
 // The code server on the wire: six tools, its resources, a strict embedding server, and the agent that has it built in.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,10 +10,12 @@ import { afterEach, test } from 'node:test';
 import { Roots } from '../chapters/16-hands/paths.ts';
 import { eitherEra } from '../chapters/22-no-handshake/era.ts';
 import { builtIn } from '../chapters/25-other-pipes/in-process.ts';
+import { CodeIndex } from '../chapters/29-a-server/code-index.ts';
 import { codeRows } from '../chapters/29-a-server/code-rows.ts';
 import { codeServer, type CodeOptions } from '../chapters/29-a-server/code-server.ts';
 import { Embeddings } from '../chapters/29-a-server/embeddings.ts';
 import { overPipe } from '../chapters/29-a-server/pipe.ts';
+import { CodeTree } from '../chapters/29-a-server/tree.ts';
 import { McpConnection, type Json } from '../mcp.ts';
 import { calls, prepareAgent } from './agents.ts';
 import { cleanUp, folder, later, root } from './helpers.ts';
@@ -142,6 +145,20 @@ test('resources: help, all files, one file by a template whose path is completed
   writeFileSync(join(at, 'new.ts'), 'fresh');
   assert.equal((await call('search_code', { query: 'fresh' })).results.length, 1);
   assert.deepEqual(updates, ['codebase://files']);
+});
+
+test('an embedding model that never answers costs its opinion, and not the search', async () => {
+  const server = createServer(() => {}).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  later(() => (server.close(), server.closeAllConnections()));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  const embeddings = new Embeddings({ url, model: 'asleep' });
+  const { signal } = new AbortController();
+  const index = new CodeIndex(new CodeTree({ roots: new Roots(place()) }), { embeddings, patienceMs: 100 });
+  await index.update(signal);
+  const { results, ranked_by, notes } = await index.search('close idle sessions', 1, signal);
+  assert.deepEqual([results[0]!.symbol, ranked_by], ['closeIdle', 'words']);
+  assert.match(notes.join(), /ranked by words only: asleep did not answer within 0.1 s/);
 });
 
 // ─── A real embedding model, or what looks like one ──────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ import type { CodeTree, SourceFile } from './tree.ts';
 const MAX_INDEXED = 4 * 2 ** 20; // bytes of one file: people have written 1.7 million by hand
 const SMALL = { min: 80 }; // smaller chunks than for reading: a name says most where it is alone
 const TURN_MS = 8;
-const PATIENCE_MS = 10_000; // for vectors that are not there yet
+const PATIENCE_MS = 10_000; // for a model's vector of the question, and for those of the code
 const CANDIDATES = 64; // chunks that get their vectors first
 
 export type Found = {
@@ -154,7 +154,7 @@ export class CodeIndex {
     const { embeddings } = this.options;
     if (!embeddings) return false;
     try {
-      const question = await embeddings.ofQuestion(query, signal);
+      const question = await this.vectorOf(query, embeddings, signal);
       await this.learn(embeddings, scores, notes, signal);
       const near = Float64Array.from(scores, (_, document) => {
         const key = this.places[document]?.key;
@@ -174,27 +174,45 @@ export class CodeIndex {
     }
   }
 
+  /** A client waits for a minute or so, and a model that loads may take longer. */
+  private async vectorOf(query: string, embeddings: Embeddings, signal: AbortSignal) {
+    const time = AbortSignal.timeout(this.patienceMs);
+    try {
+      return await embeddings.ofQuestion(query, AbortSignal.any([signal, time]));
+    } catch (error) {
+      if (signal.aborted || !time.aborted) throw error;
+      throw new Error(`${embeddings.model} did not answer within ${this.patienceMs / 1000} s`);
+    }
+  }
+
+  private get patienceMs(): number {
+    return this.options.patienceMs ?? PATIENCE_MS;
+  }
+
   /** Vectors for what has none: first for what the words have found, then for all the rest. That
    *  may take a model minutes, so it goes on while we answer with what is there. */
   private async learn(
     embeddings: Embeddings, scores: Float64Array, notes: string[], signal: AbortSignal,
   ): Promise<void> {
     const first = best(scores, CANDIDATES).map(({ document }) => document);
-    await embeddings.learn(this.textsOf(first, embeddings), signal);
-    const rest = this.textsOf([...this.places.keys()], embeddings);
-    this.learning ??= embeddings.learn(rest, new AbortController().signal).finally(() => {
-      this.learning = undefined;
-    });
-    this.learning.catch(() => {}); // it is tried again with the next search
+    const all = async () => {
+      await embeddings.learn(this.textsOf(first, embeddings), signal);
+      const rest = this.textsOf([...this.places.keys()], embeddings);
+      this.learning ??= embeddings.learn(rest, new AbortController().signal).finally(() => {
+        this.learning = undefined;
+      });
+      await this.learning;
+    };
+    const learning = all();
+    learning.catch(() => {}); // it is tried again with the next search
     const time = new AbortController();
-    const { patienceMs = PATIENCE_MS } = this.options;
-    const patience = sleep(patienceMs, undefined, { signal: time.signal, ref: false });
-    await Promise.race([this.learning, patience]);
+    const patience = sleep(this.patienceMs, undefined, { signal: time.signal, ref: false });
+    await Promise.race([learning, patience]);
     time.abort();
     await patience.catch(() => {});
     const known = this.places.filter(({ key }) => embeddings.isKnown(key!)).length;
-    const all = this.ranking.size;
-    if (known < all) notes.push(`${known} of ${all} chunks have a vector so far; the rest follows`);
+    const { size } = this.ranking;
+    if (known < size) notes.push(`${known} of ${size} chunks have a vector so far; the rest follows`);
     const { model, skipped } = embeddings;
     if (skipped > 0) notes.push(`${model} took no vector of ${skipped} chunks`);
   }
