@@ -16,7 +16,7 @@ import { fix } from './book/fix.ts';
 import { judge, judgeOf } from './book/judge.ts';
 import { readBook } from './book/pages.ts';
 import { fixShares, tellShares } from './book/shares.ts';
-import { workshop } from './book/workshop.ts';
+import { exerciseNamed, workshop } from './book/workshop.ts';
 
 export type { Bench, Judge } from './book/exercise.ts'; // for the judges of the chapters
 
@@ -37,7 +37,7 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
   else if (command === 'deep') tell(await deep(book, args[0]), 'Every chapter adds what it says.');
   else if (command === 'chapter') await chapterCommand(book, args[0] ?? '', args[1]);
   else if (command === 'workshop') await workshop(book, ...args);
-  else if (command === 'judge') await judge(judgeOf(book, book.chapters.find(({ n }) => n === Number(args[0]))!), args[1]!);
+  else if (command === 'judge') await judge(judgeOf(book, exerciseNamed(book, args[0])), args[1]!);
   else throw usage('npm run book check | fix | deep; npm run chapter; npm run workshop');
 }
 

@@ -10,7 +10,7 @@ import { main } from '../chapters/book.ts';
 import { captionOf, fixCaptions, problemsOfCaptions } from '../chapters/book/captions.ts';
 import { check, problemsOnPages } from '../chapters/book/check.ts';
 import { firstDifference, problemsOfConsoles } from '../chapters/book/consoles.ts';
-import { exerciseOf, withHole } from '../chapters/book/exercise.ts';
+import { exerciseOf, exercisesOf, withHole } from '../chapters/book/exercise.ts';
 import { fix } from '../chapters/book/fix.ts';
 import { owners, nameOf, readBook, stepOf, type Book } from '../chapters/book/pages.ts';
 import { cut, diff, writeProgram } from '../chapters/book/program.ts';
@@ -343,6 +343,25 @@ test('the hole of an exercise keeps the first and last line of its quotation, in
   const holed = withHole({ chapters, ...rest }, first);
   assert.match(holed, /string \{\n {2}\/\/ Exercise 1: greet\n {2}throw new Error\('exercise 1 is not solved yet'\);\n\}/);
   assert.doesNotMatch(holed, /Hello|home|twice/);
+});
+
+test('a second page may have an exercise of its own, with its own judge and wrong solutions', () => {
+  const second = `# Hello, continued\n\n## Exercise: twice\n\n${HINTS}\n${SOLUTION}\n\n\`\`\`ts chapters/01-hello/more.ts exercise\n`
+    + `export function thrice(n: number) {\n  return n * 3;\n}\n\`\`\`\n</details>\n`;
+  const book = small({
+    'chapters/01-hello/2-more.md': second,
+    'chapters/01-hello/more.ts': 'export function thrice(n: number) {\n  return n * 3;\n}\n',
+  });
+  const exercises = exercisesOf(book, book.chapters[0]!);
+  assert.deepEqual(exercises.map(({ name, title, judge, wrong }) => [name, title, judge, wrong]), [
+    ['1', 'greet', 'exercise.ts', 'wrong.md'], ['1.2', 'twice', 'exercise-2.ts', 'wrong-2.md'],
+  ]);
+  assert.equal(exerciseOf(book, book.chapters[0]!)!.name, '1');
+  assert.match(withHole(book, exercises[1]!), /exercise 1\.2 is not solved yet/);
+  const problems = problemsOnPages(book).join('\n');
+  assert.match(problems, /wrong-2\.md has 0 wrong solutions/);
+  assert.match(problems, /exercise-2\.ts is missing/);
+  assert.doesNotMatch(problems, /wrong\.md|exercise\.ts/);
 });
 
 test('`fix` puts the source\'s new words into quotations, and names what it cannot find', () => {

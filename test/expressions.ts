@@ -11,7 +11,7 @@ export type Expression = { where: string; source: string; flags: string };
 
 /** The program, without its demos and exercises, and without the machinery of the book. */
 export function sources(): string[] {
-  const isPart = (name: string) => /^\d\d-.*\.ts$/.test(name) && !/(demo|demo-\d+|exercise)\.ts$/.test(name);
+  const isPart = (name: string) => /^\d\d-.*\.ts$/.test(name) && !/(demo|exercise)(-\d+)?\.ts$/.test(name);
   const all = readdirSync(join(root, 'chapters'), { recursive: true, encoding: 'utf8' });
   const chapters = all.map((name) => name.replaceAll('\\', '/')).filter(isPart);
   return ['mcp.ts', 'agent.ts', ...chapters.map((name) => `chapters/${name}`)];

@@ -50,7 +50,7 @@ const OF_OUR_OWN: Mutant[] = [
   { bug: 'a yes is good for other words', file: 'call', from: 'const isAsked = asked[place] === of;', to: 'const isAsked = asked[place] !== undefined;' },
   { bug: 'the first answer of a handler answers its second question', file: 'call', from: 'return count === 1 ? key : `${key}#${count}`;', to: 'return key;' },
   { bug: 'a handler speaks after its result', file: 'server', from: '      call.end();\n', to: '' },
-  { bug: 'names are found anywhere in Host and Origin', file: 'guard', from: "  if (!/^https?:\\/\\/[^\\s/?#@\\\\]+$/.test(address)) return '';\n", to: '' },
+  { bug: 'names are found anywhere in Host and Origin', file: 'guard', from: "  if (!/^[a-z]+:\\/\\/[^\\s/?#@\\\\]+$/.test(address)) return '';\n", to: '' },
   { bug: 'two Hosts are accepted', file: 'http', from: '(request.headersDistinct.host ?? []).length > 1', to: 'request.headersDistinct.host === undefined' },
   { bug: 'a token is good if ours begins with it', file: 'guard', from: 'if (isSame(given, token)) return;', to: 'if (given && token.startsWith(given)) return;' },
   { bug: 'a token is good if it begins with ours', file: 'guard', from: 'if (isSame(given, token)) return;', to: 'if (given.startsWith(token)) return;' },

@@ -42,7 +42,7 @@ export function checkOrigin({ host, origin }: IncomingHttpHeaders, { hostnames }
 /** Without the port; nothing if it is not an address, as in "null". Nor if it is more than one:
  *  URL would find localhost in evil@localhost, localhost/evil and localhost#evil. */
 function hostnameOf(address: string): string {
-  if (!/^https?:\/\/[^\s/?#@\\]+$/.test(address)) return '';
+  if (!/^[a-z]+:\/\/[^\s/?#@\\]+$/.test(address)) return '';
   try {
     return new URL(address).hostname.toLowerCase();
   } catch {

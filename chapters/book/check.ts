@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { problemsOfCaptions } from './captions.ts';
 import { problemsOfConsoles } from './consoles.ts';
-import { exerciseOf, type Exercise } from './exercise.ts';
+import { exerciseOf, exercisesOf, type Exercise } from './exercise.ts';
 import { filesIn, isFile, linesOf, read } from './files.ts';
 import {
   chapterOf, COMPOSITION, fencesIn, nameOf, NOT_PROGRAM, owners, spineOf, type Book, type Quotation,
@@ -27,12 +27,15 @@ export function problemsOnPages(book: Book): string[] {
   const problems = problemsOfQuotations(book);
   for (const chapter of book.chapters) {
     const { page, folder } = chapter;
-    const exercise = exerciseOf(book, chapter);
-    const hints = exercise?.hints.length;
-    if (hints === undefined) problems.push(`${page}:1: no quotation is marked as the exercise`);
-    else if (hints !== 3) problems.push(`${page}:1: the exercise has ${hints} hints, not three`);
-    if (exercise) problems.push(...problemsOfPlace(book, exercise), ...problemsOfWrong(book, exercise));
-    const missing = ['demo.ts', 'exercise.ts'].filter((name) => !isFile(book.root, folder, name));
+    const exercises = exercisesOf(book, chapter);
+    if (!exerciseOf(book, chapter)) problems.push(`${page}:1: no quotation is marked as the exercise`);
+    for (const exercise of exercises) {
+      const { hints: { length }, quotation } = exercise;
+      if (length !== 3) problems.push(`${quotation.page}:1: the exercise has ${length} hints, not three`);
+      problems.push(...problemsOfPlace(book, exercise), ...problemsOfWrong(book, exercise));
+    }
+    const judges = exercises.map(({ judge }) => judge);
+    const missing = [...new Set(['demo.ts', 'exercise.ts', ...judges])].filter((name) => !isFile(book.root, folder, name));
     for (const name of missing) problems.push(`${page}:1: ${name} is missing`);
   }
   problems.push(...problemsOfStops(book), ...problemsOfStandIns(book), ...bigSteps(book));
@@ -122,10 +125,10 @@ function problemsOfStandIn(book: Book, { file, runs, until = 0, step, words }: Q
   const owned = owners(book, file).slice(first + 1, last);
   const early = owned.findIndex((owner) => owner < until);
   if (early !== -1) return [`${file}:${first + 2 + early} is quoted before ${words[2]}, and would be there twice`];
-  const holes = book.chapters.map((chapter) => exerciseOf(book, chapter)?.quotation);
+  const holes = book.chapters.flatMap((chapter) => exercisesOf(book, chapter).map(({ quotation }) => quotation));
   const isInHole = holes.some((hole) => {
-    const end = hole?.runs.at(-1);
-    return hole?.file === file && first >= hole.runs[0]!.at && first < end!.at + end!.lines.length && hole.step < until;
+    const end = hole.runs.at(-1);
+    return hole.file === file && first >= hole.runs[0]!.at && first < end!.at + end!.lines.length && hole.step < until;
   });
   return isInHole ? ['an exercise is to write these lines, so they cannot be others for a while'] : [];
 }

@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { exerciseOf, notSolved, writeExercise } from './exercise.ts';
+import { exercisesOf, notSolved, writeExercise, type Exercise } from './exercise.ts';
 import { filesIn, pad, read, sideBySide } from './files.ts';
 import { judged } from './judge.ts';
 import type { Book, Chapter } from './pages.ts';
@@ -23,7 +23,7 @@ export async function deep(book: Book, only = ''): Promise<string[]> {
   const chapters = book.chapters.filter(({ n }) => !only || n === Number(only));
   // The longest first, so that nobody waits for one alone: the tests of the last chapters take a minute and more.
   const tests = chapters.toReversed().flatMap((chapter) => trialsOfTests(book, chapter));
-  const trials = [...tests, ...chapters.flatMap((chapter) => trialsOfExercise(book, chapter, most))];
+  const trials = [...tests, ...chapters.flatMap((chapter) => trialsOfExercises(book, chapter, most))];
   const odd: Trial[] = [];
   const judgedOnce = async ({ name, wanted, came }: Trial) => {
     const startedAt = Date.now();
@@ -59,10 +59,12 @@ export function trialsOfTests(book: Book, { n }: Chapter): Trial[] {
   });
 }
 
-export function trialsOfExercise(book: Book, chapter: Chapter, most = Infinity): Trial[] {
-  const exercise = exerciseOf(book, chapter);
-  if (!exercise) return []; // `check` names it
-  const { n } = chapter;
+export function trialsOfExercises(book: Book, chapter: Chapter, most = Infinity): Trial[] {
+  return exercisesOf(book, chapter).flatMap((exercise) => trialsOf(book, exercise, most));
+}
+
+function trialsOf(book: Book, exercise: Exercise, most: number): Trial[] {
+  const { name: n, chapter } = exercise;
   const verdictOn = async (name: string, write: (folder: string) => void) => {
     const folder = cached(book, name);
     write(folder);
@@ -70,17 +72,17 @@ export function trialsOfExercise(book: Book, chapter: Chapter, most = Infinity):
   };
   const colour = async (verdict: ReturnType<typeof judged>) => ((await verdict).isGreen ? 'green' : 'red');
   const handedOut = async () => {
-    const { isGreen, output } = await verdictOn(`exercise-${pad(n)}`, (folder) => writeExercise(book, exercise, folder));
+    const { isGreen, output } = await verdictOn(`exercise-${n}`, (folder) => writeExercise(book, exercise, folder));
     if (isGreen) return 'green';
     return output.includes(notSolved(n)) ? 'not solved' : `red for another reason: ${firstFault(output)}`;
   };
-  const onItsOwn = () => verdictOn(`solved-${pad(n)}`, (folder) => writeProgram(book, n, folder));
+  const onItsOwn = () => verdictOn(`solved-${n}`, (folder) => writeProgram(book, chapter.n, folder));
   const wrong = wrongSolutions(book, exercise).slice(0, most).map((solution, k): Trial => ({
     name: `exercise ${n}, wrong (${solution.mistake}),`,
     wanted: `red: ${solution.words.join(' or ')}`,
     came: async () => {
       const write = (folder: string) => writeExercise(book, exercise, folder, solvedSo(book, exercise, solution));
-      const { isGreen, output } = await verdictOn(`wrong-${pad(n)}-${k}`, write);
+      const { isGreen, output } = await verdictOn(`wrong-${n}-${k}`, write);
       if (isGreen) return 'green';
       if (/✗ Node can load/.test(output)) return `not loaded: ${firstFault(output)}`;
       const isNamed = solution.words.some((words) => output.includes(words));

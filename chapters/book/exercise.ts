@@ -1,12 +1,21 @@
 // exercise.ts: what is handed out: the program of a chapter with a hole in it.
 
-import { join, relative } from 'node:path';
-import { isFile, pad, read } from './files.ts';
+import { basename, join, relative } from 'node:path';
+import { isFile, read } from './files.ts';
 import { SPINE, type Book, type Chapter, type Quotation } from './pages.ts';
 import { isThere, linesOfAllSteps, withDemo, workFolder, writeProgram, type Line } from './program.ts';
 
 /** The real file with one quotation taken out. `folder` is where a learner works on it. */
-export type Exercise = { chapter: Chapter; title: string; quotation: Quotation; hints: string[]; folder: string };
+export type Exercise = {
+  name: string; // 29; that of a chapter's page 2-serve.md is 29.2
+  chapter: Chapter;
+  title: string;
+  quotation: Quotation;
+  hints: string[];
+  folder: string;
+  judge: string; // exercise.ts, exercise-2.ts: in the chapter's folder
+  wrong: string; // wrong.md, wrong-2.md
+};
 /** What a judge has at hand: the learner's program, a record of the wire, and a way to say what was expected. */
 export type Bench = {
   load: (file: string) => Promise<any>; // a module of the program under test, such as 'mcp.ts'
@@ -15,23 +24,33 @@ export type Bench = {
 };
 export type Judge = (bench: Bench) => Promise<void>;
 
-export function exerciseOf(book: Book, chapter: Chapter): Exercise | undefined {
-  const quotation = chapter.quotations.find(({ words }) => words.includes('exercise'));
-  if (!quotation) return undefined;
-  const text = read(book.root, quotation.page);
-  const title = /^## Exercise: (.*)$/m.exec(text)?.[1] ?? chapter.title;
-  const hints = [...text.matchAll(/<summary>Hint \d<\/summary>\n([^]*?)<\/details>/g)].map(([, hint]) => hint!.trim());
-  return { chapter, title, quotation, hints, folder: join(workFolder(book), pad(chapter.n)) };
+/** Each page of a chapter may have one. */
+export function exercisesOf(book: Book, chapter: Chapter): Exercise[] {
+  const marked = chapter.quotations.filter(({ words }) => words.includes('exercise'));
+  return marked.map((quotation) => {
+    const text = read(book.root, quotation.page);
+    const title = /^## Exercise: (.*)$/m.exec(text)?.[1] ?? chapter.title;
+    const hints = [...text.matchAll(/<summary>Hint \d<\/summary>\n([^]*?)<\/details>/g)].map(([, hint]) => hint!.trim());
+    const page = /^\d+(?=-)/.exec(basename(quotation.page))?.[0]; // of README.md: none
+    const name = page ? `${chapter.n}.${page}` : `${chapter.n}`;
+    const folder = join(workFolder(book), name.padStart(page ? 4 : 2, '0'));
+    const ending = page ? `-${page}` : '';
+    return { name, chapter, title, quotation, hints, folder, judge: `exercise${ending}.ts`, wrong: `wrong${ending}.md` };
+  });
 }
+
+/** That of its first page. */
+export const exerciseOf = (book: Book, chapter: Chapter): Exercise | undefined =>
+  exercisesOf(book, chapter).find(({ name }) => name === `${chapter.n}`);
 
 /** The file with a hole: of the flagged quotation only the first and the last line are left. */
 export function withHole(book: Book, exercise: Exercise): string {
-  const { chapter: { n }, quotation: { runs, source }, title } = exercise;
+  const { name, quotation: { runs, source }, title } = exercise;
   const indent = /^\s*/.exec(source[runs[0]!.at]!)![0] + '  ';
-  return withInside(book, exercise, [`${indent}// Exercise ${n}: ${title}`, `${indent}throw new Error('${notSolved(n)}');`]);
+  return withInside(book, exercise, [`${indent}// Exercise ${name}: ${title}`, `${indent}throw new Error('${notSolved(name)}');`]);
 }
 
-export const notSolved = (n: number) => `exercise ${n} is not solved yet`;
+export const notSolved = (name: string) => `exercise ${name} is not solved yet`;
 
 /** The file with something else between the first and the last line of the flagged quotation. */
 export function withInside(book: Book, { chapter: { n }, quotation }: Exercise, inside: string[]): string {

@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { inspect, promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import type { Bench, Exercise, Judge } from './exercise.ts';
-import type { Book, Chapter } from './pages.ts'; // types only: hundreds of solutions are judged, each by this file alone
+import type { Book } from './pages.ts'; // types only: hundreds of solutions are judged, each by this file alone
 
 /** Runs a judge, which is an exercise.ts, in this process, on the program in this folder. */
 export async function judge(file: string, folder: string): Promise<void> {
@@ -75,15 +75,15 @@ function watchForLoops(): void {
   new Worker(look, { eval: true, workerData: { seconds, ENDLESS, LOOP_S } }).unref();
 }
 
-export const judgeOf = (book: Book, { folder }: Chapter) => join(book.root, folder, 'exercise.ts');
+export const judgeOf = (book: Book, { chapter, judge: file }: Exercise) => join(book.root, chapter.folder, file);
 
 /** The verdict on the program in a folder, by a judge in a process of its own. */
 export function judged(
   book: Book,
-  { chapter }: Exercise,
+  exercise: Exercise,
   folder: string,
 ): Promise<{ isGreen: boolean; output: string }> {
-  const args = ['--import', 'tsx', fileURLToPath(import.meta.url), judgeOf(book, chapter), folder];
+  const args = ['--import', 'tsx', fileURLToPath(import.meta.url), judgeOf(book, exercise), folder];
   const run = promisify(execFile)(process.execPath, args, { cwd: book.root, timeout: LIMIT_MS, killSignal: 'SIGKILL' });
   return run.then(
     ({ stdout }) => {

@@ -11,7 +11,7 @@ import { isFile, linesOf, read } from './files.ts';
 export const COMPOSITION = 'chapters/composition.ts'; // the one file that imports every chapter
 export const SPINE = ['mcp.ts', 'agent.ts', COMPOSITION]; // the files of which every line must be quoted
 export const ELLIPSIS = /^\s*\/\/ …$/;
-export const NOT_PROGRAM = /(^|\/)(demo(-\d)?|exercise|naive)\.m?[tj]s$/; // these show and judge the program, they are no part of it
+export const NOT_PROGRAM = /(^|\/)((demo|exercise)(-\d)?|naive)\.m?[tj]s$/; // these show and judge the program, they are no part of it
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** A step of the book is a number, so that steps can be compared: 15 is the program at the end of chapter 15. A page may

@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { join, posix } from 'node:path';
 import { promisify } from 'node:util';
-import { exerciseOf, typesFor, withHole } from './exercise.ts';
+import { exercisesOf, typesFor, withHole } from './exercise.ts';
 import { linesOf } from './files.ts';
 import { nameOf, type Book } from './pages.ts';
 import { cached, filesOfProgram, writeFiles } from './program.ts';
@@ -28,10 +28,10 @@ function programsOf(book: Book): Map<string, Files> {
   const programs = new Map<string, Files>();
   for (const step of book.steps)
     programs.set(nameOf(step).padStart(2, '0'), filesOfProgram(book, step));
-  for (const exercise of book.chapters.flatMap((chapter) => exerciseOf(book, chapter) ?? [])) {
-    const { chapter, quotation } = exercise;
+  for (const exercise of book.chapters.flatMap((chapter) => exercisesOf(book, chapter))) {
+    const { name, chapter, quotation } = exercise;
     const holed = { [quotation.file]: withHole(book, exercise) };
-    programs.set(`exercise ${chapter.n}`, filesOfProgram(book, chapter.n, holed));
+    programs.set(`exercise ${name}`, filesOfProgram(book, chapter.n, holed));
   }
   return programs;
 }

@@ -4,8 +4,8 @@ import { execFile } from 'node:child_process';
 import { appendFileSync, existsSync, renameSync, watch } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
-import { exerciseOf, writeExercise, type Exercise } from './exercise.ts';
-import { isFile, linesOf, pad, read, sideBySide, usage } from './files.ts';
+import { exercisesOf, writeExercise, type Exercise } from './exercise.ts';
+import { isFile, linesOf, read, sideBySide, usage } from './files.ts';
 import { judged } from './judge.ts';
 import { SPINE, type Book } from './pages.ts';
 import { cut, refuseIfChanged } from './program.ts';
@@ -14,10 +14,9 @@ export const VERBS = ['list', 'start', 'check', 'hint', 'reset', 'watch', 'compa
 
 export async function workshop(book: Book, verb = 'list', which = ''): Promise<void> {
   if (!VERBS.includes(verb)) throw usage(`there is no "workshop ${verb}"; there are ${VERBS.slice(1).join(', ')}`);
-  const exercises = book.chapters.flatMap((chapter) => exerciseOf(book, chapter) ?? []);
+  const exercises = allExercises(book);
   if (verb === 'list') return listExercises(book, exercises);
-  const exercise = exercises.find(({ chapter }) => chapter.n === Number(which));
-  if (!exercise) throw usage(`which exercise? There are ${exercises.map(({ chapter }) => chapter.n).join(', ')}`);
+  const exercise = exerciseNamed(book, which);
   if (verb === 'start' || verb === 'reset') refuseIfChanged(book, exercise.chapter.n);
   const isBegun = isFile(yours(exercise));
   if (verb === 'start' && isBegun) console.log('You have begun; to begin anew, write reset for start.');
@@ -28,6 +27,16 @@ export async function workshop(book: Book, verb = 'list', which = ''): Promise<v
   else if (verb === 'hint') giveHint(exercise);
   else if (verb === 'compare') await compare(book, exercise);
   else await watchFile(book, exercise);
+}
+
+const allExercises = (book: Book) => book.chapters.flatMap((chapter) => exercisesOf(book, chapter));
+
+/** By its name: 4, 29.2; and 04, as its folder is called. */
+export function exerciseNamed(book: Book, which = ''): Exercise {
+  const exercises = allExercises(book);
+  const exercise = exercises.find(({ name }) => name === which.replace(/^0+/, ''));
+  if (exercise) return exercise;
+  throw usage(`which exercise? There are ${exercises.map(({ name }) => name).join(', ')}`);
 }
 
 export const yours = ({ folder, quotation }: Exercise) => join(folder, quotation.file);
@@ -47,16 +56,16 @@ export async function listExercises(book: Book, exercises: Exercise[]): Promise<
   for (const exercise of exercises) {
     const verdict = verdicts.get(exercise);
     const state = verdict === undefined ? '' : verdict ? '✓ solved' : '… not yet';
-    console.log(`${state.padEnd(10)} ${pad(exercise.chapter.n)}  ${exercise.title}`);
+    console.log(`${state.padEnd(10)} ${basename(exercise.folder).padEnd(4)}  ${exercise.title}`);
   }
   const next = exercises.find((exercise) => !verdicts.get(exercise));
   if (!next) return console.log('\nAll solved.');
-  const { n, page } = next.chapter;
-  console.log(`\nNext: read ${page}, then npm run workshop ${verdicts.has(next) ? 'check' : 'start'} ${n}`);
+  const { name, quotation: { page } } = next;
+  console.log(`\nNext: read ${page}, then npm run workshop ${verdicts.has(next) ? 'check' : 'start'} ${name}`);
 }
 
 export function start(book: Book, exercise: Exercise): void {
-  const { chapter: { n, page }, title } = exercise;
+  const { name: n, quotation: { page }, title } = exercise;
   if (!isFile(yours(exercise))) writeExercise(book, exercise);
   console.log(`Exercise ${n}: ${title}`);
   console.log(`  read    ${page}\n  edit    ${shownPlace(exercise)}`);
@@ -72,7 +81,7 @@ export function reset(book: Book, exercise: Exercise): void {
 }
 
 export async function tellVerdict(book: Book, exercise: Exercise): Promise<boolean> {
-  const { chapter: { n }, folder } = exercise;
+  const { name: n, folder } = exercise;
   const { isGreen, output } = await judged(book, exercise, folder);
   console.log(output.trimEnd());
   const complaints = await typeErrors(book, folder);
@@ -90,12 +99,12 @@ async function typeErrors(book: Book, folder: string): Promise<string[]> {
   return linesOf(said).filter(Boolean).slice(0, 5);
 }
 
-export function giveHint({ folder, hints, chapter }: Exercise): void {
+export function giveHint({ folder, hints, quotation }: Exercise): void {
   const file = join(folder, '.hints'); // one mark for each hint that was given
   appendFileSync(file, 'x');
   const given = hints.slice(0, read(file).length);
   for (const [n, hint] of given.entries()) console.log(`Hint ${n + 1} of ${hints.length}\n${hint}\n`);
-  if (given.length === hints.length) console.log(`That was the last one. The page explains the solution: ${chapter.page}`);
+  if (given.length === hints.length) console.log(`That was the last one. The page explains the solution: ${quotation.page}`);
 }
 
 export async function compare(book: Book, exercise: Exercise): Promise<void> {

@@ -17,8 +17,8 @@ export type Wrong = { mistake: string; inside: string[]; words: string[] };
 
 const FEWEST = 8;
 
-export function wrongSolutions(book: Book, { chapter }: Exercise): Wrong[] {
-  const file = `${chapter.folder}/wrong.md`;
+export function wrongSolutions(book: Book, { chapter, wrong }: Exercise): Wrong[] {
+  const file = `${chapter.folder}/${wrong}`;
   if (!isFile(book.root, file)) return [];
   const sections = `\n${read(book.root, file)}`.split('\n## ').slice(1);
   return sections.map((text) => {
@@ -34,9 +34,9 @@ export const solvedSo = (book: Book, exercise: Exercise, { inside }: Wrong): str
   withInside(book, exercise, inside);
 
 export function problemsOfWrong(book: Book, exercise: Exercise): string[] {
-  const { folder, page } = exercise.chapter;
+  const { chapter: { folder }, quotation: { page } } = exercise;
   const all = wrongSolutions(book, exercise);
-  const file = `${folder}/wrong.md`;
+  const file = `${folder}/${exercise.wrong}`;
   if (all.length < FEWEST) return [`${page}:1: ${file} has ${all.length} wrong solutions of the exercise, not ${FEWEST}`];
   const odd = all.filter(({ inside, words }) => words.length === 0 || words.includes('') || inside.length === 0);
   return odd.map(({ mistake }) => `${file}:1: "${mistake}" has no code, or no words that the verdict must contain`);
