@@ -466,7 +466,11 @@ test('D15: commands that only show files of the folder are free, by their real t
   const strict = judges({ rules: { ask: ['bash'] } });
   assert.equal(strict.effect('ls'), 'ask');
   const both = judges({ files: { 'a.txt': '' }, rules: { allow: ['bash(cd:*)', 'bash(npm test:*)', 'bash(echo:*)'] } });
-  assert.deepEqual(['cd sub && npm test', 'cd / && cat etc/passwd', 'npm test | cat a.txt', 'echo a; cat a.txt'].map(both.effect), ['allow', 'ask', 'allow', 'allow']);
+  assert.deepEqual(['cd sub && npm test', 'cd / && cat etc/passwd', 'cat a.txt | npm test', 'echo a; cat a.txt'].map(both.effect), ['allow', 'ask', 'allow', 'allow']);
+  // A command that a rule allows may put a link where a file was: git checkout does, of a branch that has one.
+  assert.deepEqual(['npm test; ls; pwd', 'npm test | head -n 5', 'npm test < a.txt'].map(both.effect), ['allow', 'allow', 'allow']);
+  for (const line of ['npm test && cat a.txt', 'npm test; cat < a.txt', '(npm test); ls sub', 'cat a.txt "$(npm test)"', 'npm test; npm test < a.txt', 'npm test; cat missing', '{ npm test; } && < a.txt'])
+    assert.equal(both.effect(line), 'ask', line);
   assert.deepEqual(['time cd / && cat etc/passwd', 'time cd / && npm test < a.txt', 'time cd sub'].map(both.effect), ['ask', 'ask', 'allow']);
   const builtins = judges({ rules: { allow: ['bash(printf:*)', 'bash(test:*)'] } });
   assert.deepEqual(["printf -v 'a[$(touch M)]' 1", "test -v 'a[`touch M`]'", "time test -v 'a[$(x)]'", "printf '%s' '$(x)'"].map(builtins.effect), ['ask', 'ask', 'ask', 'allow']);

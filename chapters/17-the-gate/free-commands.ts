@@ -43,6 +43,10 @@ export function isHarmless({ words, assigns }: Part): boolean {
   return !command || HARMLESS.has(command.text) || !BUILTINS.has(command.text);
 }
 
+/** Are all files the same after this part? If a rule allows another one, it may put a link there. */
+export const changesNothing = ({ words }: Part) =>
+  words.length === 0 || HARMLESS.has(unwrapped(words)[0]!.text);
+
 /** These take the name of a variable, and `a[$(rm x)]` is one. */
 const NAMING = new Set(
   ('[ declare export getopts let local mapfile printf read readarray readonly test typeset unset ' +

@@ -11,7 +11,7 @@ import type { Location, Roots } from '../16-hands/paths.ts';
 import { changeLines } from './change.ts';
 import { takeApart, type Part } from './command-line.ts';
 import { canonical, sha256 } from './digest.ts';
-import { filesOfFree, filesRead, isHarmless } from './free-commands.ts';
+import { changesNothing, filesOfFree, filesRead, isHarmless } from './free-commands.ts';
 import { folderPrograms } from './git-commands.ts';
 import { modeAfter, type Mode } from './modes.ts';
 import { nobody, Turns, type Choice, type Person } from './person.ts';
@@ -182,9 +182,11 @@ export class Gate {
     return { ...facts, commands, line, isFree };
   }
 
-  private isFree(part: Part): boolean {
-    if (part.words.length === 0) return !part.assigns && filesRead(part, this.roots) !== undefined;
-    return filesOfFree(part, this.roots) !== undefined;
+  private isFree(part: Part, mayNameFiles = true): boolean {
+    const isCommand = part.words.length > 0;
+    if (!isCommand && part.assigns) return false;
+    const files = isCommand ? filesOfFree(part, this.roots) : filesRead(part, this.roots);
+    return files?.every(({ real }) => mayNameFiles || real === this.roots.cwd) ?? false;
   }
 
   // ── Rules ──
@@ -209,11 +211,12 @@ export class Gate {
     // An exact rule for a command alone is one to the letter, and that was tried before.
     const usable = rules.filter(({ pattern }) => !isAlone || pattern?.endsWith('*'));
     const used: Rule[] = [];
+    let mayNameFiles = mayBeFree; // after `cd` a path means another file; after `git checkout`, perhaps
     for (const part of line) {
-      if (mayBeFree && this.isFree(part)) continue;
-      // After `cd`, a path means another file.
-      const mayRead = mayBeFree || part.redirections.length === 0;
+      if (mayBeFree && this.isFree(part, mayNameFiles)) continue;
+      const mayRead = mayNameFiles || part.redirections.length === 0;
       if (part.assigns || !mayRead || !filesRead(part, this.roots)) return undefined;
+      if (!changesNothing(part)) mayNameFiles = false;
       if (part.words.length === 0) continue; // only < file, or the end of a ( )
       const rule = usable.find((each) => spells(each, part));
       if (!rule) return undefined;
