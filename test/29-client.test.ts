@@ -16,6 +16,7 @@ import { McpServer } from '../chapters/29-a-server/server.ts';
 import { shelf } from '../chapters/29-a-server/shelf.ts';
 import { compose } from '../chapters/composition.ts';
 import type { ConnectionOptions, Extension, Json } from '../mcp.ts';
+import { programArgs } from './compiled.ts';
 import { cleanUp, later, open, rejection, root, until } from './helpers.ts';
 
 afterEach(cleanUp);
@@ -108,7 +109,7 @@ test('two tools of one name, a name that is none, and headers that cannot be are
 
 test('a process on stdio: lines, noise, console.log on stderr, and it leaves when stdin ends', async () => {
   const program = join(root, 'test', 'programs', 'talkative-server.ts');
-  const child = spawn(process.execPath, ['--import', 'tsx', program], { cwd: root });
+  const child = spawn(process.execPath, programArgs(program), { cwd: root });
   later(() => child.kill('SIGKILL'));
   const seen = { out: '', err: '' };
   child.stdout.setEncoding('utf8').on('data', (text) => (seen.out += text));

@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type * as mcp from '../mcp.ts';
+import { programArgs } from './compiled.ts';
 import { root } from './on-demand.ts';
 import { McpConnection, StdioTransport } from './subject.ts';
 
@@ -139,7 +140,7 @@ export async function pidOf(connection: mcp.McpConnection): Promise<number> {
 /** Runs a program of test/programs/ in a process of its own. */
 export function run(program: string, args: string[] = [], env: NodeJS.ProcessEnv = {}) {
   const file = join(root, 'test', 'programs', program);
-  const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], { cwd: root, env: { ...process.env, ...env } });
+  const child = spawn(process.execPath, [...programArgs(file), ...args], { cwd: root, env: { ...process.env, ...env } });
   later(() => child.kill('SIGKILL'));
   const seen = { output: '' };
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (seen.output += text));

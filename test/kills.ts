@@ -11,6 +11,7 @@ import { Trust } from '../agent.ts';
 import { Masker } from '../chapters/17-the-gate/safe-text.ts';
 import { Session } from '../chapters/19-the-terminal/session.ts';
 import { TokenStore } from '../chapters/21-authorization/tokens.ts';
+import { programArgs } from './compiled.ts';
 import { root } from './on-demand.ts';
 
 const MAX_TOUCHES = 150; // about three rounds of the writer
@@ -56,7 +57,7 @@ export async function killAtRandom(kills: number, random = Math.random): Promise
 /** The lines that the writer has said before it died. */
 async function writeUntilKilled(args: string[], killAfter: number, delayMs: number): Promise<string[]> {
   const program = join(root, 'test', 'programs', 'restless-writer.ts');
-  const child = spawn(process.execPath, ['--import', 'tsx', program, ...args], { cwd: root });
+  const child = spawn(process.execPath, [...programArgs(program), ...args], { cwd: root });
   let out = '';
   let err = '';
   const wait = () => {

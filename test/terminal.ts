@@ -2,17 +2,15 @@
 
 import { spawn as spawnInPty, type IPty } from '@lydell/node-pty';
 import xterm from '@xterm/headless';
-import { buildSync } from 'esbuild';
+import { buildSync, type BuildOptions } from 'esbuild';
 import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
-import {
-  existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Json } from '../mcp.ts';
+import { compiled, repository } from './compiled.ts';
 import { folder, later, root } from './helpers.ts';
 
 const isTypeScriptRead = Boolean((process.features as { typescript?: unknown }).typescript);
@@ -25,11 +23,7 @@ export const fromSource = [
   join(root, 'agent.ts'),
 ];
 
-const isCut = !existsSync(join(root, 'node_modules')); // by book.ts, into .cache/book/NAME
-
-/** The root; for a program that was cut, that of what it was cut from. */
-export const repository = isCut ? join(root, '..', '..', '..') : root;
-const cache = join(repository, '.cache');
+export { repository };
 
 // A program that was cut has no package, so agent.ts is all there is to start.
 const entry = existsSync(join(root, 'chapters', 'start.ts')) ? 'chapters/start' : 'agent';
@@ -37,55 +31,29 @@ const entry = existsSync(join(root, 'chapters', 'start.ts')) ? 'chapters/start' 
 // What tests import by itself is a way in, too.
 const modules = ['mcp', 'chapters/16-hands/shell', 'chapters/20-streamable-http/http'];
 
-/** It is started as its package has it, compiled and in a few files: in a quarter of the time, and
- *  we start it often. */
-export const programFolder = compiled();
-export const command: [string, ...string[]] = [process.execPath, join(programFolder, `${entry}.js`)];
-
-function compiled(): string {
-  const target = join(cache, `bundled-${fingerprint()}`);
-  if (existsSync(target)) return target;
-  const unfinished = `${target}.${process.pid}`; // several test files begin at once
-  compile(unfinished);
-  forgetOldPrograms();
-  try {
-    renameSync(unfinished, target);
-  } catch {
-    rmSync(unfinished, { recursive: true }); // another was faster
-  }
-  return target;
-}
-
-/** Changes with the program. */
-function fingerprint(): string {
-  const names = readdirSync(join(root, 'chapters'), { recursive: true }) as string[];
-  const sources = names.filter((name) => name.endsWith('.ts')).sort();
-  const chapters = sources.map((name) => join('chapters', name));
-  const hash = createHash('sha256');
-  for (const name of ['agent.ts', 'mcp.ts', ...chapters])
-    hash.update(readFileSync(join(root, name)));
-  return hash.digest('hex').slice(0, 16);
-}
+/** It is started compiled, in one file that is not an ES module, as its package has it for one call:
+ *  in a fifth of the time, and we start it often. */
+export const programFolder = compiled('bundled', compile);
+const program = join(programFolder, entry === 'agent' ? 'agent.js' : `${entry}.cjs`);
+export const command: [string, ...string[]] = [process.execPath, program];
 
 function compile(target: string): void {
-  const names = [...new Set(['agent', entry, ...modules])];
-  const sources = names.map((name) => join(root, `${name}.ts`)).filter((path) => existsSync(path));
-  buildSync({
-    entryPoints: sources, outdir: target, outbase: root, bundle: true,
-    splitting: entry !== 'agent', // in a part of its own, agent.ts would not know that it was started
-    format: 'esm', platform: 'node', target: 'node20', logLevel: 'warning',
-  });
+  const pathOf = (name: string) => join(root, `${name}.ts`);
+  const toNode: BuildOptions = {
+    outdir: target, outbase: root, bundle: true, platform: 'node', target: 'node20', logLevel: 'warning',
+  };
+  const sources = ['agent', ...modules].map(pathOf).filter((path) => existsSync(path));
+  // In a part of its own, agent.ts would not know that it was started.
+  buildSync({ ...toNode, entryPoints: sources, format: 'esm', splitting: entry !== 'agent' });
   writeFileSync(join(target, 'package.json'), '{ "type": "module" }');
-}
-
-function forgetOldPrograms(): void {
-  const programs = readdirSync(cache).filter((name) => /(program|bundled)-\w+$/.test(name));
-  for (const path of programs.map((name) => join(cache, name))) {
-    // Another test file may be taking it away just now.
-    const stat = statSync(path, { throwIfNoEntry: false });
-    const isOld = stat && Date.now() - stat.mtimeMs > 3_600_000;
-    if (isOld) rmSync(path, { recursive: true, force: true });
-  }
+  if (entry === 'agent') return;
+  buildSync({
+    ...toNode, entryPoints: [pathOf(entry)], format: 'cjs', outExtension: { '.js': '.cjs' },
+    minifyWhitespace: true, minifySyntax: true,
+    // No module in it is the one that was started, but for the first, which does not ask.
+    define: { 'import.meta.url': 'here' },
+    banner: { js: "const here = require('node:url').pathToFileURL(__dirname + '/parts.js').href;" },
+  });
 }
 
 // ─── Where it runs ───────────────────────────────────────────────────────────────────────────────
