@@ -1,8 +1,22 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 // Node reads these certificates whenever it starts, which takes longer than the rest of its start.
 // We start it thousands of times, and no test here leaves this machine.
 delete process.env.NODE_EXTRA_CA_CERTS;
+
+const LONGEST = ['book', '26-staying-alive', 'security-oauth', '21-login', '19-servers'];
+
+/** What takes longest begins first, also where nothing is known from an earlier run. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification) => {
+      const at = LONGEST.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
+      return at === -1 ? LONGEST.length : at;
+    };
+    return (await super.sort(files)).sort((a, b) => place(a) - place(b));
+  }
+}
 
 // The tests import node:test and run under both runners: here the name leads to vitest,
 // under `npm run test:node` it leads to Node's own.
@@ -12,6 +26,7 @@ export default defineConfig({
     include: ['test/*.test.ts'],
     // Tests wait for real processes. These limits only end a hang; no test asserts a duration.
     maxWorkers: 6, // most of a test is waiting for a process
+    sequence: { sequencer: LongestFirst },
     isolate: false, // a worker loads the program once for all its files; Node's own runner keeps them apart
     retry: 1, // a machine can be too busy for a real process; the report says what was tried again
     reporters: ['default', ['json', { outputFile: '.cache/tests.json' }]], // for test/again.ts

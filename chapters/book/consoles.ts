@@ -52,7 +52,7 @@ export async function runShown(book: Book, command: string, home: string, how: H
   const script = (_: string, name = 'start') => `${scripts[name]}`.replace(/^tsx /, 'node --import tsx ');
   const typed = command.replace(/^npm (?:run (\w+)|start)/, script).replace(' -- ', ' '); // npm takes that one away
   const staged = stagedDemo(book, command, how);
-  const direct = staged?.command ?? typed;
+  const direct = staged?.command ?? (how === 'in one file' ? startInOneFile(book, typed) : typed);
   const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
   const env = { PATH: path, HOME: home, USERPROFILE: home, WORK: join(home, 'work'), NO_COLOR: '1' };
   const run = promisify(execFile)('sh', ['-c', `{ ${direct}\n} 2>&1`], { cwd: book.root, env, timeout: 60_000 });
@@ -77,8 +77,16 @@ function stagedDemo(book: Book, command: string, how: How): { title: string; com
   return { title: `${title}\n`, command: words.join(' ') };
 }
 
+/** What `npm start` does, but with the program as one file of JavaScript. */
+function startInOneFile(book: Book, typed: string): string {
+  const TYPED = 'node --import tsx agent.ts ';
+  const file = join(cached(book, 'runner'), 'agent.mjs');
+  if (!typed.startsWith(TYPED) || !bundle(join(book.root, 'agent.ts'), file)) return typed;
+  return typed.replace(TYPED, `node '${file}' `);
+}
+
 /** A demo and its program as one file of JavaScript, beside the demo: it starts in half the time.
- *  Where something is missing, which is what some demos show, there is no such file. */
+ *  Where a name is missing, which is what some demos show, there is no such file. */
 function inOneFile(folder: string, demo: string): string | undefined {
   const file = demo.replace(/\.ts$/, '.mjs');
   return bundle(join(folder, demo), join(folder, file)) ? file : undefined;
@@ -91,9 +99,11 @@ function bundledRunner(book: Book, runner: string): string {
 }
 
 function bundle(source: string, target: string): boolean {
+  const imported = [...read(source).matchAll(/\bfrom '(\.[^']+)'/g)].map(([, path]) => path!);
+  const missing = imported.filter((path) => !isFile(dirname(source), path)); // Node is to say so
   try {
     const { warnings } = buildSync({
-      entryPoints: [source], outfile: target, bundle: true, format: 'esm', platform: 'node',
+      entryPoints: [source], outfile: target, bundle: true, format: 'esm', platform: 'node', external: missing,
       target: 'node20', keepNames: true, packages: 'external', logLevel: 'silent',
     });
     return warnings.length === 0;
