@@ -12,7 +12,7 @@ import { httpTransports } from '../chapters/20-streamable-http/http.ts';
 import { readTrace } from '../chapters/30-seeing/trace.ts';
 import { McpConnection, type Json } from '../mcp.ts';
 import { cleanUp, folder, goodServer, later, rejection, until } from './helpers.ts';
-import { command, jsonLines, place, run, start } from './terminal.ts';
+import { command, jsonLines, place, run, start, userServers } from './terminal.ts';
 
 afterEach(cleanUp);
 
@@ -139,4 +139,25 @@ test('the wire of any chapter can be watched: a pipe without a client; connectio
   assert.deepEqual(calls, ['calculator', 'habits'], 'of the second the demo prints nothing');
   const [, , ...first] = hands.types.filter((type) => /^(heading|prompt|query|answer|tool_.*)$/.test(`${type}`));
   assert.deepEqual(first.slice(0, 5), ['query', 'answer', 'tool_start', 'tool_end', 'query']);
+});
+
+test('/page: opened in the midst of a chat it has the states of the servers, then every message; it ends with the program', async () => {
+  const where = place({}, userServers({ calculator: { command: process.execPath, args: [goodServer] } }));
+  const chat = start(where, ['--allow', 'mcp__calculator__*'], { input: null });
+  chat.child.stdin.write('hello\n/page\n');
+  await until(() => /http:\S+/.test(chat.seen.out), 'its address');
+  const [url = ''] = /http:\S+/.exec(chat.seen.out)!;
+  const response = await fetch(`${url}events`);
+  let told = '';
+  const reading = (async () => {
+    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) told += chunk;
+  })().catch(() => {}); // the end of the program
+  await until(() => /"server":"calculator","state":"connected","transport":"stdio"/.test(told), 'the state');
+  chat.child.stdin.write('add 2 and 40\n');
+  await until(() => /"msg":\{[^\n]*"42"/.test(told), 'the answer on the page');
+  assert.match(told, /"type":"prompt","text":"add 2 and 40"[^]*"type":"tool_start"[^]*"method":"tools\/call"/);
+  chat.child.stdin.end();
+  assert.equal((await chat.ended).code, 0);
+  await reading;
+  await rejection(fetch(url)); // nothing listens there any more
 });

@@ -1,11 +1,11 @@
 // npm run picture: also makes .github/page.png, the page of chapter 30, from a real conversation in a
 // real terminal: a scripted model, two servers, and a question that is answered.
 
-import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { pageWith } from '../chapters/30-seeing/view.ts';
+import { browse } from './chromium.ts';
 import { cleanUp, folder, goodServer, root } from './helpers.ts';
 import { call, calls, say, startModelServer } from './model-server.ts';
 import { place, Terminal, userServers } from './terminal.ts';
@@ -43,8 +43,15 @@ await terminal.ended();
 
 const file = join(folder(), 'page.html');
 writeFileSync(file, pageWith(readFileSync(join(where.cwd, 'trace.jsonl'), 'utf8'), 'A chat'));
-const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--window-size=1280,860'];
-const picture = join(root, '.github', 'page.png');
-execFileSync('chromium', [...flags, `--screenshot=${picture}`, pathToFileURL(file).href], { stdio: 'ignore' });
+const page = await browse();
+await page.send('Emulation.setDeviceMetricsOverride', { width: 1280, height: 780, deviceScaleFactor: 1, mobile: false });
+await page.goTo(pathToFileURL(file).href);
+await page.see(/rows/);
+// From the prompt on; the handshakes before it are less of a picture.
+const from = 'rows.findIndex(({ method }) => method === "prompt")';
+const question = 'rows.findIndex(({ method }) => method === "elicitation/create")';
+await page.evaluate(`pick(${question}); $('chart').blur(); $('chart').scrollTop = (${from} - 1) * rowHeight()`);
+await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+writeFileSync(join(root, '.github', 'page.png'), await page.picture());
 await cleanUp();
 process.exit();

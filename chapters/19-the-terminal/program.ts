@@ -190,6 +190,12 @@ export class Program {
     return this.composition.opinion?.(origin.tool, config);
   }
 
+  /** For a page that is opened in the midst of a chat: how the servers are now. */
+  traceStates(): void {
+    const settled = this.manager.status().filter(({ state }) => state !== 'connecting');
+    for (const { name, state, reason } of settled) this.traceState(name, state, reason);
+  }
+
   private traceState(server: string, state: string, reason?: string): void {
     const { protocolVersion, because } = this.manager.connection(server)?.server ?? {};
     const entry = this.manager.entry(server);

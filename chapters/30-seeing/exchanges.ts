@@ -89,9 +89,15 @@ export const isStream = ({ method }: Json) => method === 'subscriptions/listen';
 // ─── Which requests are the same ────────────────────────────────────────────────────────────────
 
 /** Two requests are the same if method and parameters are; `_meta` differs from run to run. */
-export function keyOf({ method, params }: Json): string {
-  return JSON.stringify([method, canonical(meant(params))]);
+export function keyOf(request: Json): string {
+  const known = keys.get(request);
+  if (known !== undefined) return known;
+  const key = JSON.stringify([request.method, canonical(meant(request.params))]);
+  keys.set(request, key);
+  return key;
 }
+
+const keys = new WeakMap<Json, string>(); // each request is compared with every recorded one
 
 /** What counts of some parameters. An empty object says as much as none: "arguments": {}. */
 export function meant(params: unknown): Json {
@@ -109,7 +115,7 @@ function canonical(value: unknown): unknown {
 }
 
 // What was secret is three asterisks in the recording, and matches anything.
-const MASKED = /\*\*\*/;
+export const MASKED = /\*\*\*/;
 
 export type Difference = { path: string; recorded: unknown; given: unknown };
 

@@ -23,6 +23,7 @@ async function begin(program: Program): Promise<LivePage> {
   const page = new LivePage();
   await page.start();
   program.trace.watch = (line) => page.write(line);
+  program.traceStates();
   process.once('exit', () => page.close());
   return page;
 }

@@ -3,7 +3,7 @@
 
 import { asObject, isObject, textOf, type Json, type Message } from '../../mcp.ts';
 import {
-  differences, exchangesOf, isStream, keyOf, meant, SUBSCRIPTION_KEY, subscriptionIn, type Cue, type Exchange,
+  differences, exchangesOf, isStream, keyOf, MASKED, meant, SUBSCRIPTION_KEY, subscriptionIn, type Cue, type Exchange,
 } from './exchanges.ts';
 import { isRequest, tokenOf, type Recording } from './trace.ts';
 
@@ -207,7 +207,9 @@ export function saidIn({ result, error }: Json): Said {
 
 function isSameRequest(recorded: Json, given: Message): boolean {
   if (recorded.method !== given.method) return false;
-  if (keyOf(recorded) === keyOf(given)) return true;
+  const key = keyOf(recorded);
+  if (key === keyOf(given)) return true;
+  if (!MASKED.test(key)) return false;
   return differences(meant(recorded.params), meant(given.params)).length === 0; // masked secrets
 }
 
