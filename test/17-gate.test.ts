@@ -250,6 +250,21 @@ test('that it only reads is a tool\'s own word: without a touch it is asked abou
   assert.ok(!verdict.allowed && /nobody to ask\. .* --allow 'clock'\.$/.test(verdict.reason), JSON.stringify(verdict));
 });
 
+test('a tool that asks for consent itself asks after the gate, and in the place of nothing that it denies', async () => {
+  let asked = 0;
+  const consent = async () => {
+    asked++;
+    return { allowed: true } as const;
+  };
+  const skill = own('skill', { consent });
+  const denied = await prepare({ mode: 'yolo', more: [skill], settings: { deny: ['skill'] } });
+  assert.equal((await denied.check(skill)).allowed, false);
+  assert.equal(asked, 0);
+  const { check } = await prepare({ mode: 'yolo', more: [skill] });
+  assert.equal((await check(skill)).allowed, true);
+  assert.equal(asked, 1);
+});
+
 test('"always" for a tool of the program\'s own is for this definition', async () => {
   const clock = own('clock');
   const { check, questions, trust, gate } = await prepare({ more: [clock], answers: ['a', 'n', 'n'] });
