@@ -497,6 +497,14 @@ test('D15: a program of the project is not free, whatever the PATH and the envir
     assert.deepEqual(outcomes(), ['denied', 'worked', 'worked']);
     assert.match(results()[1]!.text, /the text/);
     assert.equal(file('M'), undefined);
+    // Nor one that is beside the working folder, in the same repository; nor one in a folder that was added.
+    mkdirSync(join(cwd, '.git'));
+    mkdirSync(join(cwd, 'sub'));
+    assert.equal(judges({ cwd: join(cwd, 'sub') }).effect('ls'), 'ask');
+    const { gate, roots, agent: other } = prepareAgent({});
+    assert.equal(gate.judge(other.table.get('bash')!, { command: 'ls' }).effect, 'allow');
+    roots.add(cwd);
+    assert.equal(gate.judge(other.table.get('bash')!, { command: 'ls' }).effect, 'ask');
   } finally {
     process.env = before;
   }
@@ -618,6 +626,8 @@ test('D16: a repository in an ignored folder is in the way of another branch, an
   const { effect } = judges({ ...place, rules: { allow: ['Bash(git:*)'] } });
   assert.equal(judges({ rules: { allow: ['Bash(git:*)'] } }).effect('git add . && git commit -m x'), 'allow', 'where no repository is');
   assert.deepEqual(['git add . && git commit -m x', 'git status', 'git checkout x', 'git pull'].map(effect), ['allow', 'allow', 'ask', 'ask']);
+  const open = judges({ ...repository((git) => git('init', '-q', 'sub')), rules: { allow: ['Bash(git:*)'] } });
+  assert.deepEqual(['git status', 'git add .', 'git commit -m x'].map(open.effect), ['allow', 'ask', 'ask'], 'one that is not ignored');
 });
 
 test('D16: a rule for git means no options that start programs, and none before the subcommand', () => {
