@@ -269,12 +269,16 @@ export function spells({ pattern = '' }: Rule, part: Part): boolean {
   const { words } = part;
   const isPrefix = PREFIX.test(pattern);
   const spelled = wordsIn(pattern.replace(PREFIX, '$1'));
-  if (!spelled || evaluates(part) || !reachesAll(part, spelled.length)) return false;
-  if (!reachesGit(part, spelled.length)) return false;
+  if (!spelled || evaluates(part)) return false;
   const begins = (given: Word[]) =>
     (isPrefix || given.length === spelled.length) &&
     spelled.every((text, n) => given[n]?.isPlain && given[n].text === text);
-  return begins(words) || begins(unwrapped(words));
+  const inner = unwrapped(words);
+  const isInner = begins(inner);
+  if (!isInner && !begins(words)) return false;
+  // Of the command itself, without `timeout 60` before it.
+  const count = spelled.length - (isInner ? 0 : words.length - inner.length);
+  return count > 0 && reachesAll(part, count) && reachesGit(part, count);
 }
 
 /** To forbid, a rule means any command of a line that looks like it: `git push *` is `git push`, too. */

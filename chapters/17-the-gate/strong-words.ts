@@ -1,7 +1,7 @@
 // strong-words.ts: words by which a command does more than it is known for. `find` looks, and with
 // -exec it runs anything: a rule find:* was not written for that.
 
-import { unwrapped, type Part } from './command-line.ts';
+import { unwrapped, type Part, type Word } from './command-line.ts';
 
 /** Their whole purpose is to run another command, so `env:*` would allow all commands. */
 export const LAUNCHERS = new Set(
@@ -16,7 +16,7 @@ export function isLauncher([first = '', ...rest]: string[]): boolean {
 }
 
 /** Options that run a program, write a file or delete one. */
-const STRONG: Record<string, RegExp | undefined> = {
+const STRONG: Record<string, RegExp> = {
   find: /^-(exec|execdir|ok|okdir|delete|fprint0?|fprintf|fls)$/,
   fd: /^(-\w*[xX]|--ex)/,
   rg: /^--(pre|hostname-bin)(=|$)/,
@@ -31,15 +31,18 @@ const PIECE = String.raw`(\\.|(?!\k<cut>)[^\\\n])*`;
 const REPLACING = String.raw`s(?<cut>[/|#,])${PIECE}\k<cut>${PIECE}\k<cut>[gpI\d]*`;
 const PLAIN_SED = new RegExp(`^(${PLACE}(,${PLACE})?)?([pdq=]|${REPLACING})$`);
 
+const nameOf = (word?: Word) => word?.text.replace(/^.*\//, '') ?? '';
+const isKnown = (word: Word) => Object.hasOwn(STRONG, nameOf(word));
+
 /** Does a rule that spells so many words of a command mean the rest of it, too? */
 export function reachesAll(part: Part, spelled: number): boolean {
-  const [command, ...rest] = unwrapped(part.words);
-  const name = command?.text.replace(/^.*\//, '') ?? '';
-  const strong = Object.hasOwn(STRONG, name) ? STRONG[name] : undefined;
-  if (!strong) return true;
-  const unspelled = rest.slice(spelled - 1);
+  const words = unwrapped(part.words);
+  const at = LAUNCHERS.has(nameOf(words[0])) ? words.findIndex(isKnown) : 0; // sudo find
+  const name = nameOf(words[at]);
+  if (at === -1 || !isKnown(words[at]!)) return true;
+  const unspelled = words.slice(Math.max(spelled, at + 1));
   // A variable or a glob may be such a word.
-  if (unspelled.some(({ text, isPlain }) => strong.test(text) || !isPlain)) return false;
+  if (unspelled.some(({ text, isPlain }) => STRONG[name]!.test(text) || !isPlain)) return false;
   return name !== 'sed' || scriptsOf(unspelled.map(({ text }) => text)).every(isPlainSed);
 }
 
