@@ -183,8 +183,8 @@ function check(file: string, screen: Screen, isJson: boolean, isStrict: boolean)
   return errors.length > 0 ? EXIT.unexpected : EXIT.done;
 }
 
-/** A program that was killed may have left half a line, and the next one has written on behind it:
- *  whoever plays the rest is told, and can still do so. */
+/** A program that was killed may have left half a line, and the next one has written on behind it. A
+ *  replay says so, and plays the rest. */
 function readFile(file: string, mayBeBroken = false): Recording {
   const recording = readTrace(textIn(file));
   const isLater = recording.header.version > TRACE_VERSION;

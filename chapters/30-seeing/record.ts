@@ -1,4 +1,4 @@
-// record.ts: stands between any client and a server on stdio, and writes down what they say. Every
+// record.ts: is put between any client and a server on stdio, and writes down what they say. Every
 // byte goes on as it came; only the copy for the trace is parsed, and secrets are masked in it.
 
 import { spawn, type ChildProcess } from 'node:child_process';

@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { runDemo } from './demo.ts';
 
 type Listener = (...told: any[]) => void;
-type Program = Record<string, any>; // of any chapter: what it has not, is not watched
+type Program = Record<string, any>; // of any chapter: parts that it lacks are not watched
 
 const begin = performance.now();
 

@@ -313,6 +313,22 @@ test('cancelled, late and failed are told apart in words and signs, not by colou
   assert.deepEqual(grouped, [2, 3, 4, 5], 'a call and the question inside it are one group');
 });
 
+test('two sub-agents at once are two branches, though they use the same ids; a query that failed does not stay open', options, async () => {
+  const page = await browser();
+  const of = (id: string, at: number, event: object) => ({ at, type: 'agent', id, name: `agent ${id}`, event });
+  const begin = ['a', 'b'].map((id) => ({ at: 1, type: 'tool_start', id, name: 'delegate', args: {} }));
+  const query = { type: 'query', model: 'm', turns: 1, tools: 1 };
+  const answer = { type: 'answer', text: '', calls: [{ id: 'c1', name: 'note' }] };
+  const [run, done] = [{ type: 'tool_start', id: 'c1', name: 'note', args: {} }, { type: 'tool_end', id: 'c1', name: 'note', outcome: 'worked' }];
+  const both = (at: number, event: object) => [of('a', at, event), of('b', at, event)];
+  const rest = [{ at: 9, ...query }, { at: 10, type: 'error', message: 'out of order' }];
+  await page.goTo(viewed(lines([{ trace: 1 }, ...begin, ...both(2, query), ...both(3, answer), ...both(4, run), ...both(5, done), ...rest])));
+  await page.see(/12 rows/);
+  const tied = '[rows.slice(2, 8).map(({ parent }) => parent), rows.slice(2, 10).map(({ pair }) => pair), [rows[10].status, rows[10].end], document.querySelectorAll(".bar.open").length]';
+  // The two calls that began it all are still open.
+  assert.deepEqual(await page.evaluate(tied), [[0, 1, 0, 1, 0, 1], [4, 5, 2, 3, 8, 9, 6, 7], ['error', 11], 2]);
+});
+
 test('on paper there are all rows, not only those in sight', options, async () => {
   const page = await browser();
   await page.goTo(viewed(calls(600)));
