@@ -269,6 +269,17 @@ test('chunks: every line exactly once, the same for the same bytes, none too lar
   }
 });
 
+test('chunks: CRLF and a BOM move no boundary', () => {
+  const placesIn = (name: string, text: string) => chunksOf(name, text).map(({ start_line, symbol }) => `${start_line} ${symbol}`);
+  for (const name of ['chapters/29-a-server/symbols.ts', 'package-lock.json', 'LICENSE', 'chapters/29-a-server/2-serve.md']) {
+    const text = readFileSync(join(root, name), 'utf8');
+    const places = placesIn(name, text);
+    assert.deepEqual(placesIn(name, text.replaceAll('\n', '\r\n')), places, name);
+    assert.deepEqual(placesIn(name, `\ufeff${text}`), places, name);
+  }
+  assert.deepEqual(placesIn('a.md', '\ufeff# One\n\ntext\n\n# Two\n\ntext\n'), placesIn('a.md', '# One\n\ntext\n\n# Two\n\ntext\n'));
+});
+
 test('chunks: a function stays whole with its comment, a method knows its class, an edit stays local', () => {
   const body = Array.from({ length: 12 }, (_, n) => `    const value${n} = compute(${n}, 'some text that is long enough');`).join('\n');
   const method = (name: string) => `  /** Says what ${name} does. */\n  ${name}(input) {\n${body}\n  }\n`;

@@ -185,12 +185,11 @@ class Cutter {
   }
 }
 
-/** One line of four, always the same ones. */
+/** One line of four, always the same ones, and whether it ends with CRLF or not. */
 function isChosen(line: string): boolean {
+  const length = Math.min(line.endsWith('\r') ? line.length - 1 : line.length, 200);
   let hash = 0;
-  for (let i = 0; i < line.length && i < 200; i++) {
-    hash = Math.imul(hash ^ line.charCodeAt(i), 0x01000193);
-  }
+  for (let i = 0; i < length; i++) hash = Math.imul(hash ^ line.charCodeAt(i), 0x01000193);
   return ((hash ^ (hash >>> 15)) & 3) === 0;
 }
 

@@ -39,7 +39,7 @@ const SYNTAX = new Map(FAMILIES.flatMap(([names, syntax]) => {
 const ENDS = 'end|else|elif|elsif|except|catch|finally|rescue|ensure|then|do|fi|done|esac';
 const CLOSES = new RegExp(`^(?:[)\\]}]|(?:${ENDS})\\b|</|while\\b.*;$)`);
 const COMMENTS = /^(?:\/\/|\/\*|\*|#|@\w|--|;;|%|"""|'''|\[[A-Z]\w*)/;
-const HEADING = /^(#{1,6})\s/;
+const HEADING = /^\ufeff?(#{1,6})\s/;
 
 export function factsOf(text: string, extension: string): LineFacts {
   const lines = text.split('\n');
@@ -64,7 +64,7 @@ function look(facts: LineFacts, n: number, scanner: Scanner, syntax: Syntax): vo
   if (start === line.length) facts.kind[n] = BLANK;
   else if (wasInside) facts.kind[n] = INSIDE;
   else if (syntax.prose) facts.kind[n] = prose(facts, n);
-  else facts.kind[n] = kindOf(line.slice(start, start + 80), syntax);
+  else facts.kind[n] = kindOf(line.slice(start, start + 80).trimEnd(), syntax);
 }
 
 /** Counts what is in a line, and returns where it begins. */
