@@ -189,7 +189,7 @@ export function literalsIn(source: string): string[] {
   if (/\\[xucpPk\d]|[^\x20-\x7e]/.test(source)) return [];
   // What is between [ and ] is one part. A backslash there can be read in one way only: with two,
   // this expression, which is no client's, would take years itself.
-  const each = /\\[^]|\[(?:\\[^]|[^\]\\])*\]|[*+?]\??|\{[^}]{0,20}\}|[^]/g;
+  const each = /\\[^]|\[(?:\\[^]|[^\]\\])*(?:\]|\\?$)|[*+?]\??|\{[^}]{0,20}\}|[^]/g;
   const parts: string[] = source.match(each) ?? [];
   if (parts.some((part) => part === '|' || part === '(')) return [];
   const runs: string[] = [''];
