@@ -172,17 +172,18 @@ export function laneOf(server: string, tool: Json, config: Json = {}): Lane {
   return { line: server, isShared };
 }
 
+export type LaneFor<T> = (item: T) => Lane | undefined;
+export type Work<T, R> = (item: T, n: number) => Promise<R>;
+
 /** Like Promise.all, but each begins when those have ended that it must not run beside: what comes
  *  before it in its line. Without a lane it runs alone, after all before it, before all behind it. */
-export async function inLanes<T, R>(
-  items: T[], laneFor: (item: T) => Lane | undefined, work: (item: T, n: number) => Promise<R>,
-): Promise<R[]> {
-  const started: { lane?: Lane; done: Promise<R> }[] = [];
+export async function inLanes<T, R>(items: T[], lane: LaneFor<T>, work: Work<T, R>): Promise<R[]> {
+  const started: { its?: Lane; done: Promise<R> }[] = [];
   for (const [n, item] of items.entries()) {
-    const lane = laneFor(item);
-    const earlier = started.filter((other) => !mayRunBeside(lane, other.lane));
+    const its = lane(item);
+    const earlier = started.filter((other) => !mayRunBeside(its, other.its));
     const ready = Promise.all(earlier.map(({ done }) => done));
-    started.push({ lane, done: ready.then(() => work(item, n)) });
+    started.push({ its, done: ready.then(() => work(item, n)) });
   }
   return Promise.all(started.map(({ done }) => done));
 }
