@@ -39,6 +39,12 @@ export function checkOrigin({ host, origin }: IncomingHttpHeaders, { hostnames }
   if (!isWeb || !hostnames.has(hostnameOf(origin))) throw new Refused(403, 'Origin is not allowed');
 }
 
+/** Of two, Node takes the first, and a proxy in front of us may have judged the second. */
+export function checkOneHost(rawHeaders: string[]): void {
+  const isHost = (name: string, n: number) => n % 2 === 0 && name.toLowerCase() === 'host';
+  if (rawHeaders.filter(isHost).length > 1) throw new Refused(400, 'Host is there twice');
+}
+
 /** Without the port; nothing if it is not an address, as in "null". Nor if it is more than one:
  *  URL would find localhost in evil@localhost, localhost/evil and localhost#evil. */
 function hostnameOf(address: string): string {

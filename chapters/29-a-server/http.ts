@@ -11,7 +11,8 @@ import {
 } from '../20-streamable-http/headers.ts';
 import type { Exchange } from './call.ts';
 import {
-  checkAccept, checkBodyType, checkOrigin, checkToken, doorFor, isLoopbackHost, Refused, type Door,
+  checkAccept, checkBodyType, checkOneHost, checkOrigin, checkToken, doorFor, isLoopbackHost,
+  Refused, type Door,
 } from './guard.ts';
 import { checkMirrors, toolName } from './mirror.ts';
 import { isLater, Unintroduced, type McpServer } from './server.ts';
@@ -151,10 +152,9 @@ export class HttpServer {
 
   /** All checks that need no body. False if it was answered here. */
   private admit(request: IncomingMessage, response: ServerResponse): boolean {
-    const { headers, method = '', url = '' } = request;
+    const { headers, rawHeaders, method = '', url = '' } = request;
     checkOrigin(headers, this.door);
-    // Node takes the first of two, and a proxy in front may have judged the second.
-    if ((request.headersDistinct.host ?? []).length > 1) throw new Refused(400, 'Host is there twice');
+    checkOneHost(rawHeaders);
     const [path = ''] = url.split('?');
     if (path === '/health' && method === 'GET') {
       const { name: service, version } = this.server.options;
@@ -239,11 +239,7 @@ export class HttpServer {
     const visit = this.visitFor(message, headers['mcp-session-id']);
     visit.usedAt = performance.now();
     const isBatch = Array.isArray(message) && visit.session.version === HAD_BATCHES;
-    const messages = isBatch ? message : [message];
-    if (messages.length === 0 || messages.length > MAX_BATCH) {
-      throw new RpcError(-32600, `A batch has 1 to ${MAX_BATCH} messages`);
-    }
-    for (const each of messages) shapeOf(each); // all of them, before one takes effect
+    const messages = isBatch ? checkedBatch(message) : [message];
     const asked = messages.filter((each) => this.isRequest(each, visit)) as Message[];
     if (asked.length === 0) return void response.writeHead(202).end();
     await this.within(this.answerAll(asked, visit, response, isBatch));
@@ -517,6 +513,15 @@ const isIdle = ({ session, listening }: Visit) => session.busy === 0 && !listeni
 /** No revision means the session's own. Another one than these has no sessions. */
 function isOfSessions({ 'mcp-protocol-version': version }: IncomingMessage['headers']): boolean {
   return version === undefined || REVISIONS.includes(`${version}`);
+}
+
+/** Looks at all of them before one takes effect. */
+function checkedBatch(messages: unknown[]): unknown[] {
+  if (messages.length === 0 || messages.length > MAX_BATCH) {
+    throw new RpcError(-32600, `A batch has 1 to ${MAX_BATCH} messages`);
+  }
+  for (const each of messages) shapeOf(each);
+  return messages;
 }
 
 const notAllowed = (allow: string) => new Refused(405, 'Method not allowed', { allow });
