@@ -819,6 +819,17 @@ export const cases: Record<string, Case> = {
     assert.equal(textOf(await permit({ inputResponses, requestState: third.requestState })), 'done this');
   },
 
+  async 'processes that share a key take each other\'s states; each counts a yes once'(subject, later) {
+    const sealingKey = Buffer.alloc(32, 7);
+    const [one, two] = [await listening(subject, later, {}, { sealingKey }), await listening(subject, later, {}, { sealingKey })];
+    const permit = async ({ port }: { port: number }, more: Json = {}) => (await send(port, laterCall('permit', { what: 'it' }, asks, more))).body.result;
+    const { requestState } = await permit(one);
+    const yes = { inputResponses: { answer: { action: 'accept', content: { allow: true } } }, requestState };
+    const came: string[] = [];
+    for (const process of [two, two, one, one]) came.push((await permit(process, yes)).resultType);
+    assert.deepEqual(came, ['complete', 'input_required', 'complete', 'input_required']);
+  },
+
   async 'a permission of an earlier round counts once, too'(subject, later) {
     const { port } = await listening(subject, later);
     const ask = async (more: Json = {}) => (await send(port, laterCall('permit-then-name', {}, asks, more))).body.result;

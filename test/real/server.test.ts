@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -18,7 +18,7 @@ import { installed } from '../on-demand.ts';
 
 afterEach(cleanUp);
 
-type Place = { command: string; args: string[] } | { url: string };
+type Place = { command: string; args: string[]; env?: Record<string, string> } | { url: string };
 /** What the script needs of a client. */
 type Client = {
   version?: string; // that it agreed on
@@ -26,7 +26,7 @@ type Client = {
   request: (method: string, params: Json) => Promise<Json>;
   close: () => Promise<unknown>;
 };
-type Open = (place: Place, answer: Json) => Promise<Client>;
+type Open = (place: Place, answer?: Json) => Promise<Client>; // without an answer it cannot be asked
 
 const stdio: Place = { command: process.execPath, args: ['--import', 'tsx', join(root, 'chapters', '29-a-server', 'shelf.ts')] };
 
@@ -37,7 +37,7 @@ async function http(): Promise<Place> {
 }
 
 const ours = (extensions: () => Extension[]): Open => async (place, answer) => {
-  const asks: Extension = () => ({ capabilities: { elicitation: {} }, handlers: { 'elicitation/create': () => answer } });
+  const asks: Extension = () => ({ capabilities: { elicitation: {} }, handlers: { 'elicitation/create': () => answer! } });
   const config = 'url' in place ? { type: 'http', ...place } : { ...place };
   const connection = new McpConnection('shelf', config, { transports: httpTransports, extensions: [asks, ...extensions()] });
   later(() => connection.close());
@@ -59,8 +59,8 @@ const v1: Open = async (place, answer) => {
   const { StdioClientTransport } = await load(esm, 'client/stdio.js');
   const { StreamableHTTPClientTransport } = await load(esm, 'client/streamableHttp.js');
   const { ElicitRequestSchema, ResultSchema } = await load(esm, 'types.js');
-  const client = new Client({ name: 'v1', version: '1' }, { capabilities: { elicitation: {} } });
-  client.setRequestHandler(ElicitRequestSchema, () => answer);
+  const client = new Client({ name: 'v1', version: '1' }, { capabilities: answer ? { elicitation: {} } : {} });
+  if (answer) client.setRequestHandler(ElicitRequestSchema, () => answer);
   const transport = 'url' in place ? new StreamableHTTPClientTransport(new URL(place.url)) : new StdioClientTransport(place);
   await client.connect(transport);
   return {
@@ -74,8 +74,8 @@ const v2 = (options: Json): Open => async (place, answer) => {
   const dist = join(installed('@modelcontextprotocol/client@2.4.0'), 'node_modules/@modelcontextprotocol/client/dist');
   const { Client, StreamableHTTPClientTransport } = await load(dist, 'index.mjs');
   const { StdioClientTransport } = await load(dist, 'stdio.mjs');
-  const client = new Client({ name: 'v2', version: '1' }, { capabilities: { elicitation: {} }, ...options });
-  client.setRequestHandler('elicitation/create', () => answer);
+  const client = new Client({ name: 'v2', version: '1' }, { capabilities: answer ? { elicitation: {} } : {}, ...options });
+  if (answer) client.setRequestHandler('elicitation/create', () => answer);
   const transport = 'url' in place ? new StreamableHTTPClientTransport(new URL(place.url)) : new StdioClientTransport(place);
   await client.connect(transport);
   const methods: Record<string, (params: any) => Promise<Json>> = {
@@ -138,6 +138,30 @@ test('a client that accepts what a form proposes has not said yes', async () => 
     await client.close();
   }
 });
+
+/** What a client's person answers, and what then becomes of a command. */
+const PERSONS: [who: string, answer: Json | undefined, bash: RegExp][] = [
+  ['agrees', { action: 'accept', content: { allow: true } }, /exit code 0/],
+  ['accepts what is proposed', { action: 'accept', content: { allow: false } }, /^The user said no\.$/],
+  ['declines', { action: 'decline' }, /^The user said no\.$/],
+  ['cannot be asked', undefined, /^Not allowed: bash needs your permission.*--allow 'bash\(touch made\)'/],
+];
+for (const [name, open] of [['SDK v1', v1], ['SDK v2, auto', v2({ versionNegotiation: { mode: 'auto' } })]] as const)
+  test(`the agent as a server, with ${name}: reading is free, a command is asked about, outside nothing is written`, async () => {
+    for (const [who, answer, bash] of PERSONS) {
+      const [home, cwd, outside] = [folder(), folder(), folder()];
+      writeFileSync(join(cwd, 'note.txt'), 'the first line\n');
+      const args = ['--import', 'tsx', join(root, 'agent.ts'), 'serve', cwd];
+      const client = await open({ command: process.execPath, args, env: { PATH: process.env.PATH!, HOME: home } }, answer);
+      assert.match(`${textIn(await client.call('read', { path: 'note.txt' }))}`, /the first line/, who);
+      assert.match(`${textIn(await client.call('bash', { command: 'touch made' }))}`, bash, who);
+      assert.equal(existsSync(join(cwd, 'made')), who === 'agrees', who);
+      const stolen = join(outside, 'stolen.txt');
+      assert.match(`${textIn(await client.call('write', { path: stolen, content: 'x' }))}`, /^Not allowed: .* is outside the folder/, who);
+      assert.equal(existsSync(stolen), false, who);
+      await client.close();
+    }
+  });
 
 test('mcporter: lists, calls, and hears that a question needs a client that can be asked', async () => {
   const cli = join(installed('mcporter@0.9.0'), 'node_modules', 'mcporter', 'dist', 'cli.js');
