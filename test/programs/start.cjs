@@ -9,6 +9,7 @@ const cache = `${file}.cache`;
 const cachedData = existsSync(cache) ? readFileSync(cache) : undefined;
 const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
 const options = { filename: file, cachedData, importModuleDynamically };
-const script = new Script(readFileSync(file, 'latin1'), options);
+// Not latin1: esbuild leaves the characters in regular expressions as they are.
+const script = new Script(readFileSync(file, 'utf8'), options);
 if (!cachedData) process.on('exit', () => writeFileSync(cache, script.createCachedData()));
 script.runInThisContext()(require, module, exports, pathToFileURL(file).href);
