@@ -5,9 +5,12 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { httpTransports } from '../chapters/20-streamable-http/http.ts';
 import { inBothEras } from '../chapters/22-no-handshake/era.ts';
+import { serveHttp } from '../chapters/29-a-server/http.ts';
 import { checkTrace } from '../chapters/30-seeing/check.ts';
-import { replayTransport } from '../chapters/30-seeing/replay-wires.ts';
+import { ReplayServer, replayTransport } from '../chapters/30-seeing/replay-wires.ts';
+import { Replay } from '../chapters/30-seeing/replay.ts';
 import { isAnswer, isRequest, readTrace } from '../chapters/30-seeing/trace.ts';
 import { McpConnection, textOf, type Extension, type Json } from '../mcp.ts';
 import { installed, root } from './on-demand.ts';
@@ -145,7 +148,7 @@ function sorted(value: unknown): unknown {
 }
 
 export type Outcome = {
-  messages: number; era: string; asked: number; told: number; differences: string[]; misses: string[]; lost: string[]; wrong: string[];
+  messages: number; era: string; asked: number; told: number; differences: string[]; misses: string[]; lost: string[]; http: string[]; wrong: string[];
 };
 
 /** Records a server, plays the recording, and compares; then once more in another order. */
@@ -172,17 +175,27 @@ export async function roundTrip(kind: Kind): Promise<Outcome> {
     };
     const second = await again(false);
     const shuffled = await again(true);
+    const newReplay = () => new Replay(recording, 's', { onMiss: (miss) => misses.push(`HTTP: ${miss}`) });
+    const served = await serveHttp(new ReplayServer(newReplay, 's'));
+    const third = await talk({ type: 'http', url: served.url }, run, script, false, { transports: httpTransports });
+    await served.close();
     const [was, is] = [gist(first.text), gist(second.text)];
     const differences = [...apart([first.description], [second.description]), ...apart(was.exchanges, is.exchanges), ...apart(was.others, is.others)];
     const lost = [...first.results].filter(([key, said]) => shuffled.results.get(key) !== said).map(([key]) => key);
     const { messages } = recording;
     const fromServer = messages.filter(({ dir: way, msg }) => way === 'in' && msg.method !== undefined);
+    const kinds = (text: string) => readTrace(text).messages.filter(({ dir: way, msg }) => way === 'in' && msg.method).map(({ msg }) => `${msg.method}`).sort();
+    const http = [
+      ...apart([first.description], [third.description]),
+      ...[...first.results].filter(([key, said]) => third.results.get(key) !== said).map(([key]) => key),
+      ...apart(kinds(first.text), kinds(third.text)),
+    ];
     const wrong = checkTrace(recording).filter(({ text }) => !text.includes(MISSING)).map(({ line, who, level, text, rule }) => `${level}: line ${line}: the ${who}: ${text} [${rule}]`);
     const hasHandshake = messages.some(({ msg }) => msg.method === 'notifications/initialized');
     return {
       messages: messages.length, era: hasHandshake ? 'handshake' : 'stateless',
       asked: fromServer.filter(({ msg }) => msg.id !== undefined).length, told: fromServer.filter(({ msg }) => msg.id === undefined).length,
-      differences, misses, lost, wrong,
+      differences, misses, lost, http, wrong,
     };
   } finally {
     rmSync(run, { recursive: true, force: true });
@@ -210,15 +223,15 @@ function apart(was: string[], is: string[]): string[] {
 async function main(names: string[]): Promise<void> {
   const kinds = KINDS.filter(({ name }) => names.length === 0 || names.includes(name));
   let failures = 0;
-  console.log('server              era        messages  asks  tells  the same  shuffled  check');
+  console.log('server              era        messages  asks  tells  the same  shuffled  by HTTP  check');
   for (const kind of kinds) {
     try {
-      const { era, messages, asked, told, differences, misses, lost, wrong } = await roundTrip(kind);
+      const { era, messages, asked, told, differences, misses, lost, http, wrong } = await roundTrip(kind);
       const isSame = differences.length + misses.length === 0;
-      if (!isSame || lost.length > 0) failures++;
+      if (!isSame || lost.length + http.length > 0) failures++;
       const row = [kind.name.padEnd(19), era.padEnd(10), `${messages}`.padStart(8), `${asked}`.padStart(5), `${told}`.padStart(6)];
-      console.log(row.join(' '), isSame ? '      yes' : '       NO', lost.length === 0 ? '     yes' : '      NO', ` ${wrong.length || 'nothing wrong'}`);
-      for (const text of [...differences, ...misses, ...lost]) console.log(`    ${text}`);
+      console.log(row.join(' '), isSame ? '      yes' : '       NO', lost.length === 0 ? '     yes' : '      NO', http.length === 0 ? '    yes' : '     NO', ` ${wrong.length || 'nothing wrong'}`);
+      for (const text of [...differences, ...misses, ...lost, ...http]) console.log(`    ${text}`);
       for (const text of wrong.slice(0, 5)) console.log(`    check: ${text}`);
     } catch (error) {
       failures++;

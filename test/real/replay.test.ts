@@ -17,7 +17,8 @@ for (const [name, era, asked, told] of EXPECTED) {
   test(`${name}: record, replay, record is the same; shuffled requests find their answers; nothing is wrong`, { timeout: 120_000 }, async () => {
     const kind = KINDS.find((each) => each.name === name)!;
     const outcome = await roundTrip(kind);
-    assert.deepEqual([outcome.differences, outcome.misses, outcome.lost, outcome.wrong], [[], [], [], []]);
+    const { differences, misses, lost, http, wrong } = outcome;
+    assert.deepEqual({ differences, misses, lost, http, wrong }, { differences: [], misses: [], lost: [], http: [], wrong: [] });
     assert.equal(outcome.era, era);
     assert.ok(outcome.asked >= asked && outcome.told >= told, JSON.stringify(outcome));
   });
