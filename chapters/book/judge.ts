@@ -8,8 +8,9 @@ import { Worker } from 'node:worker_threads';
 import type { Bench, Exercise, Judge } from './exercise.ts';
 import type { Book } from './pages.ts'; // types only: hundreds of solutions are judged, each by this file alone
 
-/** Runs a judge, which is an exercise.ts, in this process, on the program in this folder. */
-export async function judge(file: string, folder: string): Promise<void> {
+/** Runs a judge, which is an exercise.ts, in this process, on the program in this folder. If that was compiled, then into
+ *  `modules`. */
+export async function judge(file: string, folder: string, modules?: string): Promise<void> {
   const wire: { direction: string; text: string; serverName?: string }[] = [];
   let hope = { what: 'Node can load the program', wanted: 'no error' };
   const fail = (came: unknown) => {
@@ -26,7 +27,10 @@ export async function judge(file: string, folder: string): Promise<void> {
   process.chdir(folder);
   watchForLoops();
   const bench: Bench = {
-    load: (file) => import(pathToFileURL(join(folder, file)).href),
+    load: (file) => {
+      const path = modules ? join(modules, file.replace(/\.ts$/, '.js')) : join(folder, file);
+      return import(pathToFileURL(path).href);
+    },
     see: (direction, message, serverName) => {
       wire.push({ direction, text: cutShort(JSON.stringify(message) ?? show(message)), serverName });
     },
@@ -77,13 +81,14 @@ function watchForLoops(): void {
 
 export const judgeOf = (book: Book, { chapter, judge: file }: Exercise) => join(book.root, chapter.folder, file);
 
+export type Verdict = { isGreen: boolean; output: string };
+
 /** The verdict on the program in a folder, by a judge in a process of its own. */
-export function judged(
-  book: Book,
-  exercise: Exercise,
-  folder: string,
-): Promise<{ isGreen: boolean; output: string }> {
-  const args = ['--import', 'tsx', fileURLToPath(import.meta.url), judgeOf(book, exercise), folder];
+export function judged(book: Book, exercise: Exercise, folder: string): Promise<Verdict> {
+  return verdict(book, ['--import', 'tsx', fileURLToPath(import.meta.url), judgeOf(book, exercise), folder]);
+}
+
+export function verdict(book: Book, args: string[]): Promise<Verdict> {
   const run = promisify(execFile)(process.execPath, args, { cwd: book.root, timeout: LIMIT_MS, killSignal: 'SIGKILL' });
   return run.then(
     ({ stdout }) => {
@@ -97,5 +102,5 @@ export function judged(
   );
 }
 
-const [, started = '', file = '', folder = ''] = process.argv;
-if (resolve(started) === fileURLToPath(import.meta.url)) await judge(file, resolve(folder));
+const [, started = '', file = '', folder = '', modules] = process.argv;
+if (resolve(started) === fileURLToPath(import.meta.url)) await judge(file, resolve(folder), modules);
