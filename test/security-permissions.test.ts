@@ -632,8 +632,8 @@ test('D16: a repository in an ignored folder is in the way of another branch, an
 
 test('D16: a rule for git means no options that start programs, and none before the subcommand', () => {
   const place = repository((git) => git('init', '-q', '--bare', 'sub.git'));
-  const { effect } = judges({ ...place, rules: { allow: ['Bash(git:*)', 'bash(git diff *)', 'bash(cd:*)', 'bash(xargs git diff:*)', 'bash(env git:*)', 'bash(timeout 60 git:*)'] } });
-  const allowed = ['git push', 'git push origin sub', 'git diff main..HEAD', 'git log -SOAuth', 'git status', 'git diff HEAD -- *.ts', 'git log --oneline', 'git commit -m "x y"', 'git diff --stat', 'git show --output-indicator-new=x', 'git diff HEAD~1', 'timeout 60 git diff', 'git log -- sub.git', 'git add . && git commit -m "x: y" && git status', 'git mv a b', "git commit -F - <<'E'\nx\nE"];
+  const { effect } = judges({ ...place, rules: { allow: ['Bash(git:*)', 'bash(git diff *)', 'bash(cd:*)', 'bash(xargs git diff:*)', 'bash(env git:*)', 'bash(timeout 60 git:*)', 'bash(git --no-pager:*)', 'bash(git -P grep:*)', 'bash(git -c color.ui=never diff:*)'] } });
+  const allowed = ['git push', 'git push origin sub', 'git diff main..HEAD', 'git log -SOAuth', 'git status', 'git diff HEAD -- *.ts', 'git log --oneline', 'git commit -m "x y"', 'git diff --stat', 'git show --output-indicator-new=x', 'git diff HEAD~1', 'timeout 60 git diff', 'git --no-pager log', 'git -P grep x', 'git -c color.ui=never diff', 'git log -- sub.git', 'git add . && git commit -m "x: y" && git status', 'git mv a b', "git commit -F - <<'E'\nx\nE"];
   for (const line of allowed) assert.equal(effect(line), 'allow', line);
   const asked = [
     'git -c core.pager=x log', 'git -C .. status', 'git --exec-path=. status', 'git --git-dir=x status', 'git -p log', 'git diff --output=M', 'git diff --outp M', 'git log --out=M', 'git diff --ext-diff', 'git diff --ext', 'git diff --no-index /dev/null .env', 'git grep --no-ind x', 'git grep -Ox y', 'git grep --open-files=x y', 'git grep -O', 'git fetch --upload-pack=x', 'git fetch --upl x',
@@ -642,7 +642,7 @@ test('D16: a rule for git means no options that start programs, and none before 
     // A command that is not an everyday one must be spelled by the rule.
     'git credential fill <<< url=https://x', "git remote-ext x 'touch M' <<'E'\nconnect git-upload-pack\nE", 'git merge-index ./evil -a', 'git checkout-index --prefix=.git/hooks/ x', 'git receive-pack sub.git', 'git filter-branch', 'git hook run x', 'git st', 'git maintenance start', 'git web--browse http://x', 'git help -w x', 'git apply --unsafe-paths x', 'git clone x', 'git worktree add ../x', 'git',
     'git diff a b --submodule=diff', 'git log -p --subm=diff', 'git pull --recurse-submodules', 'git commit -F /etc/passwd', 'git commit -F/etc/passwd', 'git commit --file=../x', 'git tag -F /etc/passwd x', 'git fetch ../other', 'git pull /other',
-    'git push --exec=x', 'git push --receive-pack=x', 'git diff *', 'xargs git diff', 'timeout 60 git -c core.fsmonitor=./evil status', 'timeout 60 git config x', 'timeout 60 git diff --output=M', 'env git diff', 'env git -c core.pager=x diff', 'git diff $x', 'git $x', 'git log $(ls)', 'GIT_PAGER=x git log', 'GIT_EXTERNAL_DIFF=x git diff', 'git-evil', 'gits',
+    'git push --exec=x', 'git push --receive-pack=x', 'git diff *', 'git --no-pager config x y', 'git --no-pager -c core.fsmonitor=./evil status', 'git -P grep -O./evil y', 'git -c color.ui=never diff /etc/passwd x', 'git --no-pager', 'xargs git diff', 'timeout 60 git -c core.fsmonitor=./evil status', 'timeout 60 git config x', 'timeout 60 git diff --output=M', 'env git diff', 'env git -c core.pager=x diff', 'git diff $x', 'git $x', 'git log $(ls)', 'GIT_PAGER=x git log', 'GIT_EXTERNAL_DIFF=x git diff', 'git-evil', 'gits',
   ];
   for (const line of asked) assert.equal(effect(line), 'ask', line);
 });

@@ -60,8 +60,10 @@ const isLaunchingGit = ([first, ...rest]: Word[]) =>
 export function reachesGit(part: Part, spelled: number): boolean {
   if (!isGit(part)) return !isLaunchingGit(commandOf(part));
   const [, ...rest] = commandOf(part);
-  const [command = ''] = rest.map(({ text }) => text);
-  if (spelled === 1 && !COVERED.has(command)) return false;
+  const command = subcommand(part);
+  if (!command) return false;
+  const before = rest.findIndex(({ text }) => text === command); // options, --no-pager
+  if (spelled <= before || (spelled === before + 1 && !COVERED.has(command))) return false;
   const unspelled = rest.slice(spelled - 1);
   if (unspelled.some(({ text }) => isStrong(text, command))) return false;
   // A glob may find a file that is called --output=x.
