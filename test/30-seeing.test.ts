@@ -16,7 +16,7 @@ import { ReplayServer, replayTransport } from '../chapters/30-seeing/replay-wire
 import { Replay, type ReplayOptions } from '../chapters/30-seeing/replay.ts';
 import { readTrace } from '../chapters/30-seeing/trace.ts';
 import { LivePage, pageWith, sealed } from '../chapters/30-seeing/view.ts';
-import { McpConnection, type Extension, type Json } from '../mcp.ts';
+import { McpConnection, type Extension, type Json, type Message } from '../mcp.ts';
 import { cleanUp, folder, goodServer, later, rejection, root, until } from './helpers.ts';
 
 afterEach(cleanUp);
@@ -350,6 +350,39 @@ test('trace check: each rule that is broken is named with its line, and who brok
   for (const [name, records, findings] of table) {
     const found = checkTrace(readTrace(lines(...records)));
     assert.deepEqual(found.map(({ line, who, rule }) => [line, who, rule]), findings, `${name}: ${JSON.stringify(found)}`);
+  }
+});
+
+test('a recording is foreign text: a hostile value in any place of it ends neither the judge nor the replay', async () => {
+  const story = [
+    { trace: 1 }, { at: 0, type: 'server', server: 's', state: 'started' }, ...HELLO, ...TOOLS,
+    back({ id: 5, method: 'roots/list' }), out({ id: 5, result: { roots: [] } }), call({ a: 1 }),
+    back({ method: 'notifications/progress', params: { progressToken: 1, progress: 1 } }), back({ id: 3, result: good }),
+    out({ id: 6, method: 'server/discover', params: { _meta: META } }),
+    back({ id: 6, result: { resultType: 'input_required', inputRequests: { a: { method: 'roots/list' } } } }),
+    { t: '2026-11-17', server: 's', noise: 'n' },
+  ];
+  const text = JSON.stringify(story);
+  const places: string[][] = [];
+  const walk = (value: unknown, path: string[]) => {
+    places.push(path);
+    if (typeof value === 'object' && value !== null) for (const [key, inner] of Object.entries(value)) walk(inner, [...path, key]);
+  };
+  story.forEach((record, n) => walk(record, [`${n}`]));
+  const line = { tell: () => {}, ask: async () => ({ result: {} }), isGone: () => false };
+  for (const path of places) {
+    for (const hostile of ['constructor', { toString: 1 }, null]) {
+      const copy = JSON.parse(text);
+      const holder = path.slice(0, -1).reduce((at, key) => at[key], copy);
+      holder[path.at(-1)!] = hostile;
+      const recording = readTrace(lines(...copy));
+      assert.ok(Array.isArray(checkTrace(recording)), `${path}`);
+      const replay = new Replay(recording, 's');
+      for (const { dir, msg } of readTrace(lines(...story)).messages) {
+        if (dir !== 'out' || msg.id === undefined || msg.method === undefined) continue;
+        await (await replay.answer(msg as Message, line)).afterwards(line);
+      }
+    }
   }
 });
 

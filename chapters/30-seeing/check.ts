@@ -4,8 +4,8 @@
 import { asObject, isObject, REVISIONS, type Json } from '../../mcp.ts';
 import { problemsWith } from '../23-the-server-asks/schema.ts';
 import {
-  idKey, isAnswer, isNotification, isRequest, serversOf, tokenOf, type Happening, type Recording,
-  type Sighting,
+  idKey, isAnswer, isNotification, isRequest, own, serversOf, tokenOf, word, type Happening,
+  type Recording, type Sighting,
 } from './trace.ts';
 
 export type Finding = {
@@ -39,7 +39,7 @@ export function checkTrace(recording: Recording): Finding[] {
 /** The messages of one server, connection by connection: a new one begins a new conversation. */
 function connectionsOf({ messages, happenings }: Recording, server: string): Sighting[][] {
   const isStart = ({ record }: Happening) =>
-    record.type === 'server' && STARTS.includes(`${record.state}`);
+    record.type === 'server' && STARTS.includes(word(record.state));
   const starts = happenings.filter((each) => each.server === server && isStart(each));
   const own = messages.filter((message) => message.server === server);
   const borders = [0, ...starts.map(({ line }) => line), Infinity];
@@ -96,7 +96,7 @@ const CLIENT_NEEDS: Record<string, string> = {
 function needOf(method: string, params: Json): string | undefined {
   if (method === 'elicitation/create' && params.mode === 'url') return 'elicitation.url';
   if (method === 'sampling/createMessage' && params.tools !== undefined) return 'sampling.tools';
-  return CLIENT_NEEDS[method];
+  return own(CLIENT_NEEDS, method);
 }
 
 /** Judges the messages between one server and its client. */
@@ -134,7 +134,7 @@ class Judge {
         const isStream = message.msg.method === 'subscriptions/listen';
         if (isCancelled || isStream) continue;
         this.at = message;
-        this.warn('unanswered', `${message.msg.method} was never answered`, other(who));
+        this.warn('unanswered', `${word(message.msg.method)} was never answered`, other(who));
       }
     }
   }
@@ -192,7 +192,7 @@ class Judge {
   }
 
   private requestOfClient(msg: Json): void {
-    const method = `${msg.method}`;
+    const method = word(msg.method);
     const meta = asObject(asObject(msg.params)._meta);
     const isStateless = typeof meta[VERSION_KEY] === 'string';
     if (method === 'initialize') this.opening(msg);
@@ -206,7 +206,7 @@ class Judge {
       this.warn('handshake', `${method} before notifications/initialized`);
     // The first revision had completion, and no word for it.
     const isOld = method === 'completion/complete' && this.version === '2024-11-05';
-    if (!isOld) this.mustBeDeclared(SERVER_NEEDS[method], this.serverCan, `${method} is requested`);
+    if (!isOld) this.mustBeDeclared(own(SERVER_NEEDS, method), this.serverCan, `${method} is requested`);
     if (method === 'tools/call') this.call(asObject(msg.params));
   }
 
@@ -235,11 +235,11 @@ class Judge {
   }
 
   private knownVersion(version: unknown): void {
-    if (!KNOWN.includes(`${version}`)) this.warn('version', `there is no revision ${excerpt(version)}`);
+    if (!KNOWN.includes(word(version))) this.warn('version', `there is no revision ${excerpt(version)}`);
   }
 
   private requestOfServer(msg: Json): void {
-    const method = `${msg.method}`;
+    const method = word(msg.method);
     if (this.version === NEWEST && method !== 'ping')
       this.report('era', `a server of ${NEWEST} sends no requests; ${method} belongs into a result`);
     if (!this.hasToldInitialized && this.version !== NEWEST && method !== 'ping')
@@ -248,8 +248,9 @@ class Judge {
   }
 
   /** The server asks the client, by a request or inside a result. */
-  private asked({ method, params }: Json): void {
-    const need = needOf(`${method}`, asObject(params));
+  private asked({ method: asked, params }: Json): void {
+    const method = word(asked);
+    const need = needOf(method, asObject(params));
     this.mustBeDeclared(need, this.clientCan, `${method} is asked for`, 'client');
   }
 
@@ -278,12 +279,12 @@ class Judge {
     this.ended[asker].add(id);
     const isRefusal = msg.error !== undefined && open.message.msg.method === 'initialize';
     if (isRefusal && this.state === 'opening') this.state = 'new'; // it may be tried in another way
-    if (open.isCancelled) this.warn('late', `${open.message.msg.method} was cancelled before`);
+    if (open.isCancelled) this.warn('late', `${word(open.message.msg.method)} was cancelled before`);
     if (this.who === 'server' && msg.error === undefined) this.result(open.message.msg, msg.result);
   }
 
   private result(request: Json, result: unknown): void {
-    const method = `${request.method}`;
+    const method = word(request.method);
     const object = asObject(result);
     if (!isObject(result)) this.report('result', `the result of ${method} is not an object`);
     if (method === 'initialize') this.opened(object);
@@ -300,7 +301,7 @@ class Judge {
   private opened(result: Json): void {
     this.state = 'open';
     const { protocolVersion, capabilities, serverInfo } = result;
-    this.version = `${protocolVersion}`;
+    this.version = word(protocolVersion);
     this.knownVersion(protocolVersion);
     if (!isObject(capabilities)) this.report('handshake', '"capabilities" is missing');
     if (!isObject(serverInfo)) this.report('handshake', '"serverInfo" is missing');
@@ -327,13 +328,14 @@ class Judge {
       if (typeof name !== 'string') this.report('tool', `a tool has the name ${excerpt(name)}`);
       if (asObject(inputSchema).type !== 'object')
         this.report('tool', `the inputSchema of ${excerpt(name)} does not say "type": "object"`);
-      this.tools.set(`${name}`, tool);
+      this.tools.set(word(name), tool);
     }
     this.hasAllTools = nextCursor === undefined || nextCursor === null;
   }
 
-  private call({ name, arguments: args }: Json): void {
-    const tool = this.tools.get(`${name}`);
+  private call({ name: called, arguments: args }: Json): void {
+    const name = word(called);
+    const tool = this.tools.get(name);
     if (!tool) {
       if (this.hasAllTools) this.report('tool', `there is no tool ${excerpt(name)}`);
       return;
@@ -342,12 +344,13 @@ class Judge {
       this.report('arguments', `of ${name}: ${path || 'the whole'} ${message}`);
   }
 
-  private callResult({ name }: Json, result: Json): void {
+  private callResult({ name: called }: Json, result: Json): void {
+    const name = word(called);
     const { content, isError, structuredContent } = result;
     if (result.resultType === 'task') return;
     if (!Array.isArray(content)) this.report('result', `the result of ${name} has no list "content"`);
-    else for (const block of content) this.block(asObject(block), `${name}`);
-    const schema = this.tools.get(`${name}`)?.outputSchema;
+    else for (const block of content) this.block(asObject(block), name);
+    const schema = this.tools.get(name)?.outputSchema;
     if (!isObject(schema) || isError === true) return;
     if (structuredContent === undefined)
       return this.report('output', `${name} has an outputSchema, and no structuredContent came`);
@@ -356,7 +359,7 @@ class Judge {
   }
 
   private block(block: Json, name: string): void {
-    const wanted = BLOCKS[`${block.type}`];
+    const wanted = own(BLOCKS, word(block.type));
     if (!wanted) return this.report('content', `${name} sent a block of type ${excerpt(block.type)}`);
     for (const key of wanted)
       if (block[key] === undefined) this.report('content', `a block of ${name} has no "${key}"`);
@@ -365,7 +368,7 @@ class Judge {
   // ─── Notifications ──────────────────────────────────────────────────────────────────────────
 
   private notification(msg: Json): void {
-    const method = `${msg.method}`;
+    const method = word(msg.method);
     const params = asObject(msg.params);
     if (!method.startsWith('notifications/'))
       this.warn('method', `${method} has no id, and is not called notifications/…`);
@@ -374,7 +377,7 @@ class Judge {
     if (method === 'notifications/progress') this.progress(params);
     if (method === 'notifications/tools/list_changed') this.hasAllTools = false;
     if (this.who === 'server')
-      this.mustBeDeclared(NOTICE_NEEDS[method], this.serverCan, `${method} is sent`);
+      this.mustBeDeclared(own(NOTICE_NEEDS, method), this.serverCan, `${method} is sent`);
   }
 
   private initialized(): void {

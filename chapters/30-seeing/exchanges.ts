@@ -2,7 +2,9 @@
 // the server sent because of it.
 
 import { asObject, isObject, type Json } from '../../mcp.ts';
-import { idKey, isAnswer, isNotification, isRequest, tokenOf, type Sighting } from './trace.ts';
+import {
+  idKey, isAnswer, isNotification, isRequest, own, tokenOf, type Sighting,
+} from './trace.ts';
 
 /** A request of the client, and all that came of it. */
 export type Exchange = {
@@ -134,5 +136,3 @@ export function differences(recorded: unknown, given: unknown, path = ''): Diffe
   }
   return Object.is(recorded, given) ? [] : [{ path, recorded, given }];
 }
-
-const own = (value: Json, key: string) => (Object.hasOwn(value, key) ? value[key] : undefined);

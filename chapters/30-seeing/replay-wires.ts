@@ -9,7 +9,7 @@ import { linkedPair } from '../25-other-pipes/in-process.ts';
 import type { Exchange as Visit } from '../29-a-server/call.ts';
 import { McpServer } from '../29-a-server/server.ts';
 import { Replay, type Line, type ReplayOptions } from './replay.ts';
-import { idKey, isAnswer, isRequest, type Recording } from './trace.ts';
+import { idKey, isAnswer, isRequest, word, type Recording } from './trace.ts';
 
 /** Plays over a pipe. The ids of the server's own requests are those of the recording. */
 export class PipeReplay {
@@ -106,12 +106,12 @@ export class ReplayServer extends McpServer {
     owed.push(afterwards);
     if ('error' in said) {
       const { code, message, data } = said.error;
-      throw new RpcError(Number(code), `${message}`, data);
+      throw new RpcError(Number(word(code)), word(message), data);
     }
     const result = asObject(said.result);
     if (session && isOpening) {
       session.isOpen = true;
-      session.version = `${result.protocolVersion}`;
+      session.version = word(result.protocolVersion);
     }
     return result;
   }
@@ -148,7 +148,7 @@ function laterLine(owed: Client['owed']): Line {
 }
 
 function lineOf(visit: Visit): Line {
-  const part = ({ method, params }: Json) => [`${method}`, asObject(params)] as const;
+  const part = ({ method, params }: Json) => [word(method), asObject(params)] as const;
   return {
     tell: (notification) => visit.tell(...part(notification)),
     ask: async (request) => {

@@ -5,7 +5,7 @@ import { asObject, isObject, textOf, type Json, type Message } from '../../mcp.t
 import {
   differences, exchangesOf, isStream, keyOf, MASKED, meant, SUBSCRIPTION_KEY, subscriptionIn, type Cue, type Exchange,
 } from './exchanges.ts';
-import { isRequest, tokenOf, type Recording } from './trace.ts';
+import { isRequest, tokenOf, word, type Recording } from './trace.ts';
 
 export type ReplayOptions = {
   speed?: number; // 1: as it was; 10: ten times as fast; 0: without any pause
@@ -130,7 +130,7 @@ export class Replay {
   /** The recording went on from one answer. From another the server might have gone elsewhere. */
   private compare({ method }: Json, recorded: Json, given: Json): void {
     const [was, is] = [outcomeOf(recorded), outcomeOf(given)];
-    if (was !== is) this.miss(`${method} was answered with ${is}; recorded: ${was}`);
+    if (was !== is) this.miss(`${word(method)} was answered with ${is}; recorded: ${was}`);
   }
 
   /** A token or a subscription belongs to a request: it has the number that the client uses now. */
@@ -176,7 +176,7 @@ export class Replay {
   private explain({ method, params }: Message): string {
     const same = this.exchanges.filter(({ request }) => request.msg.method === method);
     if (same.length === 0) {
-      const known = [...new Set(this.exchanges.map(({ request }) => `${request.msg.method}`))];
+      const known = [...new Set(this.exchanges.map(({ request }) => word(request.msg.method)))];
       return `the recording has no ${method}; it has ${known.join(', ') || 'no request at all'}`;
     }
     const found = same.map(({ request }) => {
@@ -225,8 +225,8 @@ function isSameOpening({ request, answer }: Exchange, given: Message): boolean {
 function refusal(opening: Exchange | undefined, params: Json): Json {
   const { protocolVersion } = params;
   const agreed = asObject(opening?.answer?.msg.result).protocolVersion;
-  const has = agreed ? `revision ${agreed}` : 'a revision without a handshake';
-  const message = `Unsupported protocol version: the recording has ${has}, not ${protocolVersion}`;
+  const has = agreed ? `revision ${word(agreed)}` : 'a revision without a handshake';
+  const message = `Unsupported protocol version: the recording has ${has}, not ${word(protocolVersion)}`;
   const supported = agreed ? [agreed] : [];
   return { code: -32602, message, data: { supported, requested: protocolVersion } };
 }

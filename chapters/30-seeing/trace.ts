@@ -1,7 +1,7 @@
 // trace.ts: reads what `--trace` and `record` have written. One record per line, as JSON; the first
 // says which version of the format it is. What cannot be read is named, and the rest is used.
 
-import { asObject, isObject, type Id, type Json } from '../../mcp.ts';
+import { asObject, isObject, type Json } from '../../mcp.ts';
 
 /** The version that this program writes, and the newest that it can read. */
 export const TRACE_VERSION = 1;
@@ -51,7 +51,7 @@ class Clock {
 
   ms(record: Json): number {
     if (typeof record.at === 'number') return record.at;
-    const time = Date.parse(`${record.t}`);
+    const time = Date.parse(word(record.t));
     if (Number.isNaN(time)) return 0;
     this.begin ??= time;
     return time - this.begin;
@@ -71,13 +71,13 @@ function sort(record: Json, line: number, ms: number, recording: Recording): voi
   }
   // Up to version 0 what is not a message was written as one.
   const isNoise = isMessage && msg !== undefined;
-  const happened = isNoise ? { server, dir, noise: `${msg}` } : record;
+  const happened = isNoise ? { server, dir, noise: word(msg) } : record;
   const name = typeof server === 'string' ? server : undefined;
   recording.happenings.push({ line, ms, server: name, record: happened });
 }
 
 function takeHeader(record: Json, line: number, recording: Recording): void {
-  const version = Number(record.trace ?? 0);
+  const version = Number(word(record.trace ?? 0));
   const { program, started } = record;
   recording.header = {
     version,
@@ -95,6 +95,16 @@ export function serversOf({ messages }: Recording): string[] {
   return [...new Set(messages.map(({ server }) => server))];
 }
 
+// ─── Foreign values ─────────────────────────────────────────────────────────────────────────────
+
+/** Any value as text. `String` fails for an object whose key toString is not a function. */
+export const word = (value: unknown) =>
+  typeof value === 'string' ? value : JSON.stringify(value) ?? 'undefined';
+
+/** Not what every object has: a server may call a method "constructor". */
+export const own = <T>(table: Record<string, T>, key: string) =>
+  Object.hasOwn(table, key) ? table[key] : undefined;
+
 // ─── Messages, told apart ───────────────────────────────────────────────────────────────────────
 
 export const isRequest = ({ method, id }: Json) => method !== undefined && id !== undefined;
@@ -102,5 +112,5 @@ export const isNotification = ({ method, id }: Json) => method !== undefined && 
 export const isAnswer = ({ method, id }: Json) => method === undefined && id !== undefined;
 
 /** 1 and "1" are two ids. */
-export const idKey = (id: unknown) => `${typeof id}:${id as Id}`;
+export const idKey = (id: unknown) => `${typeof id}:${word(id)}`;
 export const tokenOf = (params: unknown) => asObject(asObject(params)._meta).progressToken;
