@@ -39,7 +39,9 @@ function fingerprint(): string {
   return known;
 }
 
+// The programs of the first chapters have only mcp.ts.
 function sourcesIn(folder: string): string[] {
+  if (!existsSync(join(root, folder))) return [];
   const names = readdirSync(join(root, folder), { recursive: true }) as string[];
   const sources = names.filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'));
   return sources.sort().map((name) => join(folder, name));
@@ -47,7 +49,8 @@ function sourcesIn(folder: string): string[] {
 
 function hashOf(names: string[]): string {
   const hash = createHash('sha256').update(root);
-  for (const name of names) hash.update(readFileSync(join(root, name)));
+  const paths = names.map((name) => join(root, name)).filter((path) => existsSync(path));
+  for (const path of paths) hash.update(readFileSync(path));
   return hash.digest('hex').slice(0, 16);
 }
 
