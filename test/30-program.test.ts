@@ -5,13 +5,10 @@ import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { stageDemo } from '../chapters/book/chapter.ts';
-import { watched } from '../chapters/book/draw.ts';
-import { readBook, stepOf } from '../chapters/book/pages.ts';
 import { httpTransports } from '../chapters/20-streamable-http/http.ts';
 import { readTrace } from '../chapters/30-seeing/trace.ts';
 import { McpConnection, type Json } from '../mcp.ts';
-import { cleanUp, folder, goodServer, later, rejection, until } from './helpers.ts';
+import { cleanUp, goodServer, later, rejection, until } from './helpers.ts';
 import { command, jsonLines, place, run, start, userServers } from './terminal.ts';
 
 afterEach(cleanUp);
@@ -121,24 +118,6 @@ test('replay --http: a client over HTTP gets the recorded answers; Ctrl-C ends i
   await connection.close();
   replay.child.kill('SIGINT');
   assert.equal((await replay.ended).code, 0);
-});
-
-test('the wire of any chapter can be watched: a pipe without a client; connections, agents and headings', async () => {
-  const book = readBook();
-  const watch = async (which: string) => {
-    const { title, folder: program, demo } = stageDemo(book, stepOf(which), stepOf(which));
-    const { messages, happenings, problems } = readTrace(await watched(join(folder(), 't.jsonl'), title, program, demo));
-    assert.deepEqual(problems, []);
-    const types = happenings.map(({ record }) => record.type);
-    return { ways: messages.map(({ dir, server }) => `${dir} ${server}`), types, messages };
-  };
-  const [pipe, hands] = await Promise.all([watch('1'), watch('16')]);
-  assert.deepEqual(pipe.ways, ['out server.mjs', 'in server.mjs', 'out habits.mjs', 'in habits.mjs']);
-  assert.deepEqual(pipe.types, ['heading', 'server', 'heading', 'server']);
-  const calls = hands.messages.filter(({ msg }) => msg.method === 'tools/call').map(({ server }) => server);
-  assert.deepEqual(calls, ['calculator', 'habits'], 'of the second the demo prints nothing');
-  const [, , ...first] = hands.types.filter((type) => /^(heading|prompt|query|answer|tool_.*)$/.test(`${type}`));
-  assert.deepEqual(first.slice(0, 5), ['query', 'answer', 'tool_start', 'tool_end', 'query']);
 });
 
 test('/page: opened in the midst of a chat it has the states of the servers, then every message; it ends with the program', async () => {
