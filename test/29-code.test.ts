@@ -10,6 +10,7 @@ import { CodeIndex } from '../chapters/29-a-server/code-index.ts';
 import { literalsIn, PlainSearch, type PlainQuery } from '../chapters/29-a-server/plain-search.ts';
 import { CodeTree } from '../chapters/29-a-server/tree.ts';
 import { stem, wordsIn } from '../chapters/29-a-server/words.ts';
+import { repository } from './compiled.ts';
 import { cleanUp, folder, later, root } from './helpers.ts';
 import { changedIn, isCovered } from './retrieval/chunks.ts';
 
@@ -272,7 +273,7 @@ test('chunks: every line exactly once, the same for the same bytes, none too lar
 test('chunks: CRLF and a BOM move no boundary', () => {
   const placesIn = (name: string, text: string) => chunksOf(name, text).map(({ start_line, symbol }) => `${start_line} ${symbol}`);
   for (const name of ['chapters/29-a-server/symbols.ts', 'package-lock.json', 'LICENSE', 'chapters/29-a-server/2-serve.md']) {
-    const text = readFileSync(join(root, name), 'utf8');
+    const text = readFileSync(join(repository, name), 'utf8');
     const places = placesIn(name, text);
     assert.deepEqual(placesIn(name, text.replaceAll('\n', '\r\n')), places, name);
     assert.deepEqual(placesIn(name, `\ufeff${text}`), places, name);
