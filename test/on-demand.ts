@@ -20,6 +20,11 @@ export function installed(...packages: string[]): string {
   const [command = 'npm', ...before] = npm;
   const flags = ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error', '--save-exact'];
   execFileSync(command, [...before, ...flags, ...packages], { cwd: unfinished, stdio: ['ignore', 'ignore', 'inherit'] });
-  renameSync(unfinished, folder);
+  try {
+    renameSync(unfinished, folder);
+  } catch (error) {
+    if (!existsSync(folder)) throw error;
+    rmSync(unfinished, { recursive: true }); // another test file was faster
+  }
   return folder;
 }
