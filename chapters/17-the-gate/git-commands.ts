@@ -51,7 +51,7 @@ const STRONG_LETTERS: Record<string, RegExp | undefined> = {
 const commandOf = (part: Part) => unwrapped(part.words);
 const namesGit = (word?: Word) => /^(.*\/)?git(\.exe)?$/i.test(word?.text ?? '');
 const isGit = (part: Part) => namesGit(commandOf(part)[0]);
-/** `xargs git diff`: what else it is given, nobody can see. */
+/** `xargs git diff`: what else it is given cannot be seen here. */
 const isLaunchingGit = ([first, ...rest]: Word[]) =>
   LAUNCHERS.has(first?.text ?? '') && rest.some(namesGit);
 

@@ -23,7 +23,7 @@ export function orderIn({ order = 'serial' }: Json): Order | undefined {
   return ORDERS.find((each) => each === order);
 }
 
-/** It reads, says the tool itself, and does not say that it destroys as well. Whoever sets
+/** It reads, says the tool itself, and does not say that it destroys as well. An entry with
  *  "reads-parallel" takes the server's word for it. */
 export function saysItReads(tool: unknown): boolean {
   const { readOnlyHint, destructiveHint } = asObject(asObject(tool).annotations);
