@@ -5,7 +5,14 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 // We start it thousands of times, and no test here leaves this machine.
 delete process.env.NODE_EXTRA_CA_CERTS;
 
-const LONGEST = ['book', '26-staying-alive', 'security-oauth', '21-login', '19-servers'];
+const LONGEST = [
+  'book',
+  '26-staying-alive',
+  'security-oauth-metadata',
+  'security-oauth-secrets',
+  '21-login',
+  '19-servers',
+];
 
 /** What takes longest begins first, also where nothing is known from an earlier run. */
 class LongestFirst extends BaseSequencer {
@@ -29,7 +36,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     isolate: false, // a worker loads the program once for all its files; Node's own runner keeps them apart
     retry: 1, // a machine can be too busy for a real process; the report says what was tried again
-    reporters: ['default', ['json', { outputFile: '.cache/tests.json' }]], // for test/again.ts
+    reporters: ['default', ['json', { outputFile: '.cache/tests.json' }]], // for test/run/again.ts
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

@@ -2,6 +2,7 @@
 // whose a line is; so the program of each chapter can be cut out of the files at the top.
 //
 //   npm run book check | fix | deep      is the book true? repair its quotations; run every chapter's tests
+//   npm run book homes [move]            which modules are in the wrong folder, now that the pages quote what they quote
 //   npm run chapter 5 [-- --before | --diff | --code]      the program as it is at the end of a chapter
 //   npm run workshop [start | check | hint | reset | watch | compare  N]
 
@@ -13,6 +14,7 @@ import { check } from './book/check.ts';
 import { deep } from './book/deep.ts';
 import { usage } from './book/files.ts';
 import { fix } from './book/fix.ts';
+import { moveFiles, problemsOfHomes, wrongHomes } from './book/homes.ts';
 import { judge, judgeOf } from './book/judge.ts';
 import { readBook } from './book/pages.ts';
 import { fixShares, tellShares } from './book/shares.ts';
@@ -27,22 +29,28 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
     if (problems.length === 0) console.log(good);
     else process.exitCode = 1;
   };
-  if (command === 'check') tell(await check(book, args[0]), [...tellShares(book), 'The book is true.'].join('\n'));
+  if (command === 'check')
+    tell(await check(book, args[0]), [...tellShares(book), 'The book is true.'].join('\n'));
   else if (command === 'fix') {
     const lost = fix(book);
     if (lost.length === 0) fixCaptions(readBook(at));
     if (lost.length === 0) fixShares(readBook(at));
     tell(lost, 'Every quotation matches.');
-  }
-  else if (command === 'deep') tell(await deep(book, args[0]), 'Every chapter adds what it says.');
-  else if (command === 'chapter') await chapterCommand(book, args[0] ?? '', args[1]);
+  } else if (command === 'deep')
+    tell(await deep(book, args[0]), 'Every chapter adds what it says.');
+  else if (command === 'homes') {
+    if (args[0] === 'move') moveFiles(book, wrongHomes(book));
+    tell(problemsOfHomes(readBook(at)), 'Every file is where it belongs.');
+  } else if (command === 'chapter') await chapterCommand(book, args[0] ?? '', args[1]);
   else if (command === 'workshop') await workshop(book, ...args);
   else if (command === 'judge') await judge(judgeOf(book, exerciseNamed(book, args[0])), args[1]!);
-  else throw usage('npm run book check | fix | deep; npm run chapter; npm run workshop');
+  else throw usage('npm run book check | fix | deep | homes; npm run chapter; npm run workshop');
 }
 
 // `| head` closes the pipe when it has seen enough.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+process.stdout.on('error', (error: NodeJS.ErrnoException) =>
+  process.exit(error.code === 'EPIPE' ? 0 : 1),
+);
 
 if (process.argv[1] && resolve(process.argv[1]) === fileURLToPath(import.meta.url))
   main(process.argv.slice(2)).catch((error) => {

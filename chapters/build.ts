@@ -1,4 +1,4 @@
-// npm run build: what the package holds. `npm pack` runs it.
+// npm run build: what the package holds. `npm run package` runs it, and packs it.
 //
 // All code is joined into a few files, because a start costs about a millisecond for each. The
 // program's first file is not an ES module but a CommonJS one: Node reads it in fewer steps, and it
@@ -14,15 +14,33 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const START = 'chapters/start.ts';
 // What programs import, and what start.ts loads for everything but one call.
 const MODULES = [
-  'agent.ts', 'mcp.ts', 'chapters/composition.ts', 'chapters/19-the-terminal/main.ts',
+  'agent.ts',
+  'mcp.ts',
+  'chapters/composition.ts',
+  'chapters/19-the-terminal/main.ts',
+  // What `aside` runs in a thread.
+  'chapters/16-hands/more/matching.ts',
+  'chapters/23-the-server-asks/schema.ts',
+  'chapters/28-a-thousand-tools/tool-arguments.ts',
+  'chapters/28-a-thousand-tools/results/png.ts',
+  'chapters/29-a-server/code/find-lines.ts',
+  'chapters/30-seeing/check.ts',
 ];
-const TYPES = '--ignoreConfig --outDir dist --target es2022 --lib es2023 --module nodenext '
-  + '--types node --strict --skipLibCheck --rewriteRelativeImportExtensions --removeComments '
-  + '--declaration --emitDeclarationOnly';
+const TYPES =
+  '--ignoreConfig --outDir dist --target es2022 --lib es2023 --module nodenext ' +
+  '--types node --strict --skipLibCheck --rewriteRelativeImportExtensions --removeComments ' +
+  '--declaration --emitDeclarationOnly';
 
 const common: BuildOptions = {
-  absWorkingDir: root, bundle: true, platform: 'node', target: 'node20', outdir: 'dist',
-  outbase: '.', minifyWhitespace: true, minifySyntax: true, logLevel: 'warning',
+  absWorkingDir: root,
+  bundle: true,
+  platform: 'node',
+  target: 'node20',
+  outdir: 'dist',
+  outbase: '.',
+  minifyWhitespace: true,
+  minifySyntax: true,
+  logLevel: 'warning',
 };
 
 /** What start.ts imports from MODULES is there already; a second copy would make it twice as long. */
@@ -43,10 +61,17 @@ rmSync('dist', { recursive: true, force: true });
 const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
 execFileSync(process.execPath, [tsc, ...MODULES, ...TYPES.split(' ')], { stdio: 'inherit' });
 await build({
-  ...common, entryPoints: MODULES, format: 'esm', splitting: true, chunkNames: 'parts/[name]-[hash]',
+  ...common,
+  entryPoints: MODULES,
+  format: 'esm',
+  splitting: true,
+  chunkNames: 'parts/[name]-[hash]',
 });
 await build({
-  ...common, entryPoints: [START], format: 'cjs', outExtension: { '.js': '.cjs' },
+  ...common,
+  entryPoints: [START],
+  format: 'cjs',
+  outExtension: { '.js': '.cjs' },
   plugins: [fromModules],
 });
 copyFileSync('chapters/30-seeing/viewer.html', 'dist/chapters/30-seeing/viewer.html');

@@ -6,37 +6,34 @@ import { hands } from './16-hands/tools.ts';
 import { models } from './18-minds/models.ts';
 import type { Compose } from './19-the-terminal/host.ts';
 import { commands } from './19-the-terminal/slash.ts';
-import { mirrorArguments } from './20-streamable-http/headers.ts';
 import { httpTransports } from './20-streamable-http/http.ts';
 import { Logins } from './21-authorization/login.ts';
 import { declareGrant } from './21-authorization/machines.ts';
-import { keepAnswers } from './22-no-handshake/cache.ts';
-import { eitherEra } from './22-no-handshake/era.ts';
-import { answerWithin } from './22-no-handshake/input-required.ts';
-import { listenForChanges } from './22-no-handshake/subscriptions.ts';
+import { inBothEras } from './22-no-handshake/era.ts';
 import { KeptVerdicts } from './22-no-handshake/verdicts.ts';
-import { addDir } from './23-the-server-asks/add-dir.ts';
+import { addDir } from './23-the-server-asks/more/add-dir.ts';
 import { elicitation } from './23-the-server-asks/elicitation.ts';
 import { Folders, roots } from './23-the-server-asks/roots.ts';
 import { sampling } from './23-the-server-asks/sampling.ts';
 import { Background } from './24-more-than-tools/background.ts';
-import { contextCommands } from './24-more-than-tools/commands.ts';
+import { contextCommands } from './24-more-than-tools/commands/context-commands.ts';
 import { keepLogs, Logs } from './24-more-than-tools/logs.ts';
 import { resourceMentions } from './24-more-than-tools/mentions.ts';
 import { promptCommands } from './24-more-than-tools/prompts.ts';
 import { resourceRows } from './24-more-than-tools/rows.ts';
-import { skillsCommand } from './24-more-than-tools/skills-command.ts';
+import { skillsCommand } from './24-more-than-tools/skills/skills-command.ts';
 import { Skills } from './24-more-than-tools/skills.ts';
 import { subscribeInBothEras } from './24-more-than-tools/subscribe.ts';
-import { tasksCommand } from './24-more-than-tools/tasks-command.ts';
-import { verbs } from './24-more-than-tools/verbs.ts';
-import { Watches, watchResources } from './24-more-than-tools/watch.ts';
+import { tasksCommand } from './24-more-than-tools/commands/tasks-command.ts';
+import { contextVerbs } from './24-more-than-tools/commands/context-verbs.ts';
+import { Watches, watchResources } from './24-more-than-tools/watched-resources.ts';
 import { calculator } from './25-other-pipes/calculator.ts';
 import { inProcess, withBuiltIns } from './25-other-pipes/in-process.ts';
 import { WebSocketTransport } from './25-other-pipes/websocket.ts';
 import { Attempts, stayAlive } from './26-staying-alive/alive.ts';
-import { addFrom, importing } from './27-scopes/commands.ts';
-import { bearerTransport, withHelpers } from './27-scopes/headers.ts';
+import { bundledStdio } from './27-scopes/packages/bundle.ts';
+import { addFrom, importing } from './27-scopes/packages/import-commands.ts';
+import { bearerTransport, withHelpers } from './27-scopes/headers-helper.ts';
 import { heartbeat } from './27-scopes/heartbeat.ts';
 import { ideCommand, ideTransports } from './27-scopes/ide.ts';
 import { Scopes } from './27-scopes/scopes.ts';
@@ -44,13 +41,14 @@ import { goodbyeIn, inTurn } from './27-scopes/turns.ts';
 import { delegate } from './28-a-thousand-tools/delegate.ts';
 import { entryOpinion, entryRules } from './28-a-thousand-tools/entry-rules.ts';
 import { inOrder } from './28-a-thousand-tools/order.ts';
-import { checkOutput } from './28-a-thousand-tools/output.ts';
+import { checkOutput } from './28-a-thousand-tools/results/output.ts';
 import { KnownTools } from './28-a-thousand-tools/known-tools.ts';
-import { ToolShelf } from './28-a-thousand-tools/shelf.ts';
-import { CODE, codeRows } from './29-a-server/code-rows.ts';
-import { serveVerbs } from './29-a-server/verbs.ts';
-import { pageCommand } from './30-seeing/page-command.ts';
-import { seeingVerbs } from './30-seeing/verbs.ts';
+import { sleepUntilNeeded } from './28-a-thousand-tools/sleep.ts';
+import { ToolShelf } from './28-a-thousand-tools/tool-shelf.ts';
+import { CODE_SERVER, codeRows } from './29-a-server/code/code-rows.ts';
+import { serveVerbs } from './29-a-server/more/serve-verbs.ts';
+import { pageCommand } from './30-seeing/commands/page-command.ts';
+import { seeingVerbs } from './30-seeing/commands/seeing-verbs.ts';
 
 export const compose: Compose = (host) => {
   const { person, warn, emit, model } = host;
@@ -59,14 +57,16 @@ export const compose: Compose = (host) => {
   const logs = new Logs(host);
   const watches = new Watches(host);
   const background = new Background(host);
+  const isNeeded = (server: string) => background.waitsFor(server);
   const skills = new Skills({ ...host, home: homedir() });
   const shelf = new ToolShelf();
   const attempts = new Attempts();
   const sources = new Scopes();
-  sources.reserve(CODE);
-  logins.idp = () => sources.userSetting('xaaIdp'); // one company's login for all servers
+  sources.reserve(CODE_SERVER);
+  logins.idp = () => sources.userSetting('xaaIdp'); // one login there for all servers
   return {
     transports: {
+      stdio: bundledStdio, // a server in a bundle is unpacked when it starts
       ...httpTransports,
       ...logins.transports, // the same, with a login around each request
       ws: (...given) => new WebSocketTransport(...given),
@@ -76,25 +76,26 @@ export const compose: Compose = (host) => {
       'in-process': inProcess({ calculator }),
     },
     extensions: [
-      stayAlive({ attempts }), // outermost: it sees what the caller requested, and may repeat it
+      sleepUntilNeeded({ isNeeded }), // outermost: for all others the server is awake
+      stayAlive({ attempts }), // it sees what the caller requested, and may repeat it
       heartbeat(),
       entryRules({ person }),
       elicitation({ person, warn, emit, home: homedir() }),
       sampling({ person, model }),
       roots(folders),
       skills.extension,
-      answerWithin(),
-      checkOutput,
-      background.extension, // inside: a task becomes the result of its call
-      inOrder, // inside: neither a person who thinks nor a task holds up the next call
-      keepAnswers, // inside: what is sent again with answers is never kept
-      mirrorArguments,
       declareGrant,
-      listenForChanges(),
       keepLogs(logs),
       subscribeInBothEras(),
       watchResources(watches),
-      eitherEra({ verdicts: new KeptVerdicts() }), // last: it completes every request
+      checkOutput, // outside of tasks: it looks at what comes in the end
+      ...inBothEras({
+        verdicts: new KeptVerdicts(),
+        inside: [
+          background.extension, // a task becomes the result of its call
+          inOrder, // neither a person who thinks nor a task holds up the next call
+        ],
+      }), // last: it completes every request
     ],
     tools: [
       ...hands(host),
@@ -105,7 +106,7 @@ export const compose: Compose = (host) => {
       ...codeRows(host),
     ],
     shelf: shelf.arrange,
-    known: new KnownTools({ isWanted: (server) => background.waitsFor(server) }),
+    known: new KnownTools({ isNeeded }),
     commands: {
       ...commands,
       'add-dir': addDir(host.roots, folders),
@@ -120,7 +121,7 @@ export const compose: Compose = (host) => {
     news: [watches.news, background.news],
     prepare: (signal) => skills.ready(signal),
     verbs: {
-      ...verbs,
+      ...contextVerbs,
       ...serveVerbs,
       ...seeingVerbs,
     },

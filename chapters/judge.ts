@@ -61,7 +61,8 @@ function refuseUnlessOne(there: string[]): void {
 async function judgeCommand(command: string[], wishes: Wishes): Promise<Outcome> {
   if (command.length === 0) throw usage(USAGE);
   const { verdicts, problem } = await judgeServer(command, start());
-  if (problem) return { summary: `It cannot be started: ${problem}.`, isGood: false, chapters: [], problem };
+  if (problem)
+    return { summary: `It cannot be started: ${problem}.`, isGood: false, chapters: [], problem };
   const isBroken = verdicts.some(({ state }) => state === 'broken');
   const state = isBroken ? 'broken' : 'holds';
   const judged: Judged = { n: 0, title: 'server', state, verdicts };
@@ -73,21 +74,24 @@ function unloadable(problem = ''): Outcome {
   return { summary: `It cannot be loaded: ${problem}.`, isGood: false, chapters: [], problem };
 }
 
-const teller = ({ isJson, isLong }: Wishes) => (judged: Judged) => {
-  if (isJson || judged.state === 'absent') return;
-  for (const line of linesOf(judged, isLong)) console.log(line);
-};
+const teller =
+  ({ isJson, isLong }: Wishes) =>
+  (judged: Judged) => {
+    if (isJson || judged.state === 'absent') return;
+    for (const line of linesOf(judged, isLong)) console.log(line);
+  };
 
 /** npm runs a script at the top; a path is meant from where it was typed. */
 const start = () => process.env.INIT_CWD ?? process.cwd();
 
-/** The module at a path; of a folder, its mcp.ts. */
+/** The module at a path; of a folder, its mcp.ts, or the whole client of chapter 0. */
 function fileAt(path: string): string {
   const at = resolve(start(), path);
   const isFolder = statSync(at, { throwIfNoEntry: false })?.isDirectory() ?? false;
-  const file = isFolder ? join(at, 'mcp.ts') : at;
-  if (existsSync(file)) return file;
-  throw usage(`there is no ${file}\n\n${USAGE}`);
+  const names = isFolder ? ['mcp.ts', 'whole.ts'] : [''];
+  const file = names.map((name) => join(at, name)).find((each) => existsSync(each));
+  if (file) return file;
+  throw usage(`there is no ${join(at, names[0]!)}\n\n${USAGE}`);
 }
 
 function parsed(config: string): object {

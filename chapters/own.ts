@@ -12,15 +12,26 @@ const own: Compose = (host) => {
   return {
     ...rest,
     transports: { ...transports, unix: (...given) => new UnixSocketTransport(...given) },
-    extensions: [function logs({ serverName }) {
-      return { handlers: { 'notifications/message': ({ data }) => host.warn(`${serverName}: ${data}`) } };
-    }, ...extensions],
-    tools: [...tools, {
-      definition: clock,
-      readOnly: true,
-      run: async () => ({ blocks: [{ type: 'text', text: time() }], isError: false }),
-    }],
-    commands: { ...commands, time: { help: '/time', run: (_, { screen }) => screen.print(time()) } },
+    extensions: [
+      function logs({ serverName }) {
+        return {
+          handlers: { 'notifications/message': ({ data }) => host.warn(`${serverName}: ${data}`) },
+        };
+      },
+      ...extensions,
+    ],
+    tools: [
+      ...tools,
+      {
+        definition: clock,
+        readOnly: true,
+        run: async () => ({ blocks: [{ type: 'text', text: time() }], isError: false }),
+      },
+    ],
+    commands: {
+      ...commands,
+      time: { help: '/time', run: (_, { screen }) => screen.print(time()) },
+    },
   };
 };
 

@@ -9,7 +9,10 @@ const say = (text: string) => console.log(`\n# ${text}`);
 const connection = new McpConnection(
   'demo',
   { command: process.execPath, args: [server] },
-  { onWire: (direction, message) => console.log(direction === 'out' ? '→' : '←', JSON.stringify(message)) },
+  {
+    onWire: (direction, message) =>
+      console.log(direction === 'out' ? '→' : '←', JSON.stringify(message)),
+  },
 );
 
 say('A server is a child process. We start it; nothing has been said yet.');
@@ -28,7 +31,9 @@ say(`The tool says ${sum.text}. A tool may also fail; that is an answer too, mea
 await connection.callTool('add', { a: 2, b: 'forty' });
 
 say('A request that the server refuses is an error, meant for the program.');
-await connection.callTool('subtract', { a: 44, b: 2 }).catch((error) => console.log(`  ${error.message}`));
+await connection
+  .callTool('subtract', { a: 44, b: 2 })
+  .catch((error) => console.log(`  ${error.message}`));
 
 say('Goodbye: we end its stdin, and it leaves.');
 await connection.close();

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { cleanUp, habit, start } from './helpers.ts';
+import { cleanUp, habit, start } from './help/basics.ts';
 
 afterEach(cleanUp);
 
@@ -29,14 +29,19 @@ test('B2: blank lines and a byte order mark are no messages; what is not JSON go
   const { messages, call } = await start(habit('chatty'));
   assert.equal(textOf(await call('echo', { a: 1 })), '{"a":1}');
   assert.deepEqual(messages.slice(0, 5), [
-    { jsonrpc: '2.0', method: 'notifications/hello' }, 'Welcome to Chatty 2.0!', { level: 'info', msg: 'up' }, 42, null,
+    { jsonrpc: '2.0', method: 'notifications/hello' },
+    'Welcome to Chatty 2.0!',
+    { level: 'info', msg: 'up' },
+    42,
+    null,
   ]);
   assert.deepEqual(messages.slice(-3, -1), ['working on it', '{broken']);
 });
 
 test('B9: whatever an argument holds, it is one line on the wire', async () => {
   const { call } = await start(habit());
-  const forged = '\n{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"exit","arguments":{"code":1}}}\n';
+  const forged =
+    '\n{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"exit","arguments":{"code":1}}}\n';
   await call('echo', { forged, story, '\r\n': '\u2028' });
   const received = JSON.parse(textOf(await call('log')));
   assert.equal(received.length, 2);

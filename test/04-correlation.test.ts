@@ -3,8 +3,19 @@
 import assert from 'node:assert/strict';
 import { Socket } from 'node:net';
 import { afterEach, test } from 'node:test';
-import { call, cleanUp, connect, habit, later, pause, rejection, start, toolCall, until } from './helpers.ts';
-import { McpError, RpcError } from './subject.ts';
+import {
+  call,
+  cleanUp,
+  connect,
+  habit,
+  later,
+  pause,
+  rejection,
+  start,
+  toolCall,
+  until,
+} from './help/basics.ts';
+import { McpError, RpcError } from './help/subject.ts';
 
 afterEach(cleanUp);
 
@@ -15,21 +26,31 @@ const raw = (...lines: string[]) => ['tools/call', { name: 'raw', arguments: { l
 
 test('every message says jsonrpc 2.0, and a request has its own id', async () => {
   const { connection, wire } = await connect(habit());
-  await Promise.all([connection.request('ping'), connection.request('ping'), connection.request('ping')]);
+  await Promise.all([
+    connection.request('ping'),
+    connection.request('ping'),
+    connection.request('ping'),
+  ]);
   const sent = wire.filter(([direction]) => direction === 'out').map(([, message]) => message);
   assert.ok(sent.every((message) => message.jsonrpc === '2.0'));
-  assert.deepEqual(sent.map((message) => message.id), [1, 2, 3]);
+  assert.deepEqual(
+    sent.map((message) => message.id),
+    [1, 2, 3],
+  );
 });
 
 test('a notification has no id, and nobody answers it', async () => {
   const { connection, wire } = await connect(habit());
   await connection.notify('notifications/hello', { to: 'you' });
   await connection.request('ping');
-  assert.deepEqual(wire.map(([direction, message]) => [direction, message.id, message.method]), [
-    ['out', undefined, 'notifications/hello'],
-    ['out', 1, 'ping'],
-    ['in', 1, undefined],
-  ]);
+  assert.deepEqual(
+    wire.map(([direction, message]) => [direction, message.id, message.method]),
+    [
+      ['out', undefined, 'notifications/hello'],
+      ['out', 1, 'ping'],
+      ['in', 1, undefined],
+    ],
+  );
 });
 
 test('answers that come backwards find their callers', async () => {
@@ -38,21 +59,37 @@ test('answers that come backwards find their callers', async () => {
   const results: any[] = await Promise.all(
     numbers.map((n) => connection.request('tools/call', { name: 'echo', arguments: { n } })),
   );
-  assert.deepEqual(results.map((result) => JSON.parse(result.content[0].text).n), numbers);
+  assert.deepEqual(
+    results.map((result) => JSON.parse(result.content[0].text).n),
+    numbers,
+  );
 });
 
 test('two hundred requests of 100 KB at once', async () => {
   const { connection } = await connect(habit());
   const filler = 'ü'.repeat(50_000);
   const results: any[] = await Promise.all(
-    Array.from({ length: 200 }, (_, n) => connection.request('tools/call', { name: 'echo', arguments: { n, filler } })),
+    Array.from({ length: 200 }, (_, n) =>
+      connection.request('tools/call', { name: 'echo', arguments: { n, filler } }),
+    ),
   );
   assert.ok(results.every((result, n) => result.content[0].text === JSON.stringify({ n, filler })));
 });
 
 test('B3: answers under ids that nobody asked with are dropped and reported; the right one counts, once', async () => {
   const { connection, warnings } = await connect(habit());
-  const wrong = ['"1"', 'null', '99', '-1', '1.5', '"__proto__"', '"constructor"', '{"a":1}', '[1]', 'true'];
+  const wrong = [
+    '"1"',
+    'null',
+    '99',
+    '-1',
+    '1.5',
+    '"__proto__"',
+    '"constructor"',
+    '{"a":1}',
+    '[1]',
+    'true',
+  ];
   const lines = wrong.map((id) => `{"jsonrpc":"2.0","id":${id},"result":{"forged":true}}`);
   const right = '{"jsonrpc":"2.0","id":$ID,"result":{"real":1}}';
   const second = '{"jsonrpc":"2.0","id":$ID,"result":{"real":2}}';
@@ -74,7 +111,10 @@ test('B3: an answer settles no call on another server', async () => {
 
 test('fault 6: a request of the server is no answer of ours, though it has the same id', async () => {
   const { connection } = await connect(habit());
-  const [question, answer] = ['{"jsonrpc":"2.0","id":$ID,"method":"roots/list"}', '{"jsonrpc":"2.0","id":$ID,"result":{"real":true}}'];
+  const [question, answer] = [
+    '{"jsonrpc":"2.0","id":$ID,"method":"roots/list"}',
+    '{"jsonrpc":"2.0","id":$ID,"result":{"real":true}}',
+  ];
   assert.deepEqual(await connection.request(...raw(question, answer)), { real: true });
 });
 
@@ -83,8 +123,14 @@ test('fault 7, B4: an answer of an odd shape is an error for its call, at once, 
   const odd: [string, RegExp][] = [
     ['{"jsonrpc":"2.0","id":$ID}', /neither result nor error/],
     ['{"jsonrpc":"2.0","id":$ID,"result":null}', /neither result nor error/],
-    ['{"jsonrpc":"2.0","id":$ID,"result":{},"error":{"code":1,"message":"x"}}', /a result and an error/],
-    ['{"jsonrpc":"2.0","id":$ID,"result":"","error":{"code":1,"message":"x"}}', /a result and an error/],
+    [
+      '{"jsonrpc":"2.0","id":$ID,"result":{},"error":{"code":1,"message":"x"}}',
+      /a result and an error/,
+    ],
+    [
+      '{"jsonrpc":"2.0","id":$ID,"result":"","error":{"code":1,"message":"x"}}',
+      /a result and an error/,
+    ],
     ['{"jsonrpc":"2.0","id":$ID,"result":"done"}', /a result that is not an object: "done"/],
     ['{"jsonrpc":"2.0","id":$ID,"result":[1]}', /a result that is not an object/],
     ['{"jsonrpc":"1.0","id":$ID,"result":{}}', /not JSON-RPC 2.0/],
@@ -95,12 +141,21 @@ test('fault 7, B4: an answer of an odd shape is an error for its call, at once, 
     assert.ok(error instanceof McpError && error.kind === 'protocol', `${line} gave ${error}`);
     assert.match(error.message, why);
   }
-  assert.deepEqual(await connection.request(...raw('{"jsonrpc":"2.0","id":$ID,"result":{},"error":null}')), {});
+  assert.deepEqual(
+    await connection.request(...raw('{"jsonrpc":"2.0","id":$ID,"result":{},"error":null}')),
+    {},
+  );
 });
 
 test('fault 7: what a server refuses keeps its code, its words and its data', async () => {
   const { connection } = await connect(habit());
-  const error = await rejection(connection.request(...raw('{"jsonrpc":"2.0","id":$ID,"error":{"code":-32002,"message":"no such thing","data":{"uri":"x"}}}')));
+  const error = await rejection(
+    connection.request(
+      ...raw(
+        '{"jsonrpc":"2.0","id":$ID,"error":{"code":-32002,"message":"no such thing","data":{"uri":"x"}}}',
+      ),
+    ),
+  );
   assert.ok(error instanceof RpcError && !(error instanceof McpError));
   assert.deepEqual([error.code, error.data], [-32002, { uri: 'x' }]);
   assert.equal(error.message, 'MCP server "demo" refused tools/call: no such thing (-32002)');
@@ -108,8 +163,15 @@ test('fault 7: what a server refuses keeps its code, its words and its data', as
 
 test('fault 7: a malformed error is still an error, and says what came', async () => {
   const { connection } = await connect(habit());
-  for (const [body, shown] of [['"oops"', /"oops"/], ['{"msg":"hm"}', /\{"msg":"hm"\}/], ['{"code":"E7","message":["a"]}', /"E7"/], ['0', /: 0/]] as const) {
-    const error = await rejection(connection.request(...raw(`{"jsonrpc":"2.0","id":$ID,"error":${body}}`)));
+  for (const [body, shown] of [
+    ['"oops"', /"oops"/],
+    ['{"msg":"hm"}', /\{"msg":"hm"\}/],
+    ['{"code":"E7","message":["a"]}', /"E7"/],
+    ['0', /: 0/],
+  ] as const) {
+    const error = await rejection(
+      connection.request(...raw(`{"jsonrpc":"2.0","id":$ID,"error":${body}}`)),
+    );
     assert.ok(error instanceof RpcError);
     assert.equal(typeof error.code, 'number');
     assert.match(error.message, shown);
@@ -128,7 +190,9 @@ test('what cannot be written as JSON fails its own call only', async () => {
   const circle: Record<string, unknown> = {};
   circle.self = circle;
   for (const args of [circle, { big: 10n }]) {
-    const error = await rejection(connection.request('tools/call', { name: 'echo', arguments: args }));
+    const error = await rejection(
+      connection.request('tools/call', { name: 'echo', arguments: args }),
+    );
     assert.ok(error instanceof TypeError, `${error}`);
   }
   assert.deepEqual(await connection.request('ping'), {});
@@ -138,7 +202,10 @@ test('B2: banners, blank lines, JSON that is no message, a byte order mark: repo
   const { connection, warnings, wire } = await connect(habit('chatty'));
   assert.equal(await call(connection, 'echo', { a: 1 }), '{"a":1}');
   assert.equal(warnings.length, 1);
-  assert.match(warnings[0]!, /"demo" sends something other than messages: "Welcome to Chatty 2.0!"/);
+  assert.match(
+    warnings[0]!,
+    /"demo" sends something other than messages: "Welcome to Chatty 2.0!"/,
+  );
   // The message behind the byte order mark was read; the line that is JSON but not JSON-RPC was not answered.
   assert.ok(wire.some(([, message]) => message.method === 'notifications/hello'));
   assert.deepEqual(wire.filter(([direction]) => direction === 'out').length, 1);
@@ -153,10 +220,13 @@ test('ten thousand noisy lines are one warning', async () => {
 test('U+2028 leaves us escaped, because readline in Node 24 would split there', async () => {
   const { call: callTool } = await start({
     command: process.execPath, // tells the length of each raw line as it came
-    args: ['-e', `process.stdin.on('data', (bytes) => {
+    args: [
+      '-e',
+      `process.stdin.on('data', (bytes) => {
       const answer = { jsonrpc: '2.0', id: 1, result: { hasRaw: bytes.includes(Buffer.from('\u2028')) || bytes.includes(Buffer.from('\u2029')) } };
       console.log(JSON.stringify(answer));
-    })`],
+    })`,
+    ],
   });
   assert.deepEqual(await callTool('echo', { story }), { hasRaw: false });
 });
@@ -176,7 +246,11 @@ async function countWrites(work: () => Promise<void>): Promise<number> {
 test('messages of one tick become one write', async () => {
   const { transport, messages } = await start(habit());
   const writes = await countWrites(async () => {
-    await Promise.all(Array.from({ length: 100 }, (_, id) => transport.send({ jsonrpc: '2.0', id, method: 'ping' })));
+    await Promise.all(
+      Array.from({ length: 100 }, (_, id) =>
+        transport.send({ jsonrpc: '2.0', id, method: 'ping' }),
+      ),
+    );
   });
   await until(() => messages.length === 100);
   assert.equal(writes, 1);
@@ -202,7 +276,9 @@ test('much at once goes out in pieces that a string can hold', async () => {
   const { transport, messages } = await start(habit());
   const writes = await countWrites(async () => {
     const args = { filler: 'x'.repeat(100_000), result: {} };
-    await Promise.all(Array.from({ length: 100 }, (_, id) => transport.send(toolCall(id, 'result', args))));
+    await Promise.all(
+      Array.from({ length: 100 }, (_, id) => transport.send(toolCall(id, 'result', args))),
+    );
   });
   assert.ok(writes >= 9 && writes <= 11, `${writes} writes for 10 MB`);
   await until(() => messages.length === 100);
@@ -219,4 +295,34 @@ test('a send resolves when its own bytes have left, though others keep the pipe 
   later(() => clearInterval(busy));
   await pause(200);
   await transport.send({ jsonrpc: '2.0', method: 'notifications/hello' });
+});
+
+test('through a pipe that is mostly full everything arrives once, whole and in order', async () => {
+  // Reads 64 KB at a time, with a break after each, and tells which ids it has read.
+  const server = `
+    let rest = '';
+    process.stdin.setEncoding('utf8').on('data', (text) => {
+      const lines = (rest + text).split('\\n');
+      rest = lines.pop();
+      const seen = lines.map((line) => JSON.parse(line).id);
+      if (seen.length) console.log(JSON.stringify({ jsonrpc: '2.0', method: 'seen', params: { seen } }));
+      process.stdin.pause();
+      setImmediate(() => process.stdin.resume());
+    })`;
+  const { transport, messages } = await start({ command: process.execPath, args: ['-e', server] });
+  const sizes = [10, 200_000, 1_200_000, 20_000, 300]; // less and more than a write, and than the pipe
+  const sent: Promise<void>[] = [];
+  const order: number[] = [];
+  for (let id = 0; id < 30; id++) {
+    const filler = 'é'.repeat(sizes[id % sizes.length]!);
+    const left = transport.send(toolCall(id, 'echo', { filler })).then(() => void order.push(id));
+    sent.push(left);
+    if (id % 4 === 3) await pause(1); // several in one turn of the event loop, and several turns
+  }
+  await Promise.all(sent);
+  const ids = Array.from(sent.keys());
+  assert.deepEqual(order, ids);
+  const seen = () => messages.flatMap(({ params }: any) => params.seen);
+  await until(() => seen().length >= ids.length);
+  assert.deepEqual(seen(), ids);
 });

@@ -6,8 +6,24 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { promisify } from 'node:util';
-import { call, cleanUp, connect, folder, habit, isRunning, later, pause, pidOf, plugged, rejection, root, run, start, until } from './helpers.ts';
-import { McpConnection, McpError } from './subject.ts';
+import {
+  call,
+  cleanUp,
+  connect,
+  folder,
+  habit,
+  isRunning,
+  later,
+  pause,
+  pidOf,
+  plugged,
+  rejection,
+  root,
+  run,
+  start,
+  until,
+} from './help/basics.ts';
+import { McpConnection, McpError } from './help/subject.ts';
 
 afterEach(cleanUp);
 
@@ -20,52 +36,82 @@ test('fault 1: a command that is not there fails at once and is named', async ()
   const error = await rejection(connection.connect());
   assert.ok(error instanceof McpError);
   assert.equal(error.kind, 'start');
-  assert.match(error.message, /"demo" \(no-such-command-here\) could not be started: command not found/);
-  assert.equal(await rejection(connection.request('initialize')), await rejection(connection.request('ping')), 'later calls learn the same');
+  assert.match(
+    error.message,
+    /"demo" \(no-such-command-here\) could not be started: command not found/,
+  );
+  assert.equal(
+    await rejection(connection.request('initialize')),
+    await rejection(connection.request('ping')),
+    'later calls learn the same',
+  );
 });
 
 test('a file that is not executable, and a folder that is not there, are named; a line for a shell is no command', async () => {
   const file = join(folder(), 'not-executable');
   writeFileSync(file, 'echo');
   chmodSync(file, 0o644);
-  assert.match((await rejection(start({ command: file }))).message, /not-executable.*is not executable, or we may not run it/);
-  assert.match((await rejection(start({ ...habit(), cwd: '/no/such/folder' }))).message, /"cwd" \/no\/such\/folder/);
+  assert.match(
+    (await rejection(start({ command: file }))).message,
+    /not-executable.*is not executable, or we may not run it/,
+  );
+  assert.match(
+    (await rejection(start({ ...habit(), cwd: '/no/such/folder' }))).message,
+    /"cwd" \/no\/such\/folder/,
+  );
   const script = join(folder(), 'script');
   writeFileSync(script, '#!/no/such/interpreter\n', { mode: 0o755 });
-  assert.match((await rejection(start({ command: script }))).message, /the interpreter that its first line names is missing/);
+  assert.match(
+    (await rejection(start({ command: script }))).message,
+    /the interpreter that its first line names is missing/,
+  );
   assert.equal((await rejection(start({ command: 'echo hi; touch x' }))).kind, 'start');
 });
 
 test('what spawn refuses by throwing is named too', async () => {
   const file = join(folder(), 'file');
   writeFileSync(file, '');
-  for (const config of [{ ...habit(), cwd: file }, { command: process.execPath, args: ['x'.repeat(3_000_000)] }]) {
+  for (const config of [
+    { ...habit(), cwd: file },
+    { command: process.execPath, args: ['x'.repeat(3_000_000)] },
+  ]) {
     const error = await rejection(connect(config));
     assert.ok(error instanceof McpError && error.kind === 'start', `${error}`);
     assert.match(error.message, /MCP server "demo".*could not be started/);
   }
 });
 
-test('without free file descriptors a server cannot start, and that is all', { skip: process.platform === 'win32' }, async () => {
+test('without free file descriptors a server cannot start, and that is all', {
+  skip: process.platform === 'win32',
+}, async () => {
   const program = join(root, 'test', 'programs', 'many-servers.ts');
   const script = 'ulimit -n 60; exec "$0" --import tsx "$1"';
-  const { stdout } = await promisify(execFile)('sh', ['-c', script, process.execPath, program], { cwd: root });
+  const { stdout } = await promisify(execFile)('sh', ['-c', script, process.execPath, program], {
+    cwd: root,
+  });
   const { connected, failed } = JSON.parse(stdout);
   assert.equal(connected + failed.length, 30);
   assert.ok(connected > 0 && failed.length > 0, stdout);
-  const why = 'could not be started: this machine is short of files, processes or memory \\(EMFILE\\)';
+  const why =
+    'could not be started: this machine is short of files, processes or memory \\(EMFILE\\)';
   assert.match(failed[0], new RegExp(`^unreachable: MCP server "s\\d+" \\(.*\\) ${why}`));
 });
 
 test('fault 2: a server that exits at once never takes us with it, thirty times', async () => {
   const errors = await Promise.all(
     Array.from({ length: 30 }, async () => {
-      const { connection } = await connect({ command: process.execPath, args: ['-e', ''] }, patient);
+      const { connection } = await connect(
+        { command: process.execPath, args: ['-e', ''] },
+        patient,
+      );
       const calls = Array.from({ length: 20 }, () => rejection(connection.request('ping')));
       return (await Promise.all(calls))[0];
     }),
   );
-  assert.ok(errors.every((error) => error.kind === 'closed' && /exited with code 0/.test(error.message)), `${errors[0]}`);
+  assert.ok(
+    errors.every((error) => error.kind === 'closed' && /exited with code 0/.test(error.message)),
+    `${errors[0]}`,
+  );
 });
 
 test('fault 17: stderr is no message; its last lines explain the end', async () => {
@@ -81,17 +127,25 @@ test('a stack does not hide why a server died, nor which variable it missed', as
   const server = "throw new Error('no key: set SHELF_SECRET')";
   const { connection } = await connect({ command: process.execPath, args: ['-e', server] });
   const { message } = await rejection(connection.request('initialize'));
-  assert.match(message, /exited with code 1\. Its last words:\n[^]*Error: no key: set SHELF_SECRET/);
+  assert.match(
+    message,
+    /exited with code 1\. Its last words:\n[^]*Error: no key: set SHELF_SECRET/,
+  );
   assert.match(message, /SHELF_SECRET was not passed on/);
   assert.doesNotMatch(message, /\n\s+at |Node\.js v/);
 });
 
 test('the line that names the cause is shown, also if a page of usage follows it', async () => {
-  const usage = Array.from({ length: 40 }, (_, n) => `  --flag-${n}=VALUE  what it means`).join('\\n');
+  const usage = Array.from({ length: 40 }, (_, n) => `  --flag-${n}=VALUE  what it means`).join(
+    '\\n',
+  );
   const server = `console.error('Starting.\\nError: No access token was provided.\\n\\nUsage:\\n${usage}'); process.exit(1)`;
   const { connection } = await connect({ command: process.execPath, args: ['-e', server] });
   const { message } = await rejection(connection.request('initialize'));
-  assert.match(message, /Its last words:\n {2}Error: No access token was provided\.\n {2}…\n {4}--flag-35=/);
+  assert.match(
+    message,
+    /Its last words:\n {2}Error: No access token was provided\.\n {2}…\n {4}--flag-35=/,
+  );
   assert.match(message, /--flag-39=VALUE {2}what it means$/);
 });
 
@@ -100,7 +154,10 @@ test('a dying server that asks for a variable we hold back gets us to say so, by
   later(() => delete process.env.SHELF_TOKEN);
   const { connection } = await connect(habit('dies-at-once', 'SHELF_TOKEN'), patient);
   const { message } = await rejection(connection.request('initialize'));
-  assert.match(message, /SHELF_TOKEN was not passed on\. To do so: "env": \{"SHELF_TOKEN": "\$\{SHELF_TOKEN\}"\}/);
+  assert.match(
+    message,
+    /SHELF_TOKEN was not passed on\. To do so: "env": \{"SHELF_TOKEN": "\$\{SHELF_TOKEN\}"\}/,
+  );
   assert.ok(!message.includes('a-secret-value'));
 });
 
@@ -108,24 +165,62 @@ test('writing to a server that has died under us is an error of that call, no cr
   const { connection } = await connect(habit(), patient);
   const pid = await pidOf(connection);
   process.kill(pid, 'SIGKILL');
-  const errors = await Promise.all(Array.from({ length: 100 }, () => rejection(connection.request('ping'))));
-  assert.ok(errors.every((error) => error.message.includes('was ended by SIGKILL')), `${errors[0]}`);
+  const errors = await Promise.all(
+    Array.from({ length: 100 }, () => rejection(connection.request('ping'))),
+  );
+  assert.ok(
+    errors.every((error) => error.message.includes('was ended by SIGKILL')),
+    `${errors[0]}`,
+  );
+});
+
+test('whoever waits until a server reads waits no longer when it dies', async () => {
+  const server = `
+    const params = { pid: process.pid };
+    console.log(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/here', params }));
+    setInterval(() => {}, 1e8)`;
+  const { transport, messages, ends } = await start({
+    command: process.execPath,
+    args: ['-e', server],
+  });
+  await until(() => messages.length === 1);
+  const params = { filler: 'x'.repeat(2 ** 20) };
+  const send = () => transport.send({ jsonrpc: '2.0', method: 'notifications/much', params });
+  const sent = [send(), send(), send()]; // one is in the pipe, the others wait for it
+  await pause(50);
+  process.kill(messages[0].params.pid, 'SIGKILL');
+  await Promise.allSettled(sent);
+  await until(() => ends.length === 1);
 });
 
 test('death in a call: everyone who waits learns the exit code and the last words', async () => {
   const { connection } = await connect(habit(), patient);
-  const waiting = [call(connection, 'sleep', { ms: 1e8 }), call(connection, 'sleep', { ms: 1e8 }), call(connection, 'exit', { code: 7 })];
+  const waiting = [
+    call(connection, 'sleep', { ms: 1e8 }),
+    call(connection, 'sleep', { ms: 1e8 }),
+    call(connection, 'exit', { code: 7 }),
+  ];
   for (const error of await Promise.all(waiting.map(rejection))) {
     assert.equal(error.kind, 'closed');
-    assert.match(error.message, /MCP server "demo" \(.*\) exited with code 7\. Its last words:\n {2}I was told to leave\./);
+    assert.match(
+      error.message,
+      /MCP server "demo" \(.*\) exited with code 7\. Its last words:\n {2}I was told to leave\./,
+    );
   }
-  assert.match((await rejection(call(connection, 'echo'))).message, /exited with code 7/, 'and so does who comes later');
+  assert.match(
+    (await rejection(call(connection, 'echo'))).message,
+    /exited with code 7/,
+    'and so does who comes later',
+  );
 });
 
 test('the answers that a server gave before it died still count', async () => {
   const { connection } = await connect({
     command: process.execPath,
-    args: ['-e', `process.stdin.once('data', () => process.stdout.write('{"jsonrpc":"2.0","id":1,"result":{"n":1}}\\n', () => process.exit(1)))`],
+    args: [
+      '-e',
+      `process.stdin.once('data', () => process.stdout.write('{"jsonrpc":"2.0","id":1,"result":{"n":1}}\\n', () => process.exit(1)))`,
+    ],
   });
   assert.deepEqual(await connection.request('ping'), { n: 1 });
 });
@@ -139,7 +234,10 @@ test('a server that writes its usage to stdout and leaves is a failure, though i
 test('fault 4: a server that closes its stdout can never answer: its calls fail, and it is ended', async () => {
   const { connection } = await connect(habit('closes-stdout'), patient);
   const pid = await pidOf(connection);
-  assert.match((await rejection(call(connection, 'echo'))).message, /closed its pipes but did not exit/);
+  assert.match(
+    (await rejection(call(connection, 'echo'))).message,
+    /closed its pipes but did not exit/,
+  );
   await until(() => !isRunning(pid));
 });
 
@@ -147,7 +245,10 @@ test('a grandchild that holds the pipes open does not hide the death', async () 
   const server = `
     require('child_process').spawn(process.execPath, ['-e', 'setTimeout(() => {}, 20_000)'], { stdio: 'inherit' });
     process.stdin.once('data', () => process.exit(5));`;
-  const { connection } = await connect({ command: process.execPath, args: ['-e', server] }, patient);
+  const { connection } = await connect(
+    { command: process.execPath, args: ['-e', server] },
+    patient,
+  );
   assert.match((await rejection(connection.request('ping'))).message, /exited with code 5/);
 });
 
@@ -160,7 +261,10 @@ test('B12: a flood on stderr blocks nobody; only its last lines are kept', async
 
 test('the end is told once', async () => {
   const ends: string[] = [];
-  const { connection } = await connect(habit(), plugged({ closed: (why) => void ends.push(why.message) }, patient));
+  const { connection } = await connect(
+    habit(),
+    plugged({ closed: (why) => void ends.push(why.message) }, patient),
+  );
   await rejection(call(connection, 'exit', { code: 1 }));
   await pause(500); // exit, the ends of the pipes and close are all signs of it
   assert.equal(ends.length, 1);
@@ -198,7 +302,10 @@ test('B5: what is nested too deeply is reported and dropped, its call fails, and
   const { connection, warnings } = await connect(habit());
   const waiting = rejection(call(connection, 'deep', { levels: 100_000 }));
   await until(() => warnings.length > 0);
-  assert.match(warnings.join(), /^MCP server "demo" \(.*\) sent a message with more than 500 levels, which is dropped$/);
+  assert.match(
+    warnings.join(),
+    /^MCP server "demo" \(.*\) sent a message with more than 500 levels, which is dropped$/,
+  );
   assert.equal(await call(connection, 'echo', { a: 1 }), '{"a":1}');
   assert.equal(connection.ended, undefined);
   assert.equal((await waiting).kind, 'limit');
@@ -207,7 +314,10 @@ test('B5: what is nested too deeply is reported and dropped, its call fails, and
 test('B5: 64 MiB of opening brackets are dropped before they are parsed', async () => {
   const { connection, warnings } = await connect({
     command: process.execPath,
-    args: ['-e', `process.stdin.once('data', () => { process.stdout.write('['.repeat(60 * 2 ** 20)); process.stdout.write('\\n') })`],
+    args: [
+      '-e',
+      `process.stdin.once('data', () => { process.stdout.write('['.repeat(60 * 2 ** 20)); process.stdout.write('\\n') })`,
+    ],
   });
   void call(connection, 'echo').catch(() => {}); // chapter 6 gives it a limit
   await until(() => warnings.length > 0);
@@ -218,6 +328,8 @@ test('a line of coloured noise with a thousand open brackets is noise, not too d
   const { connection, warnings } = await connect(habit());
   const spinner = '\u001b[2K\u001b[1G\u001b[36m|\u001b[0m'.repeat(300);
   const lines = [spinner, '{"jsonrpc":"2.0","id":$ID,"result":{"ok":true}}'];
-  assert.deepEqual(await connection.request('tools/call', { name: 'raw', arguments: { lines } }), { ok: true });
+  assert.deepEqual(await connection.request('tools/call', { name: 'raw', arguments: { lines } }), {
+    ok: true,
+  });
   assert.match(warnings.join(), /something other than messages/);
 });

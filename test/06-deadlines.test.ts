@@ -3,8 +3,18 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import type { Json } from '../mcp.ts';
-import { call, cleanUp, connect, habit, later, pause, rejection, run, until } from './helpers.ts';
-import { McpConnection } from './subject.ts';
+import {
+  call,
+  cleanUp,
+  connect,
+  habit,
+  later,
+  pause,
+  rejection,
+  run,
+  until,
+} from './help/basics.ts';
+import { McpConnection } from './help/subject.ts';
 
 afterEach(cleanUp);
 
@@ -16,16 +26,29 @@ test('fault 4, B8: a call that gets no answer ends by its limit and is cancelled
   await until(() => wire.some(([direction, message]) => direction === 'in' && message.id === 1));
   assert.deepEqual(warnings, []); // we asked for it once, so it is no mistake
   const received = JSON.parse(await call(connection, 'log'));
-  assert.deepEqual(received.find((message: Json) => message.method === 'notifications/cancelled').params, {
-    requestId: 1,
-    reason: 'timeout',
-  });
+  assert.deepEqual(
+    received.find((message: Json) => message.method === 'notifications/cancelled').params,
+    {
+      requestId: 1,
+      reason: 'timeout',
+    },
+  );
 });
 
 test('fault 4: an answer under the string "1" or in a shape nobody can match leaves the call to its limit', async () => {
   const { connection } = await connect(habit(), { callTimeoutMs: 100 });
-  for (const line of ['{"jsonrpc":"2.0","id":"$ID","result":{}}', '{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}'])
-    assert.equal((await rejection(connection.request('tools/call', { name: 'raw', arguments: { lines: [line] } }))).kind, 'timeout');
+  for (const line of [
+    '{"jsonrpc":"2.0","id":"$ID","result":{}}',
+    '{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}',
+  ])
+    assert.equal(
+      (
+        await rejection(
+          connection.request('tools/call', { name: 'raw', arguments: { lines: [line] } }),
+        )
+      ).kind,
+      'timeout',
+    );
 });
 
 test('a time-out quotes what the server last wrote to stderr', async () => {
@@ -45,13 +68,19 @@ test('an AbortSignal ends the call, and the server is told', async () => {
   controller.abort();
   assert.equal((await sleep).kind, 'aborted');
   const received = JSON.parse(await call(connection, 'log'));
-  assert.deepEqual(received.find((message: Json) => message.method === 'notifications/cancelled').params.requestId, 1);
+  assert.deepEqual(
+    received.find((message: Json) => message.method === 'notifications/cancelled').params.requestId,
+    1,
+  );
 });
 
 test('a call whose signal was aborted before is never sent; a signal that fires afterwards changes nothing', async () => {
   const { connection, wire } = await connect(habit());
   const before = wire.length;
-  assert.equal((await rejection(call(connection, 'echo', {}, { signal: AbortSignal.abort() }))).kind, 'aborted');
+  assert.equal(
+    (await rejection(call(connection, 'echo', {}, { signal: AbortSignal.abort() }))).kind,
+    'aborted',
+  );
   assert.equal(wire.length, before);
   const controller = new AbortController();
   await call(connection, 'echo', {}, { signal: controller.signal });
@@ -62,7 +91,8 @@ test('a call whose signal was aborted before is never sent; a signal that fires 
 
 test('a limit longer than setTimeout can hold does not fire at once', async () => {
   const { connection } = await connect(habit());
-  for (const timeoutMs of [Infinity, 1e12]) assert.equal(await call(connection, 'sleep', { ms: 50 }, { timeoutMs }), 'slept 50');
+  for (const timeoutMs of [Infinity, 1e12])
+    assert.equal(await call(connection, 'sleep', { ms: 50 }, { timeoutMs }), 'slept 50');
 });
 
 test('MCP_TIMEOUT and MCP_TOOL_TIMEOUT set the limits; an option beats them, and nonsense counts for nothing', () => {
@@ -75,20 +105,29 @@ test('MCP_TIMEOUT and MCP_TOOL_TIMEOUT set the limits; an option beats them, and
   Object.assign(process.env, { MCP_TIMEOUT: '2000', MCP_TOOL_TIMEOUT: '3000' });
   assert.deepEqual(limits(), [2000, 3000]);
   assert.deepEqual(limits({ handshakeTimeoutMs: 5, callTimeoutMs: 6 }), [5, 6]);
-  assert.deepEqual(limits({ handshakeTimeoutMs: undefined, callTimeoutMs: undefined }), [2000, 3000]);
-  for (const [handshake, call] of [['soon', ''], ['-5', '0']]) {
+  assert.deepEqual(
+    limits({ handshakeTimeoutMs: undefined, callTimeoutMs: undefined }),
+    [2000, 3000],
+  );
+  for (const [handshake, call] of [
+    ['soon', ''],
+    ['-5', '0'],
+  ]) {
     Object.assign(process.env, { MCP_TIMEOUT: handshake, MCP_TOOL_TIMEOUT: call });
     assert.deepEqual(limits(), [15_000, 60_000]);
   }
-  assert.equal(new McpConnection('demo', {}, { maxLineBytes: undefined }).options.maxLineBytes, 64 * 2 ** 20);
+  assert.equal(
+    new McpConnection('demo', {}, { maxLineBytes: undefined }).options.maxLineBytes,
+    64 * 2 ** 20,
+  );
 });
 
-test('timers are cleared: after its work a program ends by itself, long before its limits', async () => {
+test('a timer while calls wait and none otherwise: after its work a program ends long before its limits', async () => {
   const { code, output } = await run('short-program.ts').ended;
   assert.equal(code, 0, output);
-  const { atEnd, atExit } = JSON.parse(output);
-  assert.deepEqual(atEnd.filter((resource: string) => resource === 'Timeout'), []);
-  assert.ok(atExit < 60_000, 'else it waited for a timer');
+  const { livedMs, ...timers } = JSON.parse(output);
+  assert.deepEqual(timers, { between: 0, during: 1, after: 0 });
+  assert.ok(livedMs < 60_000, 'else it waited for a timer');
 });
 
 test('every request settles exactly once, whatever the server does', async () => {
@@ -116,7 +155,10 @@ test('every request settles exactly once, whatever the server does', async () =>
     const controller = new AbortController();
     if (n % 5 === 0) setTimeout(() => controller.abort(), n % 100);
     const timeoutMs = n % 2 ? 50 + (n % 200) : 1e8;
-    await connection.request('x', { n }, { timeoutMs, signal: controller.signal }).then(() => settled[n]++, () => settled[n]++);
+    await connection.request('x', { n }, { timeoutMs, signal: controller.signal }).then(
+      () => settled[n]++,
+      () => settled[n]++,
+    );
   });
   await Promise.all(calls);
   assert.deepEqual(settled, new Array(500).fill(1));
@@ -129,7 +171,9 @@ test('one signal may end any number of calls', async () => {
   later(() => process.off('warning', hear));
   const { connection } = await connect(habit());
   const controller = new AbortController();
-  const calls = Array.from({ length: 50 }, () => rejection(call(connection, 'sleep', { ms: 1e8 }, { signal: controller.signal })));
+  const calls = Array.from({ length: 50 }, () =>
+    rejection(call(connection, 'sleep', { ms: 1e8 }, { signal: controller.signal })),
+  );
   controller.abort();
   assert.ok((await Promise.all(calls)).every(({ kind }) => kind === 'aborted'));
   await pause(20);
@@ -141,7 +185,13 @@ test('many limits at once: each call ends by its own, the earliest first, and th
   const ended: number[] = [];
   const limits = [1200, 300, 750];
   const stays = call(connection, 'sleep', { ms: 1500 }, { timeoutMs: Infinity });
-  await Promise.all(limits.map((timeoutMs) => rejection(call(connection, 'sleep', { ms: 1e8 }, { timeoutMs })).then(() => ended.push(timeoutMs))));
+  await Promise.all(
+    limits.map((timeoutMs) =>
+      rejection(call(connection, 'sleep', { ms: 1e8 }, { timeoutMs })).then(() =>
+        ended.push(timeoutMs),
+      ),
+    ),
+  );
   assert.deepEqual(ended, [300, 750, 1200]);
   assert.equal(await stays, 'slept 1500');
 });

@@ -4,8 +4,18 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { call, cleanUp, connect, folder, habit, later, open, plugged, rejection } from './helpers.ts';
-import { McpConnection, McpError, REVISIONS, RpcError } from './subject.ts';
+import {
+  call,
+  cleanUp,
+  connect,
+  folder,
+  habit,
+  later,
+  open,
+  plugged,
+  rejection,
+} from './help/basics.ts';
+import { McpConnection, McpError, REVISIONS, RpcError } from './help/subject.ts';
 
 afterEach(cleanUp);
 
@@ -14,11 +24,14 @@ const answering = (result: unknown) => habit('version', JSON.stringify(result));
 test('we offer the newest handshake revision, then say `initialized`, and nothing in between', async () => {
   const { connection, wire } = await open(habit(), plugged({ capabilities: { roots: {} } }));
   await connection.request('ping');
-  assert.deepEqual(wire.slice(0, 3).map(([direction, message]) => [direction, message.method, message.id]), [
-    ['out', 'initialize', 1],
-    ['in', undefined, 1],
-    ['out', 'notifications/initialized', undefined],
-  ]);
+  assert.deepEqual(
+    wire.slice(0, 3).map(([direction, message]) => [direction, message.method, message.id]),
+    [
+      ['out', 'initialize', 1],
+      ['in', undefined, 1],
+      ['out', 'notifications/initialized', undefined],
+    ],
+  );
   const { protocolVersion, capabilities, clientInfo } = wire[0]![1].params;
   assert.deepEqual([protocolVersion, capabilities], ['2025-11-25', { roots: {} }]);
   assert.deepEqual(Object.keys(clientInfo), ['name', 'version']);
@@ -37,24 +50,51 @@ test('what the server says of itself is kept', async () => {
 test('fault 8: every handshake revision is accepted', async () => {
   assert.deepEqual(REVISIONS, ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']);
   for (const protocolVersion of REVISIONS) {
-    const { connection } = await open(answering({ protocolVersion, capabilities: {}, serverInfo: { name: 'x', version: '1' } }));
+    const { connection } = await open(
+      answering({ protocolVersion, capabilities: {}, serverInfo: { name: 'x', version: '1' } }),
+    );
     assert.equal(connection.server?.protocolVersion, protocolVersion);
   }
 });
 
 test('fault 8, B10: any other is refused, and both sides are named', async () => {
-  for (const protocolVersion of ['9999-01-01', '2026-07-28', '', 42, null, undefined, ['2025-11-25']]) {
-    const { connection, wire } = await connect(answering({ protocolVersion, capabilities: {}, serverInfo: {} }));
+  for (const protocolVersion of [
+    '9999-01-01',
+    '2026-07-28',
+    '',
+    42,
+    null,
+    undefined,
+    ['2025-11-25'],
+  ]) {
+    const { connection, wire } = await connect(
+      answering({ protocolVersion, capabilities: {}, serverInfo: {} }),
+    );
     const error = await rejection(connection.initialize());
     assert.ok(error instanceof McpError && error.kind === 'protocol', `${error}`);
     assert.ok(error.message.includes(JSON.stringify(protocolVersion) ?? 'nothing'), error.message);
-    assert.ok(error.message.includes('2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05'), error.message);
-    assert.deepEqual(wire.map(([, message]) => message.method), ['initialize', undefined], 'it is not told `initialized`');
+    assert.ok(
+      error.message.includes('2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05'),
+      error.message,
+    );
+    assert.deepEqual(
+      wire.map(([, message]) => message.method),
+      ['initialize', undefined],
+      'it is not told `initialized`',
+    );
   }
 });
 
 test('odd extras in the answer are left out, not fatal', async () => {
-  const { connection } = await open(answering({ protocolVersion: '2025-06-18', capabilities: 'all', serverInfo: 7, instructions: { a: 1 }, extra: true }));
+  const { connection } = await open(
+    answering({
+      protocolVersion: '2025-06-18',
+      capabilities: 'all',
+      serverInfo: 7,
+      instructions: { a: 1 },
+      extra: true,
+    }),
+  );
   assert.deepEqual(connection.server, { protocolVersion: '2025-06-18' });
 });
 
@@ -69,12 +109,20 @@ test('the handshake has its own limit, and `initialize` is never cancelled', asy
   const { connection, wire } = await connect(habit('mute'), { handshakeTimeoutMs: 100 });
   const error = await rejection(connection.initialize());
   assert.match(error.message, /did not answer initialize within 0\.1 s/);
-  assert.deepEqual(wire.map(([, message]) => message.method), ['initialize']);
+  assert.deepEqual(
+    wire.map(([, message]) => message.method),
+    ['initialize'],
+  );
 });
 
 test('death right after the handshake', async () => {
-  const { connection } = await connect(habit('dies-after-handshake'), { handshakeTimeoutMs: 1e8, callTimeoutMs: 1e8 });
-  const error = await rejection(connection.initialize().then(() => connection.request('tools/list')));
+  const { connection } = await connect(habit('dies-after-handshake'), {
+    handshakeTimeoutMs: 1e8,
+    callTimeoutMs: 1e8,
+  });
+  const error = await rejection(
+    connection.initialize().then(() => connection.request('tools/list')),
+  );
   assert.match(error.message, /exited with code 4/);
 });
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { cleanUp, goodServer, habit, open, rejection } from './helpers.ts';
+import { cleanUp, goodServer, habit, open, rejection } from './help/basics.ts';
 
 afterEach(cleanUp);
 
@@ -32,8 +32,13 @@ test('fault 10: all pages are read; an empty string is a cursor; null is none', 
 test('fault 10: the cursor goes back as it came', async () => {
   const { connection, wire } = await open(habit('empty-cursor'));
   await connection.listTools();
-  const asked = wire.filter(([direction, message]) => direction === 'out' && message.method === 'tools/list');
-  assert.deepEqual(asked.map(([, message]) => message.params), [undefined, { cursor: '' }]);
+  const asked = wire.filter(
+    ([direction, message]) => direction === 'out' && message.method === 'tools/list',
+  );
+  assert.deepEqual(
+    asked.map(([, message]) => message.params),
+    [undefined, { cursor: '' }],
+  );
 });
 
 test('fault 10, B7: a cursor that repeats is an error', async () => {
@@ -55,21 +60,46 @@ test('the limit holds for all pages together', async () => {
 });
 
 test('fault 11: odd tools are left out and named, good ones stay', async () => {
-  const good = { name: 'good', description: 'Fine.', inputSchema: { type: 'object', $defs: { a: {} }, properties: { x: { $ref: '#/$defs/a' } } } };
+  const good = {
+    name: 'good',
+    description: 'Fine.',
+    inputSchema: { type: 'object', $defs: { a: {} }, properties: { x: { $ref: '#/$defs/a' } } },
+  };
   const odd = [
-    null, 7, 'text', [], {}, { name: 5 }, { name: '' }, { name: 'x'.repeat(300) }, { name: 'line\nfeed' },
-    { name: 'described', description: 7 }, { name: 'schema', inputSchema: 'none' }, { name: 'list', inputSchema: [] },
+    null,
+    7,
+    'text',
+    [],
+    {},
+    { name: 5 },
+    { name: '' },
+    { name: 'x'.repeat(300) },
+    { name: 'line\nfeed' },
+    { name: 'described', description: 7 },
+    { name: 'schema', inputSchema: 'none' },
+    { name: 'list', inputSchema: [] },
   ];
-  const { connection, warnings } = await open(listing([...odd, good, { ...good, description: 'A copy.' }]));
+  const { connection, warnings } = await open(
+    listing([...odd, good, { ...good, description: 'A copy.' }]),
+  );
   assert.deepEqual(await connection.listTools(), [good]);
   assert.equal(warnings.length, 1);
-  assert.match(warnings[0]!, /"demo" has tools that we leave out: null: it is not an object; 7: it is not an object; /);
+  assert.match(
+    warnings[0]!,
+    /"demo" has tools that we leave out: null: it is not an object; 7: it is not an object; /,
+  );
   assert.equal(warnings[0]!.split('; ').length, odd.length + 1);
   assert.match(warnings[0]!, /its name is taken$/);
 });
 
 test('fault 11: a tool without description or schema is a tool', async () => {
-  const { connection, warnings } = await open(listing([{ name: 'bare' }, { name: 'nulls', description: null, inputSchema: null }, { name: 'loose', inputSchema: { properties: {} }, extra: [1] }]));
+  const { connection, warnings } = await open(
+    listing([
+      { name: 'bare' },
+      { name: 'nulls', description: null, inputSchema: null },
+      { name: 'loose', inputSchema: { properties: {} }, extra: [1] },
+    ]),
+  );
   assert.deepEqual(await connection.listTools(), [
     { name: 'bare', inputSchema: { type: 'object' } },
     { name: 'nulls', description: null, inputSchema: { type: 'object' } },
@@ -79,7 +109,9 @@ test('fault 11: a tool without description or schema is a tool', async () => {
 });
 
 test('a tool called __proto__ is a name like any other and harms nobody', async () => {
-  const { connection } = await open(habit('tools', '[{"name":"__proto__","inputSchema":{"__proto__":{"polluted":true}}}]'));
+  const { connection } = await open(
+    habit('tools', '[{"name":"__proto__","inputSchema":{"__proto__":{"polluted":true}}}]'),
+  );
   assert.deepEqual(names(await connection.listTools()), ['__proto__']);
   assert.equal(({} as Record<string, unknown>).polluted, undefined);
 });

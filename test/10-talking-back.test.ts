@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import type { Json } from '../mcp.ts';
-import { cleanUp, connect, habit, open, plugged, rejection, until } from './helpers.ts';
-import { RpcError } from './subject.ts';
+import { cleanUp, connect, habit, open, plugged, rejection, until } from './help/basics.ts';
+import { RpcError } from './help/subject.ts';
 
 afterEach(cleanUp);
 
@@ -16,22 +16,38 @@ test('fault 5: ping is answered before the handshake, under ids like 0 and like 
 test('fault 5: fifteen questions about roots that we never offered: −32601 each, and the list comes', async () => {
   const { connection, wire } = await open(habit('asks-for-roots'));
   assert.ok((await connection.listTools()).length > 0);
-  const refusals = wire.filter(([direction, message]) => direction === 'out' && message.error?.code === -32601);
-  assert.deepEqual(refusals.map(([, message]) => message.id), Array.from({ length: 15 }, (_, n) => n + 1));
+  const refusals = wire.filter(
+    ([direction, message]) => direction === 'out' && message.error?.code === -32601,
+  );
+  assert.deepEqual(
+    refusals.map(([, message]) => message.id),
+    Array.from({ length: 15 }, (_, n) => n + 1),
+  );
 });
 
 test('fault 6: a request of the server is no answer of ours, though it has the same id, and is refused', async () => {
   const { connection, wire } = await connect(habit());
-  const lines = ['{"jsonrpc":"2.0","id":$ID,"method":"roots/list"}', '{"jsonrpc":"2.0","id":$ID,"result":{"real":true}}'];
+  const lines = [
+    '{"jsonrpc":"2.0","id":$ID,"method":"roots/list"}',
+    '{"jsonrpc":"2.0","id":$ID,"result":{"real":true}}',
+  ];
   const result = await connection.request('tools/call', { name: 'raw', arguments: { lines } });
   assert.deepEqual(result, { real: true });
-  await until(() => wire.filter(([direction, message]) => direction === 'out' && message.error).length === 1);
+  await until(
+    () => wire.filter(([direction, message]) => direction === 'out' && message.error).length === 1,
+  );
 });
 
 test('a notification whose id is null is still a notification', async () => {
   const seen: unknown[] = [];
-  const { connection, wire } = await connect(habit(), plugged({ handlers: { 'notifications/x': (params) => seen.push(params) } }));
-  const lines = ['{"jsonrpc":"2.0","id":null,"method":"notifications/x","params":{"n":1}}', '{"jsonrpc":"2.0","id":$ID,"result":{}}'];
+  const { connection, wire } = await connect(
+    habit(),
+    plugged({ handlers: { 'notifications/x': (params) => seen.push(params) } }),
+  );
+  const lines = [
+    '{"jsonrpc":"2.0","id":null,"method":"notifications/x","params":{"n":1}}',
+    '{"jsonrpc":"2.0","id":$ID,"result":{}}',
+  ];
   await connection.request('tools/call', { name: 'raw', arguments: { lines } });
   assert.deepEqual(seen, [{ n: 1 }]);
   assert.equal(wire.filter(([direction]) => direction === 'out').length, 1);
@@ -53,15 +69,27 @@ test('B4: a batch that comes in one breath with the answer to `initialize` is re
       }
     });`;
   let ponged = 0;
-  const { connection } = await connect({ command: process.execPath, args: ['-e', server] }, plugged({ handlers: { 'notifications/ponged': () => void ponged++ } }));
+  const { connection } = await connect(
+    { command: process.execPath, args: ['-e', server] },
+    plugged({ handlers: { 'notifications/ponged': () => void ponged++ } }),
+  );
   await connection.initialize();
   await until(() => ponged === 1);
 });
 
 test('B6: every uninvited request is refused once', async () => {
   const { connection } = await open(habit());
-  for (const method of ['sampling/createMessage', 'elicitation/create', 'roots/list', 'toString', '__proto__', '']) {
-    const answer = JSON.parse((await connection.callTool('ask', { id: `q-${method}`, method })).text);
+  for (const method of [
+    'sampling/createMessage',
+    'elicitation/create',
+    'roots/list',
+    'toString',
+    '__proto__',
+    '',
+  ]) {
+    const answer = JSON.parse(
+      (await connection.callTool('ask', { id: `q-${method}`, method })).text,
+    );
     assert.deepEqual(answer.error, { code: -32601, message: `Method not found: ${method}` });
   }
   const received: Json[] = JSON.parse((await connection.callTool('log')).text);
@@ -78,7 +106,10 @@ test('B6: of ten thousand requests in one go each is answered, or it is said tha
   };
   const answered = await countAnswers();
   assert.ok(answered > 0 && answered <= 10_000, `${answered}`);
-  assert.ok(answered === 10_000 || warnings.some((warning) => /sends requests faster than it reads our answers/.test(warning)));
+  assert.ok(
+    answered === 10_000 ||
+      warnings.some((warning) => /sends requests faster than it reads our answers/.test(warning)),
+  );
 });
 
 test('B6: requests of a server that never reads are dropped past a cap, and our memory stays bounded', async () => {
@@ -94,28 +125,46 @@ test('B6: requests of a server that never reads are dropped past a cap, and our 
       more();
       setTimeout(() => {}, 20_000);
     });`;
-  const { connection, wire, warnings } = await connect({ command: process.execPath, args: ['-e', server] });
+  const { connection, wire, warnings } = await connect({
+    command: process.execPath,
+    args: ['-e', server],
+  });
   await connection.request('begin');
-  assert.ok(warnings.some((warning) => /sends requests faster than it reads our answers/.test(warning)), `${warnings}`);
+  assert.ok(
+    warnings.some((warning) => /sends requests faster than it reads our answers/.test(warning)),
+    `${warnings}`,
+  );
   const answers = wire.filter(([direction, message]) => direction === 'out' && message.error);
   assert.ok(answers.length < 10_000, `${answers.length} answers were queued`);
 });
 
 test('a handler answers a request; what it throws is the refusal', async () => {
-  const { connection } = await open(habit(), plugged({
-    handlers: {
-      'roots/list': async (params, { id }) => ({ roots: [], params, id }),
-      'refuse/me': () => Promise.reject(new RpcError(-1, 'The user said no.', { by: 'Ada' })),
-      'throw/nothing': () => Promise.reject(),
-      'throw/text': () => Promise.reject('just text'),
-      'answer/badly': () => ({ big: 10n }),
-      'break/me': () => (undefined as any).oops,
-      'say/nothing': () => undefined,
-    },
-  }));
-  const ask = async (method: string) => JSON.parse((await connection.callTool('ask', { id: method, method, params: { a: 1 } })).text);
-  assert.deepEqual((await ask('roots/list')).result, { roots: [], params: { a: 1 }, id: 'roots/list' });
-  assert.deepEqual((await ask('refuse/me')).error, { code: -1, message: 'The user said no.', data: { by: 'Ada' } });
+  const { connection } = await open(
+    habit(),
+    plugged({
+      handlers: {
+        'roots/list': async (params, { id }) => ({ roots: [], params, id }),
+        'refuse/me': () => Promise.reject(new RpcError(-1, 'The user said no.', { by: 'Ada' })),
+        'throw/nothing': () => Promise.reject(),
+        'throw/text': () => Promise.reject('just text'),
+        'answer/badly': () => ({ big: 10n }),
+        'break/me': () => (undefined as any).oops,
+        'say/nothing': () => undefined,
+      },
+    }),
+  );
+  const ask = async (method: string) =>
+    JSON.parse((await connection.callTool('ask', { id: method, method, params: { a: 1 } })).text);
+  assert.deepEqual((await ask('roots/list')).result, {
+    roots: [],
+    params: { a: 1 },
+    id: 'roots/list',
+  });
+  assert.deepEqual((await ask('refuse/me')).error, {
+    code: -1,
+    message: 'The user said no.',
+    data: { by: 'Ada' },
+  });
   for (const method of ['break/me', 'throw/nothing', 'throw/text', 'answer/badly']) {
     const { error } = await ask(method);
     assert.deepEqual([error.code, typeof error.message], [-32603, 'string'], method);
@@ -125,31 +174,45 @@ test('a handler answers a request; what it throws is the refusal', async () => {
 
 test('notifications reach their handler, in order; unknown ones are ignored; a handler that throws is reported', async () => {
   const seen: Json[] = [];
-  const { connection, warnings } = await open(habit(), plugged({
-    handlers: {
-      'notifications/message': (params) => seen.push(params),
-      'notifications/broken': () => Promise.reject(new Error('my mistake')),
-    },
-  }));
-  for (const n of [1, 2, 3]) await connection.callTool('tell', { method: 'notifications/message', params: { n } });
+  const { connection, warnings } = await open(
+    habit(),
+    plugged({
+      handlers: {
+        'notifications/message': (params) => seen.push(params),
+        'notifications/broken': () => Promise.reject(new Error('my mistake')),
+      },
+    }),
+  );
+  for (const n of [1, 2, 3])
+    await connection.callTool('tell', { method: 'notifications/message', params: { n } });
   await connection.callTool('tell', { method: 'notifications/unheard' });
   await connection.callTool('tell', { method: 'notifications/broken' });
   assert.deepEqual(seen, [{ n: 1 }, { n: 2 }, { n: 3 }]);
   await until(() => warnings.length > 0);
-  assert.deepEqual(warnings, ['MCP server "demo": the extension "extension 1" failed at notifications/broken: my mistake']);
+  assert.deepEqual(warnings, [
+    'MCP server "demo": the extension "extension 1" failed at notifications/broken: my mistake',
+  ]);
 });
 
 test('a ping in the middle of a call is answered while the call waits', async () => {
   const { connection, wire } = await open(habit());
   await connection.callTool('ask', { id: 'p', method: 'ping' });
-  const order = wire.slice(-4).map(([direction, message]) => `${direction} ${message.method ?? message.id}`);
+  const order = wire
+    .slice(-4)
+    .map(([direction, message]) => `${direction} ${message.method ?? message.id}`);
   assert.deepEqual(order, ['out tools/call', 'in ping', 'out p', 'in 2']);
 });
 
 test('three thousand notifications in one breath all arrive', async () => {
   let heard = 0;
-  const { connection } = await open(habit(), plugged({ handlers: { 'notifications/x': () => void heard++ } }));
-  const lines = [Array.from({ length: 3000 }, () => '{"jsonrpc":"2.0","method":"notifications/x"}').join('\n'), '{"jsonrpc":"2.0","id":$ID,"result":{}}'];
+  const { connection } = await open(
+    habit(),
+    plugged({ handlers: { 'notifications/x': () => void heard++ } }),
+  );
+  const lines = [
+    Array.from({ length: 3000 }, () => '{"jsonrpc":"2.0","method":"notifications/x"}').join('\n'),
+    '{"jsonrpc":"2.0","id":$ID,"result":{}}',
+  ];
   await connection.request('tools/call', { name: 'raw', arguments: { lines } });
   assert.equal(heard, 3000);
 });
@@ -175,7 +238,9 @@ test('progress reaches the caller and starts the wait anew', async () => {
   const result = await connection.callTool('work', { everyMs: 100, times: 12 }, options);
   assert.equal(result.text, 'worked');
   assert.deepEqual(seen, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
-  const sent = wire.find(([direction, message]) => direction === 'out' && message.method === 'tools/call')![1];
+  const sent = wire.find(
+    ([direction, message]) => direction === 'out' && message.method === 'tools/call',
+  )![1];
   assert.equal(sent.params._meta.progressToken, sent.id);
 });
 
@@ -191,7 +256,10 @@ test('fault 4, B8: progress without end does not keep a call for ever', async ()
 test('progress that nobody asked for, or for somebody else, does nothing', async () => {
   const { connection } = await open(habit());
   for (const progressToken of [1, 2, '2', null, '__proto__', undefined])
-    await connection.callTool('tell', { method: 'notifications/progress', params: { progressToken, progress: 1 } });
+    await connection.callTool('tell', {
+      method: 'notifications/progress',
+      params: { progressToken, progress: 1 },
+    });
   assert.equal((await connection.callTool('echo')).text, '{}');
 });
 
@@ -200,13 +268,19 @@ test('an onProgress that throws does not harm the call', async () => {
   const onProgress = () => {
     throw new Error('my mistake');
   };
-  assert.equal((await connection.callTool('work', { everyMs: 1, times: 3 }, { onProgress })).text, 'worked');
+  assert.equal(
+    (await connection.callTool('work', { everyMs: 1, times: 3 }, { onProgress })).text,
+    'worked',
+  );
   assert.match(warnings.join(), /failed at notifications\/progress: my mistake/);
 });
 
 test('an async onProgress that fails does not harm the call either', async () => {
   const { connection, warnings } = await open(habit());
   const onProgress = (() => Promise.reject(new Error('my mistake'))) as () => void;
-  assert.equal((await connection.callTool('work', { everyMs: 1, times: 3 }, { onProgress })).text, 'worked');
+  assert.equal(
+    (await connection.callTool('work', { everyMs: 1, times: 3 }, { onProgress })).text,
+    'worked',
+  );
   await until(() => /failed at notifications\/progress: my mistake/.test(warnings.join()));
 });

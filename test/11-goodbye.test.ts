@@ -4,8 +4,23 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { allGone, cleanUp, connect, folder, habit, isRunning, later, open, pidOf, pidsIn, plugged, rejection, run, until } from './helpers.ts';
-import { McpConnection } from './subject.ts';
+import {
+  allGone,
+  cleanUp,
+  connect,
+  folder,
+  habit,
+  isRunning,
+  later,
+  open,
+  pidOf,
+  pidsIn,
+  plugged,
+  rejection,
+  run,
+  until,
+} from './help/basics.ts';
+import { McpConnection } from './help/subject.ts';
 
 afterEach(cleanUp);
 
@@ -41,10 +56,38 @@ test('fault 14, B11: one that ignores that too is ended, and so is the child it 
 test('what was sent just before the goodbye arrives', async () => {
   const file = join(folder(), 'heard');
   const server = `process.stdin.on('data', (text) => require('fs').appendFileSync(process.argv[1], text))`;
-  const { connection } = await open({ command: process.execPath, args: ['-e', server, file] }, plugged({ handshake: async () => ({ protocolVersion: 'none' }) }));
+  const { connection } = await open(
+    { command: process.execPath, args: ['-e', server, file] },
+    plugged({ handshake: async () => ({ protocolVersion: 'none' }) }),
+  );
   void connection.notify('notifications/last-words');
   await connection.close();
-  assert.equal(readFileSync(file, 'utf8'), '{"jsonrpc":"2.0","method":"notifications/last-words"}\n');
+  assert.equal(
+    readFileSync(file, 'utf8'),
+    '{"jsonrpc":"2.0","method":"notifications/last-words"}\n',
+  );
+});
+
+test('also if it is more than the pipe and a write can hold, and the server reads slowly', async () => {
+  const file = join(folder(), 'heard');
+  const server = `
+    const { appendFileSync } = require('fs');
+    process.stdin.on('data', (text) => {
+      appendFileSync(process.argv[1], text);
+      process.stdin.pause();
+      setImmediate(() => process.stdin.resume());
+    })`;
+  const { connection } = await open(
+    { command: process.execPath, args: ['-e', server, file] },
+    plugged({ handshake: async () => ({ protocolVersion: 'none' }) }),
+  );
+  const filler = 'x'.repeat(300_000);
+  const told = Array.from({ length: 10 }, (_, n) => connection.notify('much', { n, filler }));
+  await connection.close();
+  await Promise.allSettled(told);
+  const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+  const numbers = lines.map((line) => JSON.parse(line).params.n);
+  assert.deepEqual(numbers, Array.from(told.keys()));
 });
 
 test('fault 15: closing twice, closing before connecting, calling before and after: each has a clear answer', async () => {
@@ -56,7 +99,10 @@ test('fault 15: closing twice, closing before connecting, calling before and aft
   assert.match((await rejection(connection.notify('x'))).message, /was closed by us/);
 
   const unused = new McpConnection('unused', habit());
-  assert.match((await rejection(unused.request('ping'))).message, /"unused" is not connected; call connect\(\) first/);
+  assert.match(
+    (await rejection(unused.request('ping'))).message,
+    /"unused" is not connected; call connect\(\) first/,
+  );
   await unused.close();
   assert.match((await rejection(unused.connect())).message, /was closed by us/);
 });
@@ -81,7 +127,10 @@ test('closing while the handshake is under way ends it', async () => {
 
 test('the end is told once, however often we close afterwards', async () => {
   const ends: string[] = [];
-  const { connection } = await open(habit(), plugged({ closed: (why) => void ends.push(why.message) }, patient));
+  const { connection } = await open(
+    habit(),
+    plugged({ closed: (why) => void ends.push(why.message) }, patient),
+  );
   await rejection(connection.callTool('exit', { code: 1 }));
   await connection.close();
   await connection.close();
@@ -106,7 +155,10 @@ test('a server that closes its stdin can never hear us: calls fail, and it is en
   assert.equal((await connection.callTool('echo')).text, 'deaf now');
   const sending = setInterval(() => connection.notify('notifications/hello').catch(() => {}), 10); // finds out by EPIPE
   later(() => clearInterval(sending));
-  assert.match((await rejection(connection.callTool('log'))).message, /closed its pipes but did not exit/);
+  assert.match(
+    (await rejection(connection.callTool('log'))).message,
+    /closed its pipes but did not exit/,
+  );
   await until(() => !isRunning(pid));
 });
 

@@ -5,19 +5,34 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import type { Extension, ServerEntry } from '../mcp.ts';
-import { allGone, cleanUp, folder, goodServer, habit, isRunning, pause, pidsIn, rejection, until } from './helpers.ts';
-import { manage, prepare } from './manage.ts';
-import { toolLabel } from './subject.ts';
+import {
+  allGone,
+  cleanUp,
+  folder,
+  goodServer,
+  habit,
+  isRunning,
+  pause,
+  pidsIn,
+  rejection,
+  until,
+} from './help/basics.ts';
+import { manage, prepare } from './help/manager.ts';
+import { toolLabel } from './help/subject.ts';
 
 afterEach(cleanUp);
 
 const good = { command: process.execPath, args: [goodServer] };
-const listing = (...names: string[]) => habit('tools', JSON.stringify(names.map((name) => ({ name }))));
+const listing = (...names: string[]) =>
+  habit('tools', JSON.stringify(names.map((name) => ({ name }))));
 
 test('it connects, lists, routes and says goodbye', async () => {
   const { manager, home } = await manage({ calc: good });
   const [add] = manager.getToolDefinitions();
-  assert.deepEqual([add!.name, add!.description, add!.server], ['mcp__calc__add', 'Adds two numbers.', 'calc']);
+  assert.deepEqual(
+    [add!.name, add!.description, add!.server],
+    ['mcp__calc__add', 'Adds two numbers.', 'calc'],
+  );
   assert.equal((await manager.callTool('mcp__calc__add', { a: 2, b: 40 })).text, '42');
   const { startMs, ...status } = manager.status()[0]!;
   assert.equal(typeof startMs, 'number');
@@ -83,7 +98,10 @@ test('bad servers of every kind have a state and a reason, and the good one work
     assert.match(state(name).reason!, reason);
   }
   assert.equal(state('good').state, 'connected');
-  assert.deepEqual(manager.getToolDefinitions().map(({ server }) => server), ['good', 'good']);
+  assert.deepEqual(
+    manager.getToolDefinitions().map(({ server }) => server),
+    ['good', 'good'],
+  );
   assert.equal((await manager.callTool('mcp__good__add', { a: 1, b: 1 })).text, '2');
 });
 
@@ -97,8 +115,13 @@ test('a server that fails after its handshake is ended as well', async () => {
 test('fault 19: servers start side by side', async () => {
   const meeting = folder(); // each answers only when all ten are there
   const names = Array.from({ length: 10 }, (_, n) => `s${n}`);
-  const { manager } = await manage(Object.fromEntries(names.map((name) => [name, habit('meets', `${meeting}:10`)])));
-  assert.deepEqual(manager.status().map(({ state }) => state), names.map(() => 'connected'));
+  const { manager } = await manage(
+    Object.fromEntries(names.map((name) => [name, habit('meets', `${meeting}:10`)])),
+  );
+  assert.deepEqual(
+    manager.status().map(({ state }) => state),
+    names.map(() => 'connected'),
+  );
 });
 
 test('`concurrency` bounds how many start at once, and all get their turn', async () => {
@@ -107,7 +130,10 @@ test('`concurrency` bounds how many start at once, and all get their turn', asyn
   // With two at a time the third would never come to a meeting of three.
   const config = Object.fromEntries(names.map((name) => [name, habit('meets', `${meeting}:3`)]));
   const { manager } = await manage(config, undefined, { concurrency: 2, handshakeTimeoutMs: 2000 });
-  assert.deepEqual(manager.status().map(({ state }) => state), ['failed', 'failed', 'connected', 'connected']);
+  assert.deepEqual(
+    manager.status().map(({ state }) => state),
+    ['failed', 'failed', 'connected', 'connected'],
+  );
 });
 
 test('`concurrency` may be anything', async () => {
@@ -118,7 +144,9 @@ test('`concurrency` may be anything', async () => {
 });
 
 test('one slow server holds nobody up: the others can be used while it starts', async () => {
-  const { manager, state } = prepare({ slow: habit('mute'), good }, undefined, { handshakeTimeoutMs: 1e8 });
+  const { manager, state } = prepare({ slow: habit('mute'), good }, undefined, {
+    handshakeTimeoutMs: 1e8,
+  });
   void manager.loadAndConnect();
   await until(() => manager.isMcpTool('mcp__good__add'));
   assert.equal((await manager.callTool('mcp__good__add', { a: 1, b: 2 })).text, '3');
@@ -128,9 +156,14 @@ test('one slow server holds nobody up: the others can be used while it starts', 
 test('fault 20: called from two places at once, it connects once, and both find the tools', async () => {
   const file = join(folder(), 'starts');
   const { manager } = prepare({ canary: habit('canary', file) });
-  const found = await Promise.all([1, 2, 3].map(() => manager.loadAndConnect().then(() => manager.getToolDefinitions().length)));
+  const found = await Promise.all(
+    [1, 2, 3].map(() => manager.loadAndConnect().then(() => manager.getToolDefinitions().length)),
+  );
   await manager.loadAndConnect();
-  assert.ok(found.every((count) => count > 0), `${found}`);
+  assert.ok(
+    found.every((count) => count > 0),
+    `${found}`,
+  );
   assert.equal(readFileSync(file, 'utf8'), 'started\n');
 });
 
@@ -142,18 +175,28 @@ test('the order of the tools is that of the files, whoever connects first', asyn
 
 test('fault 21: closing during the start leaves nothing running', async () => {
   const file = join(folder(), 'pids');
-  const { manager } = prepare({ stubborn: habit('stubborn', file), mute: habit('mute') }, undefined, { handshakeTimeoutMs: 1e8 });
+  const { manager } = prepare(
+    { stubborn: habit('stubborn', file), mute: habit('mute') },
+    undefined,
+    { handshakeTimeoutMs: 1e8 },
+  );
   const loading = manager.loadAndConnect();
   await until(() => pidsIn(file).length === 2);
   await manager.disconnectAll();
   await allGone(file);
   await loading;
-  assert.deepEqual(manager.status().map(({ state }) => state), ['closed', 'closed']);
+  assert.deepEqual(
+    manager.status().map(({ state }) => state),
+    ['closed', 'closed'],
+  );
 });
 
 test('fault 21: a server whose turn has not come when everything is closed is never started', async () => {
   const file = join(folder(), 'starts');
-  const { manager } = prepare({ mute: habit('mute'), next: habit('canary', file) }, undefined, { concurrency: 1, handshakeTimeoutMs: 1e8 });
+  const { manager } = prepare({ mute: habit('mute'), next: habit('canary', file) }, undefined, {
+    concurrency: 1,
+    handshakeTimeoutMs: 1e8,
+  });
   const loading = manager.loadAndConnect();
   await pause(200);
   await manager.disconnectAll();
@@ -163,7 +206,9 @@ test('fault 21: a server whose turn has not come when everything is closed is ne
 
 test('closing is side by side, and everyone is told before anyone is made to leave', async () => {
   const meeting = folder(); // each leaves only when all three have been told to
-  const config = Object.fromEntries(['a', 'b', 'c'].map((name) => [name, habit('leaves-together', `${meeting}:3`)]));
+  const config = Object.fromEntries(
+    ['a', 'b', 'c'].map((name) => [name, habit('leaves-together', `${meeting}:3`)]),
+  );
   const { manager } = await manage(config);
   await manager.disconnectAll();
   assert.equal(readdirSync(meeting).filter((name) => name.startsWith('left-')).length, 3);
@@ -183,7 +228,10 @@ test('a server that dies is reported as such; its tools say why they cannot be c
   await rejection(manager.callTool('mcp__frail__exit', { code: 8 }));
   assert.deepEqual([state('frail').state, state('good').state], ['failed', 'connected']);
   assert.match(state('frail').reason!, /exited with code 8/);
-  assert.match((await rejection(manager.callTool('mcp__frail__echo'))).message, /exited with code 8/);
+  assert.match(
+    (await rejection(manager.callTool('mcp__frail__echo'))).message,
+    /exited with code 8/,
+  );
 });
 
 test('fault 25: a changed tool list is read anew, once for many notices', async () => {
@@ -215,7 +263,9 @@ test('a handler of our own for list changes is called as well', async () => {
   const noting: Extension = ({ serverName }) => ({
     handlers: { 'notifications/tools/list_changed': () => void seen.push(serverName) },
   });
-  const { manager } = await manage({ plant: habit('grows-a-tool') }, undefined, { extensions: [noting] });
+  const { manager } = await manage({ plant: habit('grows-a-tool') }, undefined, {
+    extensions: [noting],
+  });
   await manager.callTool('mcp__plant__grow');
   await until(() => manager.isMcpTool('mcp__plant__new'));
   assert.equal(seen[0], 'plant');
@@ -253,7 +303,11 @@ test('a server that was approved in the moment in which everything is closed doe
     });
     await manager.loadAndConnect();
     assert.equal(manager.status()[0]!.state, 'closed');
-    assert.notEqual(manager.connection('canary')?.isClosed, false, `${turns}: it runs, and nothing will end it`);
+    assert.notEqual(
+      manager.connection('canary')?.isClosed,
+      false,
+      `${turns}: it runs, and nothing will end it`,
+    );
   }
 });
 
@@ -263,7 +317,9 @@ test('listeners that throw harm neither a server nor a call', async () => {
     throw new Error('my mistake');
   };
   const { manager, state } = await manage({ plant: habit('grows-a-tool') }, undefined, {
-    onState: throws, onChanged: throws, onWarning: (warning) => warnings.push(warning),
+    onState: throws,
+    onChanged: throws,
+    onWarning: (warning) => warnings.push(warning),
   });
   assert.equal(state('plant').state, 'connected');
   await manager.callTool('mcp__plant__grow');
@@ -285,7 +341,9 @@ test('a look that was planned is not taken any more when everything is closed', 
 
 test('a state follows its connection: what ends, reopens or gives up is told, and the same twice is told once', async () => {
   const told: string[] = [];
-  const { manager, state } = await manage({ s: habit() }, undefined, { onState: (_, now, why = '') => told.push(`${now} ${why}`.trim()) });
+  const { manager, state } = await manage({ s: habit() }, undefined, {
+    onState: (_, now, why = '') => told.push(`${now} ${why}`.trim()),
+  });
   const connection = manager.connection('s')!;
   await rejection(manager.callTool('mcp__s__exit', { code: 3 }));
   assert.equal(state('s').state, 'failed');
@@ -296,13 +354,21 @@ test('a state follows its connection: what ends, reopens or gives up is told, an
   assert.equal(state('s').state, 'connected');
   connection.giveUp(new Error('enough'));
   assert.deepEqual([state('s').state, state('s').reason], ['failed', 'enough']);
-  assert.deepEqual(told.map((each) => each.replace(/ MCP.*/s, '')), ['connected', 'failed', 'connected', 'failed enough']);
+  assert.deepEqual(
+    told.map((each) => each.replace(/ MCP.*/s, '')),
+    ['connected', 'failed', 'connected', 'failed enough'],
+  );
 });
 
 test('a file that cannot be read is a warning, and the other files count', async () => {
   const warned: string[] = [];
-  const { manager } = await manage({ good }, 7 as never, { onWarning: (warning) => warned.push(warning) });
-  assert.match(manager.warnings.join(), /\.mcp\.json is ignored: its "mcpServers" is not an object/);
+  const { manager } = await manage({ good }, 7 as never, {
+    onWarning: (warning) => warned.push(warning),
+  });
+  assert.match(
+    manager.warnings.join(),
+    /\.mcp\.json is ignored: its "mcpServers" is not an object/,
+  );
   assert.deepEqual(warned, manager.warnings);
   assert.ok(manager.isMcpTool('mcp__good__add'));
 });
@@ -310,15 +376,30 @@ test('a file that cannot be read is a warning, and the other files count', async
 test('a call can be limited, cancelled and followed through the manager too', async () => {
   const { manager } = await manage({ s: habit() });
   const seen: unknown[] = [];
-  await manager.callTool('mcp__s__work', { everyMs: 1, times: 3 }, { onProgress: ({ progress }) => seen.push(progress) });
+  await manager.callTool(
+    'mcp__s__work',
+    { everyMs: 1, times: 3 },
+    { onProgress: ({ progress }) => seen.push(progress) },
+  );
   assert.deepEqual(seen, [1, 2, 3]);
-  assert.equal((await rejection(manager.callTool('mcp__s__sleep', { ms: 1e8 }, { timeoutMs: 50 }))).kind, 'timeout');
-  assert.equal((await rejection(manager.callTool('mcp__s__sleep', { ms: 1e8 }, { signal: AbortSignal.timeout(50) }))).kind, 'aborted');
+  assert.equal(
+    (await rejection(manager.callTool('mcp__s__sleep', { ms: 1e8 }, { timeoutMs: 50 }))).kind,
+    'timeout',
+  );
+  assert.equal(
+    (
+      await rejection(
+        manager.callTool('mcp__s__sleep', { ms: 1e8 }, { signal: AbortSignal.timeout(50) }),
+      )
+    ).kind,
+    'aborted',
+  );
 });
 
 test('a notice that comes before the handshake is done is not answered with a question', async () => {
   const wire: string[] = [];
-  const onWire = (direction: string, message: any) => direction === 'out' && wire.push(message.method);
+  const onWire = (direction: string, message: any) =>
+    direction === 'out' && wire.push(message.method);
   await manage({ early: habit('announces-early') }, undefined, { onWire });
   assert.deepEqual(wire.slice(0, 3), ['initialize', 'notifications/initialized', 'tools/list']);
 });
@@ -340,8 +421,15 @@ test('a server that dies with its last word is not connected', async () => {
         if (method === 'tools/list') process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result: { tools: [] } }) + '\\n' + 'x'.repeat(99_999));
       }
     });`;
-  const { state } = await manage({ liar: { command: process.execPath, args: ['-e', server] } }, undefined, { maxLineBytes: 2000 });
-  assert.deepEqual([state('liar').state, /a line of more than 2000 bytes/.test(state('liar').reason!)], ['failed', true]);
+  const { state } = await manage(
+    { liar: { command: process.execPath, args: ['-e', server] } },
+    undefined,
+    { maxLineBytes: 2000 },
+  );
+  assert.deepEqual(
+    [state('liar').state, /a line of more than 2000 bytes/.test(state('liar').reason!)],
+    ['failed', true],
+  );
 });
 
 test('nobody is asked about servers after everything was closed', async () => {
@@ -355,12 +443,16 @@ test('nobody is asked about servers after everything was closed', async () => {
     },
   });
   await manager.loadAndConnect();
-  assert.deepEqual([asked, manager.status().map(({ state }) => state)], [['a'], ['closed', 'closed', 'closed']]);
+  assert.deepEqual(
+    [asked, manager.status().map(({ state }) => state)],
+    [['a'], ['closed', 'closed', 'closed']],
+  );
 });
 
 test('one server can be started again, whatever became of it; the others are not disturbed', async () => {
   const { manager, state } = await manage({ dies: habit(), other: habit() });
-  const pid = async (name: string) => JSON.parse((await manager.callTool(`mcp__${name}__where`)).text).pid;
+  const pid = async (name: string) =>
+    JSON.parse((await manager.callTool(`mcp__${name}__where`)).text).pid;
   const [first, other] = [await pid('dies'), await pid('other')];
   await rejection(manager.callTool('mcp__dies__exit', { code: 3 }));
   assert.equal(state('dies').state, 'failed');
@@ -370,7 +462,10 @@ test('one server can be started again, whatever became of it; the others are not
   await manager.reconnect('dies'); // also one that is well
   assert.equal(state('dies').state, 'connected');
   assert.equal(await pid('other'), other);
-  assert.match((await rejection(manager.reconnect('nobody'))).message, /no MCP server is called "nobody"/);
+  assert.match(
+    (await rejection(manager.reconnect('nobody'))).message,
+    /no MCP server is called "nobody"/,
+  );
 });
 
 test('a server that is disabled ends, has no tools, and stays in the list until it is started again', async () => {
@@ -378,7 +473,10 @@ test('a server that is disabled ends, has no tools, and stays in the list until 
   const { pid } = JSON.parse((await manager.callTool('mcp__s__where')).text);
   await manager.disable('s');
   assert.ok(!isRunning(pid));
-  assert.deepEqual([state('s').state, state('s').reason, manager.isMcpTool('mcp__s__echo')], ['disabled', undefined, false]);
+  assert.deepEqual(
+    [state('s').state, state('s').reason, manager.isMcpTool('mcp__s__echo')],
+    ['disabled', undefined, false],
+  );
   assert.ok(manager.isMcpTool('mcp__t__echo'));
   await manager.reconnect('s');
   assert.deepEqual([state('s').state, manager.isMcpTool('mcp__s__echo')], ['connected', true]);
@@ -386,29 +484,51 @@ test('a server that is disabled ends, has no tools, and stays in the list until 
 
 test('`approve` can say that a server is switched off: it does not start, and that is not a failure', async () => {
   const marker = join(folder(), 'marker');
-  const approve = ({ name }: ServerEntry) => (name === 'off' ? 'disabled' as const : true);
-  const { state } = await manage({ off: habit('canary', marker), on: habit() }, undefined, { approve });
-  assert.deepEqual([state('off').state, state('on').state, existsSync(marker)], ['disabled', 'connected', false]);
+  const approve = ({ name }: ServerEntry) => (name === 'off' ? ('disabled' as const) : true);
+  const { state } = await manage({ off: habit('canary', marker), on: habit() }, undefined, {
+    approve,
+  });
+  assert.deepEqual(
+    [state('off').state, state('on').state, existsSync(marker)],
+    ['disabled', 'connected', false],
+  );
 });
 
 test('`load` replaces the three files', async () => {
-  const entry = { name: 'mine', config: habit(), file: '--somewhere', scope: 'test', authority: 'user' as const };
+  const entry = {
+    name: 'mine',
+    config: habit(),
+    file: '--somewhere',
+    scope: 'test',
+    authority: 'user' as const,
+  };
   const load = (report: (problem: string) => void) => (report('odd'), new Map([['mine', entry]]));
   const { manager } = await manage({ fromFile: habit() }, undefined, { load });
-  assert.deepEqual(manager.status().map(({ name, file, state }) => [name, file, state]), [['mine', '--somewhere', 'connected']]);
+  assert.deepEqual(
+    manager.status().map(({ name, file, state }) => [name, file, state]),
+    [['mine', '--somewhere', 'connected']],
+  );
   assert.deepEqual(manager.warnings, ['odd']);
 });
 
 test('fault 18: a server called my__srv, one with spaces, tools with dots and unicode: all can be called', async () => {
-  const { manager } = await manage({ my__srv: habit(), 'the other one': listing('echo.x', 'größe', 'x'.repeat(200)) });
+  const { manager } = await manage({
+    my__srv: habit(),
+    'the other one': listing('echo.x', 'größe', 'x'.repeat(200)),
+  });
   const definitions = manager.getToolDefinitions();
   for (const { name } of definitions) assert.match(name, /^[A-Za-z0-9_-]{1,64}$/);
-  const echo = definitions.find(({ server, tool }) => server === 'my__srv' && tool.name === 'echo')!;
+  const echo = definitions.find(
+    ({ server, tool }) => server === 'my__srv' && tool.name === 'echo',
+  )!;
   assert.equal((await manager.callTool(echo.name, { a: 1 })).text, '{"a":1}');
   for (const name of ['echo.x', 'größe', 'x'.repeat(200)]) {
     const { name: label } = definitions.find(({ tool }) => tool.name === name)!;
     const error = await manager.callTool(label).catch((reason) => reason);
-    assert.ok(error.message.includes(`Unknown tool: ${name}`), 'the server is called by its own name for the tool');
+    assert.ok(
+      error.message.includes(`Unknown tool: ${name}`),
+      'the server is called by its own name for the tool',
+    );
   }
 });
 
@@ -416,18 +536,26 @@ test('C3: a + b__c and a__b + c, x.y and x_y are four tools, and each call reach
   const where = (cwd: string) => ({ ...habit(), cwd });
   const { manager } = await manage({ 'x.y': where('/tmp'), x_y: where('/') });
   const reached = async (server: string) => {
-    const { name } = manager.getToolDefinitions().find((each) => each.server === server && each.tool.name === 'where')!;
+    const { name } = manager
+      .getToolDefinitions()
+      .find((each) => each.server === server && each.tool.name === 'where')!;
     return JSON.parse((await manager.callTool(name)).text).cwd;
   };
   assert.deepEqual([await reached('x.y'), await reached('x_y')], ['/tmp', '/']);
 
   const clash = await manage({ a: listing('b__c'), a__b: listing('c') });
   const definitions = clash.manager.getToolDefinitions();
-  assert.deepEqual(definitions.map(({ server, tool }) => [server, tool.name]), [['a', 'b__c'], ['a__b', 'c']]);
+  assert.deepEqual(
+    definitions.map(({ server, tool }) => [server, tool.name]),
+    [
+      ['a', 'b__c'],
+      ['a__b', 'c'],
+    ],
+  );
   assert.equal(new Set(definitions.map(({ name }) => name)).size, 2);
 });
 
-test('C3: a server named so as to take another\'s labels is refused by name, also while that one is not there', async () => {
+test("C3: a server named so as to take another's labels is refused by name, also while that one is not there", async () => {
   const thief = toolLabel('my srv', 'echo').slice('mcp__'.length, -'__echo'.length); // my_srv-xxxxxx
   for (const owner of [habit(), habit('dies-at-once')]) {
     const { manager, state } = await manage({ 'my srv': owner, [thief]: habit() });
@@ -440,13 +568,19 @@ test('C3: a server named so as to take another\'s labels is refused by name, als
 test('two tools of one server that would share a label: the first has it, the second is named', async () => {
   const taken = toolLabel('s', 'a b').slice('mcp__s__'.length);
   const { manager, state } = await manage({ s: listing('a b', taken) });
-  assert.deepEqual(manager.getToolDefinitions().map(({ tool }) => tool.name), ['a b']);
+  assert.deepEqual(
+    manager.getToolDefinitions().map(({ tool }) => tool.name),
+    ['a b'],
+  );
   assert.match(state('s').warnings.join(), /another is called mcp__s__a_b-/);
 });
 
 test('C4: tools called like built-in ones are still prefixed', async () => {
   const { manager } = await manage({ s: listing('Bash', 'read', 'write') });
-  assert.deepEqual(manager.getToolDefinitions().map(({ name }) => name), ['mcp__s__Bash', 'mcp__s__read', 'mcp__s__write']);
+  assert.deepEqual(
+    manager.getToolDefinitions().map(({ name }) => name),
+    ['mcp__s__Bash', 'mcp__s__read', 'mcp__s__write'],
+  );
   assert.ok(!manager.isMcpTool('read') && manager.isMcpTool('mcp__s__read'));
 });
 
@@ -455,6 +589,21 @@ test('a name that is in no table is an error that says so', async () => {
   for (const name of ['mcp__s__nothing', 'mcp__t__echo', 'echo', '__proto__', 'constructor']) {
     assert.ok(!manager.isMcpTool(name));
     const error = await manager.callTool(name).catch((reason) => reason);
-    assert.deepEqual([error.kind, error.message], ['unknown-tool', `no MCP server has a tool called "${name}"`]);
+    assert.deepEqual(
+      [error.kind, error.message],
+      ['unknown-tool', `no MCP server has a tool called "${name}"`],
+    );
+  }
+});
+
+test('"disabled": true and "enabled": false switch a server off; what is neither true nor false is refused', async () => {
+  const off = [{ disabled: true }, { enabled: false }, { disabled: true, enabled: true }];
+  for (const words of off) {
+    const { state } = await manage({ s: { command: 'no-such-command-here', ...words } });
+    assert.equal(state('s').state, 'disabled', JSON.stringify(words));
+  }
+  for (const words of [{ disabled: 'true' }, { enabled: 0 }]) {
+    const { state } = await manage({ s: { command: 'no-such-command-here', ...words } });
+    assert.match(state('s').reason!, /abled" is not true or false/);
   }
 });

@@ -7,9 +7,9 @@ import { dirname, join, relative } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { hands, Roots } from '../agent.ts';
 import { GitIgnore } from '../chapters/16-hands/gitignore.ts';
-import { walk } from '../chapters/16-hands/glob.ts';
+import { walkFiles } from '../chapters/16-hands/more/glob.ts';
 import type { Json } from '../mcp.ts';
-import { cleanUp, folder } from './helpers.ts';
+import { cleanUp, folder } from './help/basics.ts';
 
 afterEach(cleanUp);
 
@@ -30,7 +30,10 @@ function prepare(files: Record<string, string>, cwd = folder(), within = '.') {
   const rows = hands({ roots, resultsFolder: join(folder(), 'results') });
   return async (name: string, args: Json) => {
     const row = rows.find(({ definition }) => definition.name === name)!;
-    const { blocks } = await row.run(args, { signal: new AbortController().signal, onProgress() {} });
+    const { blocks } = await row.run(args, {
+      signal: new AbortController().signal,
+      onProgress() {},
+    });
     return blocks.map((block) => (block.type === 'text' ? block.text : '')).join('\n');
   };
 }
@@ -38,7 +41,7 @@ function prepare(files: Record<string, string>, cwd = folder(), within = '.') {
 async function seen(root: string): Promise<string[]> {
   const found: string[] = [];
   const ignore = await GitIgnore.from(root);
-  for await (const path of walk(root, { ignore })) found.push(relative(root, path));
+  for await (const path of walkFiles(root, { ignore })) found.push(relative(root, path));
   return found.sort();
 }
 
@@ -51,23 +54,116 @@ function dice(seed: number) {
   };
 }
 
-test('the rules are git\'s: thousands of paths, and patterns of every kind, compared with git itself', { skip: isWindows || !hasGit }, async () => {
+test("the rules are git's: thousands of paths, and patterns of every kind, compared with git itself", {
+  skip: isWindows || !hasGit,
+}, async () => {
   const root = folder();
   const roll = dice(Number(process.env.SEED ?? 15));
-  const some = <T>(list: T[], most: number, least = 1) => Array.from({ length: least + roll(most) }, () => list[roll(list.length)]!);
-  const names = ['a', 'b', 'ab', 'a.b', '.a', 'a b', 'foo', 'é', '[x]', 'a*', 'A', 'b1', 'a ', '-', ']', '#a', '!a', 'a\\'];
-  const pieces = [
-    'a', 'b', 'foo', '*', '*', '**', '**', '/', '/', '/', '?', '[ab]', '[!a]', '[^b]', '[a-c]', '\\*', '\\a', '!', '#', ' ', '.', '[[:alpha:]]',
-    'é', '[', '\\', '\\ ', '[]a]', '[a\\]b]', '[!-]', '[a-]', '[[:digit:]]', '[[:nope:]]', '***', '**/', '/**', '/**/', 'A', '\t', '-', '[a-\\c]', '[[:]',
+  const some = <T>(list: T[], most: number, least = 1) =>
+    Array.from({ length: least + roll(most) }, () => list[roll(list.length)]!);
+  const names = [
+    'a',
+    'b',
+    'ab',
+    'a.b',
+    '.a',
+    'a b',
+    'foo',
+    'é',
+    '[x]',
+    'a*',
+    'A',
+    'b1',
+    'a ',
+    '-',
+    ']',
+    '#a',
+    '!a',
+    'a\\',
   ];
-  const usual = ['*', '!a', '!*/', 'a/', '/a', 'a/*', '!a/b', 'foo', '*.b', '**/b', 'a/**', 'a/**/b', '/*', '!/a', '\\!a', '\\#a', 'a\\ ', 'b  ', '*/b', 'a/b/', '', '# no', 'é', 'a**/b', '**a', 'a**'];
-  const lines = () => some([...usual, ...Array.from({ length: 40 }, () => some(pieces, 4).join(''))], 5).join(roll(9) ? '\n' : '\r\n') + (roll(3) ? '\n' : '');
+  const pieces = [
+    'a',
+    'b',
+    'foo',
+    '*',
+    '*',
+    '**',
+    '**',
+    '/',
+    '/',
+    '/',
+    '?',
+    '[ab]',
+    '[!a]',
+    '[^b]',
+    '[a-c]',
+    '\\*',
+    '\\a',
+    '!',
+    '#',
+    ' ',
+    '.',
+    '[[:alpha:]]',
+    'é',
+    '[',
+    '\\',
+    '\\ ',
+    '[]a]',
+    '[a\\]b]',
+    '[!-]',
+    '[a-]',
+    '[[:digit:]]',
+    '[[:nope:]]',
+    '***',
+    '**/',
+    '/**',
+    '/**/',
+    'A',
+    '\t',
+    '-',
+    '[a-\\c]',
+    '[[:]',
+  ];
+  const usual = [
+    '*',
+    '!a',
+    '!*/',
+    'a/',
+    '/a',
+    'a/*',
+    '!a/b',
+    'foo',
+    '*.b',
+    '**/b',
+    'a/**',
+    'a/**/b',
+    '/*',
+    '!/a',
+    '\\!a',
+    '\\#a',
+    'a\\ ',
+    'b  ',
+    '*/b',
+    'a/b/',
+    '',
+    '# no',
+    'é',
+    'a**/b',
+    '**a',
+    'a**',
+  ];
+  const lines = () =>
+    some([...usual, ...Array.from({ length: 40 }, () => some(pieces, 4).join(''))], 5).join(
+      roll(9) ? '\n' : '\r\n',
+    ) + (roll(3) ? '\n' : '');
   const files: Record<string, string> = {};
   for (let n = 0; n < 80; n++) {
     const paths: string[] = [];
     for (let k = 0; k < 25; k++) {
       const path = `case-${n}/${some(names, 3).join('/')}`;
-      const isFree = !paths.some((other) => `${path}/`.startsWith(`${other}/`) || other.startsWith(`${path}/`));
+      const isFree = !paths.some(
+        (other) => `${path}/`.startsWith(`${other}/`) || other.startsWith(`${path}/`),
+      );
       if (isFree) paths.push(path);
     }
     for (const path of paths) files[path] = '';
@@ -76,21 +172,48 @@ test('the rules are git\'s: thousands of paths, and patterns of every kind, comp
     if (below && roll(2)) files[`${dirname(below)}/.gitignore`] = lines();
   }
   write(root, files);
-  const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 26, env: { PATH: process.env.PATH, HOME: folder() } });
+  const git = (...args: string[]) =>
+    execFileSync('git', args, {
+      cwd: root,
+      encoding: 'utf8',
+      maxBuffer: 2 ** 26,
+      env: { PATH: process.env.PATH, HOME: folder() },
+    });
   git('init', '-q');
-  const theirs = new Set(git('ls-files', '--others', '--exclude-standard', '-z').split('\0').filter((path) => path !== ''));
+  const theirs = new Set(
+    git('ls-files', '--others', '--exclude-standard', '-z')
+      .split('\0')
+      .filter((path) => path !== ''),
+  );
   const ours = new Set(await seen(root));
-  const wrong = Object.keys(files).filter((path) => ours.has(path) !== theirs.has(path)).slice(0, 5);
-  const told = wrong.map((path) => `${path}: ${theirs.has(path) ? 'git shows it' : 'git does not'}; ${JSON.stringify(files[`${path.split('/')[0]}/.gitignore`])}`);
+  const wrong = Object.keys(files)
+    .filter((path) => ours.has(path) !== theirs.has(path))
+    .slice(0, 5);
+  const told = wrong.map(
+    (path) =>
+      `${path}: ${theirs.has(path) ? 'git shows it' : 'git does not'}; ${JSON.stringify(files[`${path.split('/')[0]}/.gitignore`])}`,
+  );
   assert.deepEqual(told, []);
   const count = Object.keys(files).length;
-  assert.ok(count > 1000 && ours.size > count / 4 && ours.size < (3 * count) / 4, `${ours.size} of ${count}: neither all nor nothing`);
+  assert.ok(
+    count > 1000 && ours.size > count / 4 && ours.size < (3 * count) / 4,
+    `${ours.size} of ${count}: neither all nor nothing`,
+  );
 });
 
 test('grep and glob leave out what .gitignore names, say so, and take it in when told', async () => {
   const call = prepare({
-    '.gitignore': 'dist/\n*.log\n!keep.log\n', 'a.ts': 'hit', 'dist/b.ts': 'hit', 'sub/dist/c.ts': 'hit', 'x.log': 'hit', 'keep.log': 'hit',
-    'sub/.gitignore': '/d.ts\n!y.log\n', 'sub/y.log': 'hit', 'sub/d.ts': 'hit', 'sub/deep/d.ts': 'hit', 'node_modules/m.ts': 'hit',
+    '.gitignore': 'dist/\n*.log\n!keep.log\n',
+    'a.ts': 'hit',
+    'dist/b.ts': 'hit',
+    'sub/dist/c.ts': 'hit',
+    'x.log': 'hit',
+    'keep.log': 'hit',
+    'sub/.gitignore': '/d.ts\n!y.log\n',
+    'sub/y.log': 'hit',
+    'sub/d.ts': 'hit',
+    'sub/deep/d.ts': 'hit',
+    'node_modules/m.ts': 'hit',
   });
   assert.equal(
     await call('grep', { pattern: 'hit' }),
@@ -98,29 +221,77 @@ test('grep and glob leave out what .gitignore names, say so, and take it in when
   );
   const globbed = await call('glob', { pattern: '**/*.ts' });
   assert.deepEqual(globbed.split('\n').sort(), [
-    '[left out, as .gitignore says: 2 folders (dist, sub/dist) and 1 file; set ignored to search those, too]', 'a.ts', 'sub/deep/d.ts',
+    '[left out, as .gitignore says: 2 folders (dist, sub/dist) and 1 file; set ignored to search those, too]',
+    'a.ts',
+    'sub/deep/d.ts',
   ]);
-  assert.match(await call('glob', { pattern: '*.py' }), /^no file matches \*\.py.*\n\[left out, as .gitignore says: 2 folders/);
+  assert.match(
+    await call('glob', { pattern: '*.py' }),
+    /^no file matches \*\.py.*\n\[left out, as .gitignore says: 2 folders/,
+  );
   const all = await call('grep', { pattern: 'hit', ignored: true });
-  assert.deepEqual(all.split('\n').map((line) => line.split(':')[0]), ['a.ts', 'keep.log', 'x.log', 'dist/b.ts', 'sub/d.ts', 'sub/y.log', 'sub/deep/d.ts', 'sub/dist/c.ts']);
-  assert.doesNotMatch(await call('glob', { pattern: '**', ignored: true }), /left out|node_modules/);
-  assert.equal(await call('grep', { pattern: 'hit', path: 'dist' }), 'dist/b.ts:1:hit', 'who names it wants to see it');
+  assert.deepEqual(
+    all.split('\n').map((line) => line.split(':')[0]),
+    [
+      'a.ts',
+      'keep.log',
+      'x.log',
+      'dist/b.ts',
+      'sub/d.ts',
+      'sub/y.log',
+      'sub/deep/d.ts',
+      'sub/dist/c.ts',
+    ],
+  );
+  assert.doesNotMatch(
+    await call('glob', { pattern: '**', ignored: true }),
+    /left out|node_modules/,
+  );
+  assert.equal(
+    await call('grep', { pattern: 'hit', path: 'dist' }),
+    'dist/b.ts:1:hit',
+    'who names it wants to see it',
+  );
   assert.equal(await call('grep', { pattern: 'hit', path: 'x.log' }), 'x.log:1:hit');
   assert.equal(await call('glob', { pattern: '*.ts', path: 'sub/dist' }), 'sub/dist/c.ts');
 });
 
-test('rules come from the root of the repository, its info/exclude, and of a worktree\'s', async () => {
-  const files = { '.gitignore': '/app/out\n', 'app/out/a': 'hit', 'app/b': 'hit', 'app/c': 'hit', 'app/in/d': 'hit' };
-  const inApp = (more: Record<string, string>, cwd = folder()) => prepare({ ...files, ...more }, cwd, 'app')('grep', { pattern: 'hit' });
-  const leftOut = (rest: string) => `[left out, as .gitignore says: ${rest}; set ignored to search those, too]`;
-  assert.equal(await inApp({ '.git/info/exclude': 'c\n' }), `b:1:hit\nin/d:1:hit\n${leftOut('1 folder (out) and 1 file')}`);
-  assert.match(await inApp({}), /^b:1:hit\nc:1:hit\nin\/d:1:hit\nout\/a:1:hit$/, 'without a repository the working folder is the top');
+test("rules come from the root of the repository, its info/exclude, and of a worktree's", async () => {
+  const files = {
+    '.gitignore': '/app/out\n',
+    'app/out/a': 'hit',
+    'app/b': 'hit',
+    'app/c': 'hit',
+    'app/in/d': 'hit',
+  };
+  const inApp = (more: Record<string, string>, cwd = folder()) =>
+    prepare({ ...files, ...more }, cwd, 'app')('grep', { pattern: 'hit' });
+  const leftOut = (rest: string) =>
+    `[left out, as .gitignore says: ${rest}; set ignored to search those, too]`;
+  assert.equal(
+    await inApp({ '.git/info/exclude': 'c\n' }),
+    `b:1:hit\nin/d:1:hit\n${leftOut('1 folder (out) and 1 file')}`,
+  );
+  assert.match(
+    await inApp({}),
+    /^b:1:hit\nc:1:hit\nin\/d:1:hit\nout\/a:1:hit$/,
+    'without a repository the working folder is the top',
+  );
   const data = write(folder(), { 'info/exclude': 'c\n', 'worktrees/w/commondir': '../..\n' });
-  assert.equal(await inApp({ '.git': `gitdir: ${data}/worktrees/w\n` }), `b:1:hit\nin/d:1:hit\n${leftOut('1 folder (out) and 1 file')}`);
-  assert.equal(await inApp({ '.git/info/exclude': '', '.gitignore': 'app\n' }), 'b:1:hit\nc:1:hit\nin/d:1:hit\nout/a:1:hit', 'the working folder itself is left out: that is no reason to see nothing');
+  assert.equal(
+    await inApp({ '.git': `gitdir: ${data}/worktrees/w\n` }),
+    `b:1:hit\nin/d:1:hit\n${leftOut('1 folder (out) and 1 file')}`,
+  );
+  assert.equal(
+    await inApp({ '.git/info/exclude': '', '.gitignore': 'app\n' }),
+    'b:1:hit\nc:1:hit\nin/d:1:hit\nout/a:1:hit',
+    'the working folder itself is left out: that is no reason to see nothing',
+  );
 });
 
-test('a .gitignore that is no plain file, or too large, or made to take long, stops no search', { skip: isWindows }, async () => {
+test('a .gitignore that is no plain file, or too large, or made to take long, stops no search', {
+  skip: isWindows,
+}, async () => {
   const hostile: Record<string, (file: string) => void> = {
     FIFO: (file) => void execFileSync('mkfifo', [file]),
     link: (file) => symlinkSync('/dev/zero', file),

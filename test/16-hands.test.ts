@@ -2,16 +2,24 @@
 
 import assert from 'node:assert/strict';
 import {
-  chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import type { Tool } from '../agent.ts';
-import { globMatcher, walk } from '../chapters/16-hands/glob.ts';
+import { globMatcher, walkFiles } from '../chapters/16-hands/more/glob.ts';
 import { distance, nearest } from '../chapters/16-hands/nearest.ts';
-import { replaceFile, Roots } from '../chapters/16-hands/paths.ts';
+import { replaceProjectFile, Roots } from '../chapters/16-hands/paths.ts';
 import { hands, type HandsOptions } from '../chapters/16-hands/tools.ts';
-import { allGone, cleanUp, folder, later, pidsIn, until } from './helpers.ts';
+import { allGone, cleanUp, folder, later, pidsIn, until } from './help/basics.ts';
 
 afterEach(cleanUp);
 
@@ -34,7 +42,11 @@ function prepare(files: Record<string, string | Buffer> = {}, more: Partial<Hand
   const tool = (name: string): Tool => tools.find(({ definition }) => definition.name === name)!;
   const call = async (name: string, args: object, signal = new AbortController().signal) => {
     const { blocks, isError } = await tool(name).run({ ...args }, { signal, onProgress() {} });
-    return { blocks, isError, text: blocks.map((block) => (block.type === 'text' ? block.text : '')).join('\n') };
+    return {
+      blocks,
+      isError,
+      text: blocks.map((block) => (block.type === 'text' ? block.text : '')).join('\n'),
+    };
   };
   const works = async (name: string, args: object) => {
     const { isError, text } = await call(name, args);
@@ -54,7 +66,10 @@ function prepare(files: Record<string, string | Buffer> = {}, more: Partial<Hand
 
 test('there are six rows, and those that read say so', () => {
   const { tools } = prepare();
-  assert.deepEqual(tools.map(({ definition }) => definition.name), ['read', 'write', 'edit', 'grep', 'glob', 'bash']);
+  assert.deepEqual(
+    tools.map(({ definition }) => definition.name),
+    ['read', 'write', 'edit', 'grep', 'glob', 'bash'],
+  );
   assert.deepEqual(
     tools.filter(({ readOnly }) => readOnly).map(({ definition }) => definition.name),
     ['read', 'grep', 'glob'],
@@ -79,14 +94,23 @@ test('arguments are checked: the error names the argument and what is expected',
   const { fails, works } = prepare({ a: 'one\n' });
   assert.match(await fails('read', {}), /"path" is missing.*path, offset\?, limit\?/);
   assert.match(await fails('read', { path: 5 }), /"path" must be a string, not 5/);
-  assert.match(await fails('read', { path: 'a', offset: 0 }), /"offset" must be a whole number, 1 or more, not 0/);
+  assert.match(
+    await fails('read', { path: 'a', offset: 0 }),
+    /"offset" must be a whole number, 1 or more, not 0/,
+  );
   assert.match(await fails('read', { path: 'a', limit: 1.5 }), /"limit" must be a whole number/);
-  assert.match(await fails('edit', { path: 'a', old: 'x', new: 'y', all: 'yes' }), /"all" must be true or false/);
+  assert.match(
+    await fails('edit', { path: 'a', old: 'x', new: 'y', all: 'yes' }),
+    /"all" must be true or false/,
+  );
   assert.match(
     await fails('edit', { path: 'a', old_string: 'x', new: 'y' }),
     /no argument "old_string"; there are: path, old, new, all\?/,
   );
-  assert.match(await fails('read', JSON.parse('{"__proto__": 1, "path": "a"}')), /no argument "__proto__"/);
+  assert.match(
+    await fails('read', JSON.parse('{"__proto__": 1, "path": "a"}')),
+    /no argument "__proto__"/,
+  );
   assert.equal(await works('read', { path: 'a', offset: null, limit: undefined }), 'one');
 });
 
@@ -104,7 +128,8 @@ test('read shows 2,000 lines, says of how many, and where to go on', async () =>
   const { works, fails } = prepare({ long: lines.join('\n') });
   const first = await works('read', { path: 'long' });
   assert.ok(
-    first.startsWith('line 1\n') && first.includes('line 2000\n\n[lines 1 to 2000 of 4500; go on with offset 2001]'),
+    first.startsWith('line 1\n') &&
+      first.includes('line 2000\n\n[lines 1 to 2000 of 4500; go on with offset 2001]'),
   );
   assert.ok(!first.includes('line 2001\n'));
   assert.equal(await works('read', { path: 'long', limit: 9999 }), first);
@@ -131,7 +156,10 @@ test('read shows at most 50 KB, in whole lines', async () => {
 
 test('read refuses a line that is too long, with a way on', async () => {
   const { works, fails } = prepare({ long: `short\n${'x'.repeat(60_000)}\nlast` });
-  assert.match(await works('read', { path: 'long' }), /^short\n\n\[lines 1 to 1 of 3; go on with offset 2\]$/);
+  assert.match(
+    await works('read', { path: 'long' }),
+    /^short\n\n\[lines 1 to 1 of 3; go on with offset 2\]$/,
+  );
   assert.match(
     await fails('read', { path: 'long', offset: 2 }),
     /line 2 of long is longer than 51200 bytes.*bash.*offset 3/,
@@ -147,7 +175,12 @@ test('read returns images by what they are, not by what they are called', async 
     'a.gif': Buffer.from('GIF89a\0'),
     a: webp,
   });
-  const types = { 'a.txt': 'image/png', 'a.jpg': 'image/jpeg', 'a.gif': 'image/gif', a: 'image/webp' };
+  const types = {
+    'a.txt': 'image/png',
+    'a.jpg': 'image/jpeg',
+    'a.gif': 'image/gif',
+    a: 'image/webp',
+  };
   for (const [path, type] of Object.entries(types)) {
     const [block] = (await call('read', { path })).blocks;
     assert.equal(block?.type === 'image' && block.mimeType, type);
@@ -156,7 +189,10 @@ test('read returns images by what they are, not by what they are called', async 
     { type: 'image', mimeType: 'image/png', data: png.toString('base64') },
   ]);
   const big = prepare({ 'big.png': Buffer.concat([png, Buffer.alloc(4 * 2 ** 20)]) });
-  assert.match(await big.fails('read', { path: 'big.png' }), /image of \d+ bytes, more than a model can take.*smaller/);
+  assert.match(
+    await big.fails('read', { path: 'big.png' }),
+    /image of \d+ bytes, more than a model can take.*smaller/,
+  );
 });
 
 test('read refuses what is not text, and says what to do instead', async () => {
@@ -166,9 +202,20 @@ test('read refuses what is not text, and says what to do instead', async () => {
 });
 
 test('read names files that are like a missing one, wherever they are', async () => {
-  const { fails } = prepare({ 'src/utils.ts': '', 'src/other.ts': '', 'lib/util.ts': '', 'README.md': '' });
-  assert.match(await fails('read', { path: 'src/utlis.ts' }), /no file src\/utlis\.ts\. Did you mean src.utils\.ts/);
-  assert.match(await fails('read', { path: 'utils.ts' }), /Did you mean src.utils\.ts or lib.util\.ts\?/);
+  const { fails } = prepare({
+    'src/utils.ts': '',
+    'src/other.ts': '',
+    'lib/util.ts': '',
+    'README.md': '',
+  });
+  assert.match(
+    await fails('read', { path: 'src/utlis.ts' }),
+    /no file src\/utlis\.ts\. Did you mean src.utils\.ts/,
+  );
+  assert.match(
+    await fails('read', { path: 'utils.ts' }),
+    /Did you mean src.utils\.ts or lib.util\.ts\?/,
+  );
   assert.match(await fails('read', { path: 'docs/readme.md' }), /Did you mean README\.md\?/);
   assert.match(await fails('read', { path: 'quite/different.xyz' }), /Use glob/);
 });
@@ -177,7 +224,10 @@ test('read names files that are like a missing one, wherever they are', async ()
 
 test('write makes folders, and tells how much it wrote', async () => {
   const { works, file } = prepare();
-  assert.equal(await works('write', { path: 'a/b/c.txt', content: 'ä\nb\n' }), 'created a/b/c.txt: 5 bytes, 2 lines');
+  assert.equal(
+    await works('write', { path: 'a/b/c.txt', content: 'ä\nb\n' }),
+    'created a/b/c.txt: 5 bytes, 2 lines',
+  );
   assert.equal(file('a/b/c.txt'), 'ä\nb\n');
   assert.match(await works('write', { path: 'empty', content: '' }), /0 bytes, 0 lines/);
   assert.match(await works('write', { path: 'open', content: 'no end' }), /6 bytes, 1 line$/);
@@ -185,11 +235,17 @@ test('write makes folders, and tells how much it wrote', async () => {
 
 test('write does not overwrite what was not read, or has changed since', async () => {
   const { works, fails, file, put, cwd } = prepare({ a: 'theirs\n', b: 'b\n' });
-  assert.match(await fails('write', { path: 'a', content: 'mine' }), /not read it in this session; read it first/);
+  assert.match(
+    await fails('write', { path: 'a', content: 'mine' }),
+    /not read it in this session; read it first/,
+  );
   assert.equal(file('a'), 'theirs\n');
   await works('read', { path: './b/../a' }); // the same file by another name
   put('a', 'theirs, longer\n');
-  assert.match(await fails('write', { path: 'a', content: 'mine' }), /changed since you read it; read it again first/);
+  assert.match(
+    await fails('write', { path: 'a', content: 'mine' }),
+    /changed since you read it; read it again first/,
+  );
   await works('read', { path: 'a' });
   put('a', 'theirs, other.\n'); // of the same size
   utimesSync(join(cwd, 'a'), new Date(), new Date(Date.now() + 5000));
@@ -207,14 +263,17 @@ test('write does not overwrite what was not read, or has changed since', async (
 });
 
 test('write keeps the mode of a file, and leaves nothing else behind', async () => {
-  const { works, cwd } = prepare({ 'run.sh': '#!/bin/sh\n', 'mine': 'x' });
+  const { works, cwd } = prepare({ 'run.sh': '#!/bin/sh\n', mine: 'x' });
   chmodSync(join(cwd, 'run.sh'), 0o775);
   chmodSync(join(cwd, 'mine'), 0o600);
   for (const path of ['run.sh', 'mine']) {
     await works('read', { path });
     await works('write', { path, content: 'new' });
   }
-  assert.deepEqual(['run.sh', 'mine'].map((name) => statSync(join(cwd, name)).mode & 0o777), [0o775, 0o600]);
+  assert.deepEqual(
+    ['run.sh', 'mine'].map((name) => statSync(join(cwd, name)).mode & 0o777),
+    [0o775, 0o600],
+  );
   assert.deepEqual(readdirSync(cwd).sort(), ['mine', 'run.sh']);
 });
 
@@ -222,9 +281,12 @@ test('write refuses a folder, and a path through a file', async () => {
   const { fails, works, file, cwd } = prepare({ 'src/a': 'x' });
   assert.match(await fails('write', { path: 'src', content: '' }), /src is a folder/);
   await works('read', { path: 'src/a' });
-  assert.match(await fails('write', { path: 'src/a/b', content: '' }), /a part of its path is a file/);
+  assert.match(
+    await fails('write', { path: 'src/a/b', content: '' }),
+    /a part of its path is a file/,
+  );
   assert.equal(file('src/a'), 'x');
-  await assert.rejects(replaceFile(new Roots(cwd).locate('src'), 'x'), /cannot write src/);
+  await assert.rejects(replaceProjectFile(new Roots(cwd).locate('src'), 'x'), /cannot write src/);
   assert.deepEqual(readdirSync(cwd), ['src']); // no draft is left behind
 });
 
@@ -234,7 +296,10 @@ test('a link inside stays a link: what it leads to is written', async () => {
   await works('read', { path: 'link' });
   await works('write', { path: 'link', content: 'new' });
   assert.equal(file('real.txt'), 'new');
-  assert.deepEqual(readdirSync(cwd, { withFileTypes: true }).filter((entry) => entry.isSymbolicLink()).length, 1);
+  assert.deepEqual(
+    readdirSync(cwd, { withFileTypes: true }).filter((entry) => entry.isSymbolicLink()).length,
+    1,
+  );
 });
 
 // ─── edit ───
@@ -249,7 +314,10 @@ async function edited(content: string | Buffer, args: object) {
 }
 
 test('edit replaces one text and answers with a small diff', async () => {
-  const { text, file, mode } = await edited('1\n2\n3\n4\n5\n6\n7\n', { old: '4\n', new: 'four\nand a half\n' });
+  const { text, file, mode } = await edited('1\n2\n3\n4\n5\n6\n7\n', {
+    old: '4\n',
+    new: 'four\nand a half\n',
+  });
   assert.equal(file, '1\n2\n3\nfour\nand a half\n5\n6\n7\n');
   assert.equal(text, 'edited f\n@@ -1,7 +1,8 @@\n 1\n 2\n 3\n-4\n+four\n+and a half\n 5\n 6\n 7');
   assert.equal(mode, 0o640);
@@ -281,7 +349,10 @@ test('edit shows the nearest line if the text is not there', async () => {
     new: 'x',
   });
   assert.ok(isError);
-  assert.match(text, /old was not found in f\..*The nearest is line 2:\n  const total = sum\(a, b\);/);
+  assert.match(
+    text,
+    /old was not found in f\..*The nearest is line 2:\n  const total = sum\(a, b\);/,
+  );
   assert.equal(file, 'one\n  const total = sum(a, b);\nthree\n');
   assert.match(
     (await edited('one\n', { old: 'something else entirely', new: 'x' })).text,
@@ -299,7 +370,10 @@ test('edit counts what it finds more than once, and replaces all on demand', asy
 test('edit refuses to change nothing, an empty text, and bytes that are not UTF-8', async () => {
   assert.match((await edited('same', { old: 'same', new: 'same' })).text, /would leave f as it is/);
   assert.match((await edited('same', { old: '', new: 'x' })).text, /old is empty/);
-  assert.match((await edited(Buffer.from('caf\xe9 x', 'latin1'), { old: 'x', new: 'y' })).text, /not valid UTF-8/);
+  assert.match(
+    (await edited(Buffer.from('caf\xe9 x', 'latin1'), { old: 'x', new: 'y' })).text,
+    /not valid UTF-8/,
+  );
 });
 
 test('edit needs a file that was read and has not changed', async () => {
@@ -325,19 +399,48 @@ test('a long diff is cut', async () => {
 // ─── grep ───
 
 test('grep answers file:line:text, in the folder, in one file, and by a pattern for names', async () => {
-  const { works } = prepare({ 'a.ts': 'foo\nbar\nFoo()\r\n', 'src/b.js': 'foo\n', 'src/deep/c.ts': 'x foo\n' });
-  assert.equal(await works('grep', { pattern: 'foo' }), 'a.ts:1:foo\nsrc/b.js:1:foo\nsrc/deep/c.ts:1:x foo');
-  assert.equal(await works('grep', { pattern: '^foo', ignoreCase: true, path: 'a.ts' }), 'a.ts:1:foo\na.ts:3:Foo()');
-  assert.equal(await works('grep', { pattern: 'foo', glob: '*.ts' }), 'a.ts:1:foo\nsrc/deep/c.ts:1:x foo');
+  const { works } = prepare({
+    'a.ts': 'foo\nbar\nFoo()\r\n',
+    'src/b.js': 'foo\n',
+    'src/deep/c.ts': 'x foo\n',
+  });
+  assert.equal(
+    await works('grep', { pattern: 'foo' }),
+    'a.ts:1:foo\nsrc/b.js:1:foo\nsrc/deep/c.ts:1:x foo',
+  );
+  assert.equal(
+    await works('grep', { pattern: '^foo', ignoreCase: true, path: 'a.ts' }),
+    'a.ts:1:foo\na.ts:3:Foo()',
+  );
+  assert.equal(
+    await works('grep', { pattern: 'foo', glob: '*.ts' }),
+    'a.ts:1:foo\nsrc/deep/c.ts:1:x foo',
+  );
   assert.equal(await works('grep', { pattern: 'foo', glob: 'src/*.{js,ts}' }), 'src/b.js:1:foo');
-  assert.equal(await works('grep', { pattern: 'foo', path: 'src', glob: 'deep/**' }), 'src/deep/c.ts:1:x foo');
+  assert.equal(
+    await works('grep', { pattern: 'foo', path: 'src', glob: 'deep/**' }),
+    'src/deep/c.ts:1:x foo',
+  );
   assert.equal(await works('grep', { pattern: 'o()', literal: true }), 'a.ts:3:Foo()');
-  assert.match(await works('grep', { pattern: 'nowhere' }), /no match for nowhere in 3 files.*\.git, node_modules/);
+  assert.match(
+    await works('grep', { pattern: 'nowhere' }),
+    /no match for nowhere in 3 files.*\.git, node_modules/,
+  );
 });
 
 test('grep shows lines around a match, each once', async () => {
   const { works } = prepare({ f: '1\n2 x\n3\n4 x\n5\n6\n7\n8 x\n9' });
-  const expected = ['f-1-1', 'f:2:2 x', 'f-3-3', 'f:4:4 x', 'f-5-5', '--', 'f-7-7', 'f:8:8 x', 'f-9-9'];
+  const expected = [
+    'f-1-1',
+    'f:2:2 x',
+    'f-3-3',
+    'f:4:4 x',
+    'f-5-5',
+    '--',
+    'f-7-7',
+    'f:8:8 x',
+    'f-9-9',
+  ];
   assert.deepEqual((await works('grep', { pattern: 'x', context: 1 })).split('\n'), expected);
   const two = prepare({ f: '1\n2\n3 x', g: 'x' });
   assert.equal(await two.works('grep', { pattern: 'x', context: 1 }), 'f-2-2\nf:3:3 x\n--\ng:1:x');
@@ -355,16 +458,29 @@ test('grep counts what it leaves out, and cuts long lines', async () => {
 
 test('grep skips .git, node_modules, binaries, large files and links', async () => {
   const { works, fails, cwd } = prepare({
-    a: 'hit', '.git/b': 'hit', 'node_modules/m/c': 'hit', 'd.bin': 'hit\0', '.github/e': 'hit',
+    a: 'hit',
+    '.git/b': 'hit',
+    'node_modules/m/c': 'hit',
+    'd.bin': 'hit\0',
+    '.github/e': 'hit',
     huge: `hit${' '.repeat(10 * 2 ** 20)}`,
   });
   symlinkSync('a', join(cwd, 'link'));
   symlinkSync('.', join(cwd, 'circle'));
   const text = await works('grep', { pattern: 'hit' });
-  assert.equal(text, 'a:1:hit\n.github/e:1:hit\n[1 files over 10485760 bytes were skipped; use bash for those]');
-  assert.equal(await works('grep', { pattern: 'hit', path: 'node_modules' }), 'node_modules/m/c:1:hit');
+  assert.equal(
+    text,
+    'a:1:hit\n.github/e:1:hit\n[1 files over 10485760 bytes were skipped; use bash for those]',
+  );
+  assert.equal(
+    await works('grep', { pattern: 'hit', path: 'node_modules' }),
+    'node_modules/m/c:1:hit',
+  );
   assert.match(await fails('grep', { pattern: 'hit', path: 'd.bin' }), /d\.bin is not text/);
-  assert.match(await fails('grep', { pattern: 'hit', path: 'missing' }), /no file or folder missing/);
+  assert.match(
+    await fails('grep', { pattern: 'hit', path: 'missing' }),
+    /no file or folder missing/,
+  );
 });
 
 test('grep says what is wrong with a pattern', async () => {
@@ -395,7 +511,8 @@ test('glob finds the newest first, and says how many it leaves out', async () =>
     'node_modules/e.ts': '',
     '.git/f.ts': '',
   });
-  for (const [i, name] of ['a.ts', 'src/b.ts', 'src/c.tsx'].entries()) utimesSync(join(cwd, name), 1e9 + i, 1e9 + i);
+  for (const [i, name] of ['a.ts', 'src/b.ts', 'src/c.tsx'].entries())
+    utimesSync(join(cwd, name), 1e9 + i, 1e9 + i);
   assert.equal(await works('glob', { pattern: '**/*.{ts,tsx}' }), 'src/c.tsx\nsrc/b.ts\na.ts');
   assert.equal(await works('glob', { pattern: '*.ts' }), 'a.ts');
   assert.equal(await works('glob', { pattern: '*', path: 'src' }), 'src/c.tsx\nsrc/b.ts');
@@ -462,11 +579,11 @@ test('no pattern is slow, and none explodes', () => {
 });
 
 test('a walk follows no links, is bounded, and stops when told', async () => {
-  const { cwd } = prepare({ 'a/1': '', 'a/2': '', 'b': '', '.git/x': '', 'node_modules/y': '' });
+  const { cwd } = prepare({ 'a/1': '', 'a/2': '', b: '', '.git/x': '', 'node_modules/y': '' });
   symlinkSync(cwd, join(cwd, 'a', 'circle'));
   const all = async (options = {}) => {
     const found: string[] = [];
-    for await (const path of walk(cwd, options)) found.push(path.slice(cwd.length + 1));
+    for await (const path of walkFiles(cwd, options)) found.push(path.slice(cwd.length + 1));
     return found;
   };
   assert.deepEqual(await all(), ['b', 'a/1', 'a/2', 'a/circle']);
@@ -479,11 +596,17 @@ test('a walk follows no links, is bounded, and stops when told', async () => {
 
 test('bash answers with the output in its order, and the exit code', async () => {
   const { works, call, cwd } = prepare();
-  assert.equal(await works('bash', { command: 'echo 1; echo 2 >&2; echo 3; echo 4 >&2' }), '1\n2\n3\n4\nexit code 0');
+  assert.equal(
+    await works('bash', { command: 'echo 1; echo 2 >&2; echo 3; echo 4 >&2' }),
+    '1\n2\n3\n4\nexit code 0',
+  );
   assert.equal(await works('bash', { command: 'pwd' }), `${cwd}\nexit code 0`);
   assert.equal(await works('bash', { command: 'true' }), 'exit code 0');
   assert.equal(await works('bash', { command: 'printf "no end"' }), 'no end\nexit code 0');
-  assert.deepEqual(pick(await call('bash', { command: 'echo bad; exit 3' })), ['bad\nexit code 3', true]);
+  assert.deepEqual(pick(await call('bash', { command: 'echo bad; exit 3' })), [
+    'bad\nexit code 3',
+    true,
+  ]);
   assert.deepEqual(pick(await call('bash', { command: 'kill -9 $$' })), ['ended by SIGKILL', true]);
   assert.match((await call('bash', { command: 'if' })).text, /syntax error[^]*exit code 2$/);
 });
@@ -501,7 +624,9 @@ test('bash refuses what no system would take', async () => {
 test('bash gives no input, no pager, no editor, no colours; and to what is not git no settings of git', async () => {
   const { works } = prepare();
   assert.equal(
-    await works('bash', { command: 'cat; echo "$PAGER $GIT_PAGER $GIT_EDITOR $NO_COLOR $TERM $CI[$GIT_CONFIG_COUNT]"' }),
+    await works('bash', {
+      command: 'cat; echo "$PAGER $GIT_PAGER $GIT_EDITOR $NO_COLOR $TERM $CI[$GIT_CONFIG_COUNT]"',
+    }),
     'cat cat true 1 dumb 1[]\nexit code 0',
   );
 });
@@ -510,13 +635,18 @@ test('bash shows the end of a long output and keeps the whole in a file of ours'
   const { works, resultsFolder, call } = prepare();
   const text = await works('bash', { command: 'for i in $(seq 1 20000); do echo "line $i"; done' });
   const [, path = ''] =
-    /^\[208894 bytes in 20000 lines, of which this is the end; the whole is in (.*)\]\n/.exec(text) ?? [];
+    /^\[208894 bytes in 20000 lines, of which this is the end; the whole is in (.*)\]\n/.exec(
+      text,
+    ) ?? [];
   assert.equal(dirname(path), resultsFolder);
   assert.match(text, /\]\nline \d+\n/);
   assert.ok(text.endsWith('line 19999\nline 20000\nexit code 0'), text.slice(-100));
   assert.ok(text.split('\n').length <= 2002 && text.length < 31_000);
   assert.equal(readFileSync(path, 'utf8').split('\n').length, 20_001);
-  assert.deepEqual([statSync(path).mode & 0o777, statSync(resultsFolder).mode & 0o777], [0o600, 0o700]);
+  assert.deepEqual(
+    [statSync(path).mode & 0o777, statSync(resultsFolder).mode & 0o777],
+    [0o600, 0o700],
+  );
   assert.match((await call('read', { path, limit: 1 })).text, /^line 1\n/);
 });
 
@@ -541,12 +671,19 @@ test('bash ends a command and its children when told to stop', async () => {
   const { call, cwd } = prepare();
   const abort = new AbortController();
   const pids = join(cwd, 'pids');
-  const answer = call('bash', { command: 'sleep 1000 & echo $! >> pids; echo $$ >> pids; wait' }, abort.signal);
+  const answer = call(
+    'bash',
+    { command: 'sleep 1000 & echo $! >> pids; echo $$ >> pids; wait' },
+    abort.signal,
+  );
   await until(() => pidsIn(pids).length === 2);
   abort.abort();
   assert.deepEqual(pick(await answer), ['stopped', true]);
   await allGone(pids);
-  assert.deepEqual(pick(await call('bash', { command: 'touch never' }, abort.signal)), ['stopped', true]);
+  assert.deepEqual(pick(await call('bash', { command: 'touch never' }, abort.signal)), [
+    'stopped',
+    true,
+  ]);
   assert.ok(!existsSync(join(cwd, 'never')));
 });
 
@@ -570,9 +707,15 @@ test('nearest knows slips of the keyboard, and not more', () => {
   assert.deepEqual(nearest('Grep', tools)[0], 'grep');
   assert.deepEqual(nearest('wrte', tools)[0], 'write');
   assert.deepEqual(nearest('search_everything', tools), []);
-  assert.deepEqual(nearest('abcdef', ['abcdeg', 'abcdxx', 'abcdef1', 'abcdef'], 2), ['abcdef', 'abcdeg']);
+  assert.deepEqual(nearest('abcdef', ['abcdeg', 'abcdxx', 'abcdef1', 'abcdef'], 2), [
+    'abcdef',
+    'abcdeg',
+  ]);
   assert.deepEqual(nearest('', tools), []);
   const long = 'x'.repeat(1e6);
   assert.equal(nearest(long, Array(100).fill(long)).length, 3); // and not in hours
-  assert.deepEqual([distance('kitten', 'sitting'), distance('', 'abc'), distance('a', 'abc', 1)], [3, 3, Infinity]);
+  assert.deepEqual(
+    [distance('kitten', 'sitting'), distance('', 'abc'), distance('a', 'abc', 1)],
+    [3, 3, Infinity],
+  );
 });

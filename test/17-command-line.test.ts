@@ -6,12 +6,12 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { takeApart, unwrapped, type Part } from '../chapters/17-the-gate/command-line.ts';
-import { cleanUp, folder } from './helpers.ts';
+import { takeApart, unwrapped, type SimpleCommand } from '../chapters/17-the-gate/shell-syntax.ts';
+import { cleanUp, folder } from './help/basics.ts';
 
 afterEach(cleanUp);
 
-const shown = ({ words, assigns, redirections }: Part) =>
+const shown = ({ words, assigns, redirections }: SimpleCommand) =>
   (assigns ? 'X= ' : '') +
   words.map(({ text, isPlain }) => (isPlain ? text : `<${text}>`)).join('|') +
   redirections.map(({ kind, file }) => ` ${kind}:${file.text}`).join('');
@@ -42,12 +42,12 @@ test('what is certain is taken apart, wherever a command is', () => {
     ['a A=1', ['a|A=1']],
     ['a $b ${c} * ? [x] {d,e} ~ x=~ $1 "$@"', ['a|<>|<>|<*>|<?>|<[x]>|<{d,e}>|<~>|<x=~>|<>|<>']],
     ['a $ "b$"', ['a|$|b$']],
-    ["a '*' \\* \"~\"", ['a|*|*|~']],
+    ['a \'*\' \\* "~"', ['a|*|*|~']],
     ['"a\\\nb"', ['ab']],
     ['a $', ['a|$']],
     ['a HEAD~1 b:~ c~', ['a|HEAD~1|<b:~>|c~']],
     ['cat <<E; a\nrm x\nE\nb', ['cat', 'a', 'b']],
-    ["cat <<'E' <<-\"F\"\n$(rm x)\nE\n\t`rm`\n\tF\nb", ['cat', 'b']],
+    ['cat <<\'E\' <<-"F"\n$(rm x)\nE\n\t`rm`\n\tF\nb', ['cat', 'b']],
     ['a <<< "b $(c)"', ['c', 'a']],
     ['time a b', ['time|a|b']],
     ['a }; b ]', ['a|}', 'b|]']],
@@ -61,23 +61,125 @@ test('what is certain is taken apart, wherever a command is', () => {
 
 test('what is not certain is not taken apart at all', () => {
   const lines = [
-    "a '", 'a "', 'a `b', 'a $(b', 'a \\', '(a', '{ a;', 'a)', '}', 'a;;b', ';a', 'a && ', '| a', 'a | ! b', '&& a', 'a & & b',
-    'if a; then b; fi', 'for x in a; do b; done', 'while a; do b; done', 'case x in a) b;; esac', 'select x in a; do b; done',
-    'f() { a; }', 'f () ( a )', 'function f { a; }', 'coproc a', '[[ a ]]', '((a))', '$((1))', 'a $((1))', 'a $[1]', 'a ${b:-$(c)}', 'a ${!b}',
-    "a $'b'", 'a $"b"', 'a@(b)', 'a=(b)', 'a[0]=b', 'a[$(b)]=c', 'time A=1 b', 'time { a; }', 'time ! a',
-    'a 12>b', 'a {b}>c', 'a &>b c', 'a <&b', 'a >&b', 'a x<(b)', 'a\rb', 'a\0b', 'a\u00a0b', 'a\u2028b', 'a\u2003b', 'a\u3000b', '(a) b', '{ a; } b', 'a\vb', 'a\fb', 'a\u200bb', 'a\u001bb', 'a à', 'a é\\;', 'a é`b`', 'a é|b', 'l\\\ns',
-    'A\\\nB=1 c', "(\\\n(a 'b[$(c)]'))", "a $(\\\n(b 'c'))", '"$(\\\n(a))"', 'a;\\\nb', 'a <\\\n(b)', 'cat <<E', 'cat <<E\nx', 'cat <<E\n$(a)\nE', 'cat <<E\n`a`\nE', 'cat <<\\E\nE', 'a $(cat <<E\nE\n)', 'a <<E $(\nb)\nE', 'a $(cat <<E)\nb\nE', 'a <<E $(\nE\nb\n)\nE', '()', 'a $()',
-    'a $(b # )\n)', 'a # \\\nb', 'a `b \\`c\\``', 'a `b \\$c`', 'a "`b "c"`"', '('.repeat(100) + 'a' + ')'.repeat(100), `a ${'$('.repeat(30)}b${')'.repeat(30)}`, 'a'.repeat(40_000),
+    "a '",
+    'a "',
+    'a `b',
+    'a $(b',
+    'a \\',
+    '(a',
+    '{ a;',
+    'a)',
+    '}',
+    'a;;b',
+    ';a',
+    'a && ',
+    '| a',
+    'a | ! b',
+    '&& a',
+    'a & & b',
+    'if a; then b; fi',
+    'for x in a; do b; done',
+    'while a; do b; done',
+    'case x in a) b;; esac',
+    'select x in a; do b; done',
+    'f() { a; }',
+    'f () ( a )',
+    'function f { a; }',
+    'coproc a',
+    '[[ a ]]',
+    '((a))',
+    '$((1))',
+    'a $((1))',
+    'a $[1]',
+    'a ${b:-$(c)}',
+    'a ${!b}',
+    "a $'b'",
+    'a $"b"',
+    'a@(b)',
+    'a=(b)',
+    'a[0]=b',
+    'a[$(b)]=c',
+    'time A=1 b',
+    'time { a; }',
+    'time ! a',
+    'a 12>b',
+    'a {b}>c',
+    'a &>b c',
+    'a <&b',
+    'a >&b',
+    'a x<(b)',
+    'a\rb',
+    'a\0b',
+    'a\u00a0b',
+    'a\u2028b',
+    'a\u2003b',
+    'a\u3000b',
+    '(a) b',
+    '{ a; } b',
+    'a\vb',
+    'a\fb',
+    'a\u200bb',
+    'a\u001bb',
+    'a à',
+    'a é\\;',
+    'a é`b`',
+    'a é|b',
+    'l\\\ns',
+    'A\\\nB=1 c',
+    "(\\\n(a 'b[$(c)]'))",
+    "a $(\\\n(b 'c'))",
+    '"$(\\\n(a))"',
+    'a;\\\nb',
+    'a <\\\n(b)',
+    'cat <<E',
+    'cat <<E\nx',
+    'cat <<E\n$(a)\nE',
+    'cat <<E\n`a`\nE',
+    'cat <<\\E\nE',
+    'a $(cat <<E\nE\n)',
+    'a <<E $(\nb)\nE',
+    'a $(cat <<E)\nb\nE',
+    'a <<E $(\nE\nb\n)\nE',
+    '()',
+    'a $()',
+    'a $(b # )\n)',
+    'a # \\\nb',
+    'a `b \\`c\\``',
+    'a `b \\$c`',
+    'a "`b "c"`"',
+    '('.repeat(100) + 'a' + ')'.repeat(100),
+    `a ${'$('.repeat(30)}b${')'.repeat(30)}`,
+    'a'.repeat(40_000),
   ];
   for (const line of lines) assert.equal(read(line), undefined, JSON.stringify(line));
 });
 
 test('what starts another command and changes nothing about it is looked through', () => {
-  const inner = (line: string) => unwrapped(takeApart(line)![0]!.words).map(({ text }) => text).join(' ');
+  const inner = (line: string) =>
+    unwrapped(takeApart(line)![0]!.words)
+      .map(({ text }) => text)
+      .join(' ');
   for (const line of ['timeout 30 a b', 'timeout 1.5m nice -n 5 a b', 'nice a b', 'nohup time a b'])
     assert.equal(inner(line), 'a b', line);
-  for (const line of ['timeout -s KILL 3 a', 'timeout $x a', 'nice -20 a', 'nohup -x a', 'timeout 3', 'env a', 'xargs a', 'sudo a', 'timeout 3 $x', '$x a'])
-    assert.equal(inner(line), takeApart(line)![0]!.words.map(({ text }) => text).join(' '), line);
+  for (const line of [
+    'timeout -s KILL 3 a',
+    'timeout $x a',
+    'nice -20 a',
+    'nohup -x a',
+    'timeout 3',
+    'env a',
+    'xargs a',
+    'sudo a',
+    'timeout 3 $x',
+    '$x a',
+  ])
+    assert.equal(
+      inner(line),
+      takeApart(line)![0]!
+        .words.map(({ text }) => text)
+        .join(' '),
+      line,
+    );
 });
 
 // ─── Against real shells ───
@@ -93,11 +195,120 @@ function dice(seed: number) {
 }
 
 const PIECES = [
-  'a', 'b', 'c', 'd', 'a', 'b', 'a b', 'x', '-n', '1', '2', '=', 'A=1', 'A=1 ', '\\', '\\\n', "'", "'", '"', '"', "'x y'", '"x y"', '$', '$x', '${x}', '$(', ')', '(', '`', '`',
-  ' ', ' ', ' ', ' ', '\t', '\n', '\n', ';', '; ', ' && ', ' || ', ' | ', ' & ', '|&', '&', '#', ' # ', '!', '! ', '{ ', '; }', '}', '{x,y}', '*', '~', '[', ']', '%',
-  '>', '>>', ' > f', ' >f ', '2>&1', '>&', '&>', ' &>f', '<', '< ', '<(', '>(', '<<E\n', "<<'E'\n", '<<-E\n', '\nE\n', '\n\tE\n', 'E', '<<<', '1>', '12>', '/dev/null', ' >/dev/null ',
-  'time ', 'if ', 'then ', 'fi', 'for ', 'do ', 'done', 'case ', 'esac', 'function ', 'a()', '[[ ', ' ]]', '((', '))', "$'x'", '$"x"', '$((', '\\n', '\\"', "\\'", '\\$', '\\`', 'é', '\r',
-  'a $(b)', 'a `b`', 'a "$(b c)"', '(a; b)', '{ a; b; }', '"a"', "'a'", 'a\\ b',
+  'a',
+  'b',
+  'c',
+  'd',
+  'a',
+  'b',
+  'a b',
+  'x',
+  '-n',
+  '1',
+  '2',
+  '=',
+  'A=1',
+  'A=1 ',
+  '\\',
+  '\\\n',
+  "'",
+  "'",
+  '"',
+  '"',
+  "'x y'",
+  '"x y"',
+  '$',
+  '$x',
+  '${x}',
+  '$(',
+  ')',
+  '(',
+  '`',
+  '`',
+  ' ',
+  ' ',
+  ' ',
+  ' ',
+  '\t',
+  '\n',
+  '\n',
+  ';',
+  '; ',
+  ' && ',
+  ' || ',
+  ' | ',
+  ' & ',
+  '|&',
+  '&',
+  '#',
+  ' # ',
+  '!',
+  '! ',
+  '{ ',
+  '; }',
+  '}',
+  '{x,y}',
+  '*',
+  '~',
+  '[',
+  ']',
+  '%',
+  '>',
+  '>>',
+  ' > f',
+  ' >f ',
+  '2>&1',
+  '>&',
+  '&>',
+  ' &>f',
+  '<',
+  '< ',
+  '<(',
+  '>(',
+  '<<E\n',
+  "<<'E'\n",
+  '<<-E\n',
+  '\nE\n',
+  '\n\tE\n',
+  'E',
+  '<<<',
+  '1>',
+  '12>',
+  '/dev/null',
+  ' >/dev/null ',
+  'time ',
+  'if ',
+  'then ',
+  'fi',
+  'for ',
+  'do ',
+  'done',
+  'case ',
+  'esac',
+  'function ',
+  'a()',
+  '[[ ',
+  ' ]]',
+  '((',
+  '))',
+  "$'x'",
+  '$"x"',
+  '$((',
+  '\\n',
+  '\\"',
+  "\\'",
+  '\\$',
+  '\\`',
+  'é',
+  '\r',
+  'a $(b)',
+  'a `b`',
+  'a "$(b c)"',
+  '(a; b)',
+  '{ a; b; }',
+  '"a"',
+  "'a'",
+  'a\\ b',
 ];
 
 /** Each line is run by the shell in a process of its own; what was called, and which files were made. */
@@ -105,11 +316,16 @@ function runAll(shell: string, lines: string[]): { log: string; made: string[] }
   const place = folder();
   mkdirSync(join(place, 'in'));
   lines.forEach((line, n) => writeFileSync(join(place, `${n}.line`), `${line}.`));
-  const names = ['a', 'b', 'c', 'd', 'x', 'f', 'E', 'time'].filter((name) => name !== 'time' || shell.endsWith('dash'));
+  const names = ['a', 'b', 'c', 'd', 'x', 'f', 'E', 'time'].filter(
+    (name) => name !== 'time' || shell.endsWith('dash'),
+  );
   const note = (name: string) => `${name}() { printf '%s\\0' ${name} "$@" "$END" >> "$LOG"; }`;
   const timed = `time() { [ "$1" = -p ] && shift; [ $# -gt 0 ] && "$@"; }`;
   const script = `
-    ${names.filter((name) => name !== 'time').map(note).join('\n')}
+    ${names
+      .filter((name) => name !== 'time')
+      .map(note)
+      .join('\n')}
     ${shell.endsWith('dash') ? timed : `command_not_found_handle() { printf '%s\\0' "$@" "$END" >> "$LOG"; }`}
     PATH=/nonexistent; HOME=/nonexistent; n=0; cd in
     while [ $n -lt ${lines.length} ]; do
@@ -124,14 +340,23 @@ wait ) </dev/null >/dev/null 2>&1
       if [ -e ../$n.made ]; then cd ..; /bin/rm -rf in; /bin/mkdir in; cd in; fi
       n=$((n+1))
     done`;
-  spawnSync(shell, ['-c', script], { cwd: place, timeout: 300_000, env: { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8', END: '\u0001' } });
-  const textOf = (name: string) => (existsSync(join(place, name)) ? readFileSync(join(place, name), 'utf8') : '');
-  return lines.map((_, n) => ({ log: textOf(`${n}.log`), made: textOf(`${n}.made`).split('\0').slice(0, -1) }));
+  spawnSync(shell, ['-c', script], {
+    cwd: place,
+    timeout: 300_000,
+    env: { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8', END: '\u0001' },
+  });
+  const textOf = (name: string) =>
+    existsSync(join(place, name)) ? readFileSync(join(place, name), 'utf8') : '';
+  return lines.map((_, n) => ({
+    log: textOf(`${n}.log`),
+    made: textOf(`${n}.made`).split('\0').slice(0, -1),
+  }));
 }
 
 /** Could this part have been called with these words? */
-function isCall({ words }: Part, argv: string[]): boolean {
-  if (words[0]?.text === 'time' && isCall({ words: words.slice(1) } as Part, argv)) return true; // a keyword
+function isCall({ words }: SimpleCommand, argv: string[]): boolean {
+  if (words[0]?.text === 'time' && isCall({ words: words.slice(1) } as SimpleCommand, argv))
+    return true; // a keyword
   const unsure = words.findIndex(({ isPlain }) => !isPlain);
   const sure = unsure === -1 ? words : words.slice(0, unsure);
   const fits = sure.every(({ text }, n) => text === argv[n]);
@@ -141,7 +366,13 @@ function isCall({ words }: Part, argv: string[]): boolean {
 test('bash and dash run no command but those that were found, with those words', () => {
   const count = Number(process.env.FUZZ ?? 250);
   const roll = dice(Number(process.env.SEED ?? 17));
-  const lines = ['a (b)', 'a "b c" $(d)', 'a &>/dev/null', 'a >f; b <f', 'a <<E; b\nc\nE\nd'].filter((line) => takeApart(line));
+  const lines = [
+    'a (b)',
+    'a "b c" $(d)',
+    'a &>/dev/null',
+    'a >f; b <f',
+    'a <<E; b\nc\nE\nd',
+  ].filter((line) => takeApart(line));
   while (lines.length < count) {
     const length = 1 + roll(9);
     const line = Array.from({ length }, () => PIECES[roll(PIECES.length)]).join('');
@@ -155,13 +386,21 @@ test('bash and dash run no command but those that were found, with those words',
     for (const [n, line] of lines.entries()) {
       const parts = takeApart(line)!;
       const { log, made } = runs[n]!;
-      const written = parts.flatMap(({ redirections }) => redirections.filter(({ kind }) => kind === 'write').map(({ file }) => file));
+      const written = parts.flatMap(({ redirections }) =>
+        redirections.filter(({ kind }) => kind === 'write').map(({ file }) => file),
+      );
       for (const name of made)
-        assert.ok(written.some(({ text, isPlain }) => !isPlain || text === name), `${shell} ${JSON.stringify(line)} made ${JSON.stringify(name)}`);
+        assert.ok(
+          written.some(({ text, isPlain }) => !isPlain || text === name),
+          `${shell} ${JSON.stringify(line)} made ${JSON.stringify(name)}`,
+        );
       for (const call of log.split('\u0001\0').filter(Boolean)) {
         const argv = call.split('\0').slice(0, -1);
         calls++;
-        assert.ok(parts.some((part) => isCall(part, argv)), `${shell} ${JSON.stringify(line)} called ${JSON.stringify(argv)}, and we saw ${parts.map(shown)}`);
+        assert.ok(
+          parts.some((part) => isCall(part, argv)),
+          `${shell} ${JSON.stringify(line)} called ${JSON.stringify(argv)}, and we saw ${parts.map(shown)}`,
+        );
       }
     }
     assert.ok(calls > count / 4, `${calls} calls of ${count} lines`);

@@ -1,28 +1,69 @@
 // Chapter 17: the trust file, and the question about a server. (The attacks on both are in security-trust.test.ts.)
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { Trust } from '../agent.ts';
 import { takeLock } from '../chapters/17-the-gate/lock.ts';
-import { canonical } from '../chapters/17-the-gate/digest.ts';
-import { fingerprint, launchLines, type Grant, type TrustOptions } from '../chapters/17-the-gate/trust.ts';
+import { canonicalJson } from '../chapters/17-the-gate/digest.ts';
+import {
+  fingerprint,
+  launchLines,
+  type Grant,
+  type TrustOptions,
+} from '../chapters/17-the-gate/trust.ts';
 import type { Json, ServerEntry } from '../mcp.ts';
-import { calls, person, prepareAgent } from './agents.ts';
-import { cleanUp, folder, goodServer } from './helpers.ts';
+import { calls, person, prepareAgent } from './help/agent-with-gate.ts';
+import { cleanUp, folder, goodServer } from './help/basics.ts';
 
 afterEach(cleanUp);
 
-const entry = (config: Json = { command: 'node', args: ['server.js'] }, more: Partial<ServerEntry> = {}): ServerEntry => ({
-  name: 's', config, file: '/project/.mcp.json', scope: 'project', authority: 'project', ...more,
+const entry = (
+  config: Json = { command: 'node', args: ['server.js'] },
+  more: Partial<ServerEntry> = {},
+): ServerEntry => ({
+  name: 's',
+  config,
+  file: '/project/.mcp.json',
+  scope: 'project',
+  authority: 'project',
+  ...more,
 });
-const grant = (more: Json = {}): Grant => ({ kind: 'mcp', server: 's', fingerprint: 'f', tool: 't', definition: 'd', shown: '{}', ...more });
+const grant = (more: Json = {}): Grant => ({
+  kind: 'mcp',
+  server: 's',
+  fingerprint: 'f',
+  tool: 't',
+  definition: 'd',
+  shown: '{}',
+  ...more,
+});
 
-function prepare({ home = folder(), cwd = folder(), ...more }: TrustOptions & { answers?: never } = {}) {
+function prepare({
+  home = folder(),
+  cwd = folder(),
+  ...more
+}: TrustOptions & { answers?: never } = {}) {
   const warnings: string[] = [];
-  const make = (options: TrustOptions = {}) => new Trust({ home, cwd, warn: (text) => warnings.push(text), ...more, ...options });
-  return { trust: make(), make, home, cwd, warnings, file: join(home, '.mcp-by-hand', 'trust.json') };
+  const make = (options: TrustOptions = {}) =>
+    new Trust({ home, cwd, warn: (text) => warnings.push(text), ...more, ...options });
+  return {
+    trust: make(),
+    make,
+    home,
+    cwd,
+    warnings,
+    file: join(home, '.mcp-by-hand', 'trust.json'),
+  };
 }
 
 // ─── Fingerprints ───
@@ -30,15 +71,32 @@ function prepare({ home = folder(), cwd = folder(), ...more }: TrustOptions & { 
 test('a fingerprint is of the content: the order of keys does not count, the order of a list does', () => {
   const print = (config: Json) => fingerprint({ config });
   assert.match(print({ command: 'x' }), /^sha256:[0-9a-f]{64}$/);
-  assert.equal(print({ command: 'x', env: { A: '1', B: '2' } }), print({ env: { B: '2', A: '1' }, command: 'x' }));
-  assert.equal(print({ command: 'x', disabled: true }), print({ command: 'x' }), 'to switch it off is no change');
+  assert.equal(
+    print({ command: 'x', env: { A: '1', B: '2' } }),
+    print({ env: { B: '2', A: '1' }, command: 'x' }),
+  );
+  assert.equal(
+    print({ command: 'x', disabled: true }),
+    print({ command: 'x' }),
+    'to switch it off is no change',
+  );
   const different: Json[] = [
-    { command: 'x' }, { command: 'y' }, { command: 'x', args: [] }, { command: 'x', args: ['a', 'b'] }, { command: 'x', args: ['b', 'a'] },
-    { command: 'x', args: ['a b'] }, { command: 'x', env: {} }, { command: 'x', env: { args: 'a' } }, { command: 'x', cwd: '.' }, { command: 'x', cwd: '' },
-    { command: 'x', args: ['${A}'] }, { command: 'x', unknown: 1 }, JSON.parse('{"command":"x","__proto__":{"args":["a"]}}'),
+    { command: 'x' },
+    { command: 'y' },
+    { command: 'x', args: [] },
+    { command: 'x', args: ['a', 'b'] },
+    { command: 'x', args: ['b', 'a'] },
+    { command: 'x', args: ['a b'] },
+    { command: 'x', env: {} },
+    { command: 'x', env: { args: 'a' } },
+    { command: 'x', cwd: '.' },
+    { command: 'x', cwd: '' },
+    { command: 'x', args: ['${A}'] },
+    { command: 'x', unknown: 1 },
+    JSON.parse('{"command":"x","__proto__":{"args":["a"]}}'),
   ];
   assert.equal(new Set(different.map(print)).size, different.length);
-  assert.equal(canonical({ b: [{ d: 1, c: 2 }], a: null }), '{"a":null,"b":[{"c":2,"d":1}]}');
+  assert.equal(canonicalJson({ b: [{ d: 1, c: 2 }], a: null }), '{"a":null,"b":[{"c":2,"d":1}]}');
 });
 
 // ─── Servers ───
@@ -51,23 +109,61 @@ test('a server of the user starts unasked; one of a project is asked about, once
   assert.equal(await trust.approve(entry()), true);
   assert.match(questions[0]!.prompt, /this exact entry/);
   assert.equal(await trust.approve(entry()), true);
-  assert.equal(await make({ person: undefined }).approve(entry()), true, 'another run, with nobody to ask');
+  assert.equal(
+    await make({ person: undefined }).approve(entry()),
+    true,
+    'another run, with nobody to ask',
+  );
   assert.equal(questions.length, 1);
   assert.deepEqual(warnings, []);
+});
+
+test('J12: without a person an entry is told by its first lines, its length and its fingerprint; a question shows it whole', async () => {
+  const config = {
+    command: 'node',
+    args: [...Array.from({ length: 1000 }, (_, n) => `${n}`), 'x'.repeat(8_000_000)],
+  };
+  const { trust, warnings } = prepare();
+  assert.equal(await trust.approve(entry(config)), false);
+  const [told = ''] = warnings;
+  assert.match(
+    told,
+    /is not started: you have not approved it\.\n  command: "node"\n  argument 1: "0"\n/,
+  );
+  assert.match(told, /\n  … \(80\d{5} characters; .*mcp get shows them\)\n/);
+  assert.ok(told.includes(`\n  fingerprint: ${fingerprint({ config })}\n`));
+  assert.ok(told.length < 5000, `${told.length}`);
+  const other = prepare();
+  await other.trust.approve(entry({ command: 'node', args: ['x'.repeat(8_000_000)] }));
+  assert.ok(other.warnings[0]!.length < 5000, 'also if it is one line');
+  const { user, questions } = person('n');
+  await prepare({ person: user }).trust.approve(entry(config));
+  assert.ok(questions[0]!.text.length > 8_000_000);
 });
 
 test('what the question shows: the file, the name, the command and each argument, variables, cautions, the fingerprint', async () => {
   const { user, questions } = person('n', 'n');
   const { trust } = prepare({ person: user });
   const config = {
-    command: 'npx', args: ['-y', 'some-server', '--key=${SHELF_KEY}'], env: { NODE_OPTIONS: '--require ./x.js', PLAIN: '1' }, cwd: 'sub', extra: [1],
+    command: 'npx',
+    args: ['-y', 'some-server', '--key=${SHELF_KEY}'],
+    env: { NODE_OPTIONS: '--require ./x.js', PLAIN: '1' },
+    cwd: 'sub',
+    extra: [1],
   };
   await trust.approve(entry(config, { shadows: '/home/me/.claude/settings.json' }));
   assert.deepEqual(questions[0]!.lines, [
-    '"/project/.mcp.json" wants to start the MCP server "s". It runs as you, and can do what you can do.',
+    '"/project/.mcp.json" (project scope) wants to start the MCP server "s". It runs as you, and can do what you can do.',
     'It takes the place of your own server of that name, in "/home/me/.claude/settings.json".',
-    '  command: "npx"', '  argument 1: "-y"', '  argument 2: "some-server"', '  argument 3: "--key=${SHELF_KEY}"',
-    '  env:', '    NODE_OPTIONS: "--require ./x.js"', '    PLAIN: "1"', '  cwd: "sub"', '  extra: [1]',
+    '  command: "npx"',
+    '  argument 1: "-y"',
+    '  argument 2: "some-server"',
+    '  argument 3: "--key=${SHELF_KEY}"',
+    '  env:',
+    '    NODE_OPTIONS: "--require ./x.js"',
+    '    PLAIN: "1"',
+    '  cwd: "sub"',
+    '  extra: [1]',
     '  ! it reads your variables SHELF_KEY',
     '  ! it sets "NODE_OPTIONS", which decides what code is loaded',
     '  ! no version is named: what runs is whatever is published under that name',
@@ -84,21 +180,40 @@ test('no caution without a cause, and none is missed for a spelling', async () =
     await prepare({ person: user }).trust.approve(entry(config));
     return questions[0]!.lines.filter((line) => line.startsWith('  !')).length;
   };
-  for (const config of [{ command: 'node', args: ['a.js'] }, { command: 'npx', args: ['x@1.2.3'] }, { command: 'uvx', args: ['x==1.0'] }, { command: 'x', env: { A: '1' } }])
+  for (const config of [
+    { command: 'node', args: ['a.js'] },
+    { command: 'npx', args: ['x@1.2.3'] },
+    { command: 'uvx', args: ['x==1.0'] },
+    { command: 'x', env: { A: '1' } },
+  ])
     assert.equal(await cautions(config), 0, JSON.stringify(config));
   for (const config of [
-    { command: 'NPX.cmd', args: ['x'] }, { command: 'npx', args: ['x@latest'] }, { command: 'C:\\Windows\\cmd.exe', args: ['/c', 'x'] }, { command: 'sh' },
-    { command: 'powershell.exe' }, { command: 'x', env: { path: 'bin' } }, { command: 'x', env: { LD_AUDIT: 'a' } }, { command: 'x', args: ['${HOME:-x}'] },
+    { command: 'NPX.cmd', args: ['x'] },
+    { command: 'npx', args: ['x@latest'] },
+    { command: 'C:\\Windows\\cmd.exe', args: ['/c', 'x'] },
+    { command: 'sh' },
+    { command: 'powershell.exe' },
+    { command: 'x', env: { path: 'bin' } },
+    { command: 'x', env: { LD_AUDIT: 'a' } },
+    { command: 'x', args: ['${HOME:-x}'] },
   ])
     assert.equal(await cautions(config), 1, JSON.stringify(config));
 });
 
 test('answers: yes, not now, never; and only yes starts it', async () => {
-  for (const [answer, expected] of [['y', true], ['YES', true], [' y ', true], ['n', false], ['', false], [undefined, false]] as const) {
+  for (const [answer, expected] of [
+    ['y', true],
+    ['YES', true],
+    [' y ', true],
+    ['n', false],
+    ['', false],
+    [undefined, false],
+  ] as const) {
     const { trust } = prepare({ person: person(answer).user });
     assert.equal(await trust.approve(entry()), expected, `${answer}`);
   }
-  for (const answer of ['always', 'sure', 'read README.md']) { // none of the answers: asked again
+  for (const answer of ['always', 'sure', 'read README.md']) {
+    // none of the answers: asked again
     const { user, questions } = person(answer, 'n');
     assert.equal(await prepare({ person: user }).trust.approve(entry()), false);
     assert.deepEqual(questions[1]!.lines.slice(-1), ['Please answer y, n or v.']);
@@ -109,7 +224,11 @@ test('answers: yes, not now, never; and only yes starts it', async () => {
   assert.equal(await trust.approve(entry()), 'disabled', 'so it is asked again, and now: never');
   assert.equal(await trust.approve(entry()), 'disabled', 'so it is not asked again');
   assert.equal(questions.length, 2);
-  assert.equal(await trust.approve(entry({ command: 'other' })), true, 'but another entry is another question');
+  assert.equal(
+    await trust.approve(entry({ command: 'other' })),
+    true,
+    'but another entry is another question',
+  );
 });
 
 test('who switches on a server that was refused for good is asked about it again', async () => {
@@ -129,7 +248,8 @@ test('a command, a file or one tool can be revoked as well, each by its own name
   trust.grant(grant({ tool: 'two' }));
   trust.setDisabled(true, 's', 'three');
   for (const name of ['npm', '/a', 'one', 'bash']) assert.equal(trust.revoke(name), 0, name);
-  for (const name of ['npm test', '/a/b', 's/one', 's/three']) assert.equal(trust.revoke(name), 1, name);
+  for (const name of ['npm test', '/a/b', 's/one', 's/three'])
+    assert.equal(trust.revoke(name), 1, name);
   assert.ok(trust.isGranted(grant({ tool: 'two' })));
 });
 
@@ -140,7 +260,12 @@ test('where nobody can be asked it does not start, and the warning says how it c
   assert.match(warnings[0]!, /mcp-by-hand trust allow s;/);
   assert.equal(await make({ allowServers: [flag] }).approve(entry()), true, 'what it says is true');
   assert.equal(await make({ allowServers: [flag] }).approve(entry({ command: 'other' })), false);
-  assert.equal(await make({ allowServers: [flag.replace('s=', 'x='), 's', flag.slice(0, -1), '*'] }).approve(entry()), false);
+  assert.equal(
+    await make({ allowServers: [flag.replace('s=', 'x='), 's', flag.slice(0, -1), '*'] }).approve(
+      entry(),
+    ),
+    false,
+  );
   assert.equal(await make().approve(entry()), false, 'for that run only');
 });
 
@@ -151,9 +276,25 @@ test('a server or a tool that is switched off stays off, whatever else is agreed
   trust.setDisabled(true, 's');
   trust.setDisabled(true, 'other', 'tool');
   assert.equal(await make().approve(entry()), 'disabled');
-  assert.equal(await make().approve(entry(undefined, { scope: 'user', authority: 'user' })), 'disabled');
-  assert.equal(await make().approve(entry({ command: 'x', disabled: true }, { name: 'third', scope: 'user', authority: 'user' })), 'disabled');
-  assert.deepEqual([trust.isDisabled('s'), trust.isDisabled('s', 'tool'), trust.isDisabled('other'), trust.isDisabled('other', 'tool')], [true, false, false, true]);
+  assert.equal(
+    await make().approve(entry(undefined, { scope: 'user', authority: 'user' })),
+    'disabled',
+  );
+  assert.equal(
+    await make().approve(
+      entry({ command: 'x', disabled: true }, { name: 'third', scope: 'user', authority: 'user' }),
+    ),
+    'disabled',
+  );
+  assert.deepEqual(
+    [
+      trust.isDisabled('s'),
+      trust.isDisabled('s', 'tool'),
+      trust.isDisabled('other'),
+      trust.isDisabled('other', 'tool'),
+    ],
+    [true, false, false, true],
+  );
   trust.setDisabled(false, 's');
   assert.equal(await make().approve(entry()), true);
   assert.equal(make({ cwd: folder() }).isDisabled('other', 'tool'), false, 'in this folder only');
@@ -161,10 +302,16 @@ test('a server or a tool that is switched off stays off, whatever else is agreed
 
 test('a tool that the user has switched off is not in the table', async () => {
   const good = { command: process.execPath, args: [goodServer] };
-  const { agent, model, trust, outcomes } = prepareAgent({ servers: { good }, script: calls(['mcp__good__add', { a: 1, b: 2 }]) });
+  const { agent, model, trust, outcomes } = prepareAgent({
+    servers: { good },
+    script: calls(['mcp__good__add', { a: 1, b: 2 }]),
+  });
   trust.setDisabled(true, 'good', 'add');
   await agent.chat('go');
-  assert.deepEqual(model.requests[0]!.tools.map(({ name }) => name).filter((name) => name.startsWith('mcp')), ['mcp__good__greet']);
+  assert.deepEqual(
+    model.requests[0]!.tools.map(({ name }) => name).filter((name) => name.startsWith('mcp')),
+    ['mcp__good__greet'],
+  );
   assert.deepEqual(outcomes(), ['unknown']);
 });
 
@@ -172,13 +319,31 @@ test('a tool that the user has switched off is not in the table', async () => {
 
 test('a grant is for one command, one file, or one tool as it is', () => {
   const { trust, make } = prepare();
-  for (const each of [grant(), { kind: 'shell', command: 'npm test' }, { kind: 'write', path: '/p/a' }] as Grant[]) trust.grant(each);
-  const again = make();
-  for (const each of [grant(), grant({ shown: 'other words' }), { kind: 'shell', command: 'npm test' }, { kind: 'write', path: '/p/a' }] as Grant[]) assert.ok(again.isGranted(each));
   for (const each of [
-    grant({ tool: 'u' }), grant({ server: 'r' }), grant({ fingerprint: 'g' }), grant({ definition: 'e' }), { kind: 'shell', command: 'npm test;' },
-    { kind: 'write', path: '/p/ab' }, { kind: 'write', path: 'npm test' }, { kind: 'shell', command: '/p/a' },
-  ] as Grant[]) assert.ok(!again.isGranted(each), JSON.stringify(each));
+    grant(),
+    { kind: 'shell', command: 'npm test' },
+    { kind: 'write', path: '/p/a' },
+  ] as Grant[])
+    trust.grant(each);
+  const again = make();
+  for (const each of [
+    grant(),
+    grant({ shown: 'other words' }),
+    { kind: 'shell', command: 'npm test' },
+    { kind: 'write', path: '/p/a' },
+  ] as Grant[])
+    assert.ok(again.isGranted(each));
+  for (const each of [
+    grant({ tool: 'u' }),
+    grant({ server: 'r' }),
+    grant({ fingerprint: 'g' }),
+    grant({ definition: 'e' }),
+    { kind: 'shell', command: 'npm test;' },
+    { kind: 'write', path: '/p/ab' },
+    { kind: 'write', path: 'npm test' },
+    { kind: 'shell', command: '/p/a' },
+  ] as Grant[])
+    assert.ok(!again.isGranted(each), JSON.stringify(each));
   assert.ok(!make({ cwd: folder() }).isGranted(grant()), 'not in another folder');
 });
 
@@ -206,7 +371,13 @@ test('list and revoke: for one server with its tools, or for everything in this 
   trust.setDisabled(true, 'off');
   const list = trust.list();
   assert.deepEqual([list.servers.length, list.grants.length, list.disabled.length], [2, 3, 1]);
-  assert.deepEqual(list.servers[0], { project: trust.project, name: 's', fingerprint: fingerprint(entry()), verdict: 'allow', config: entry().config });
+  assert.deepEqual(list.servers[0], {
+    project: trust.project,
+    name: 's',
+    fingerprint: fingerprint(entry()),
+    verdict: 'allow',
+    config: entry().config,
+  });
   assert.equal(trust.revoke('s'), 2);
   assert.equal(await trust.approve(entry()), false, 'at once, in the same run too');
   assert.ok(!trust.isGranted(grant()));
@@ -237,7 +408,7 @@ test('nothing is written before there is something to write, and nothing is left
   assert.deepEqual([version, Object.keys(rest)], [1, ['servers', 'grants', 'disabled']]);
 });
 
-test('what a program that died left behind is in nobody\'s way', async () => {
+test("what a program that died left behind is in nobody's way", async () => {
   const { trust, make, file, warnings } = prepare();
   mkdirSync(join(file, '..'), { mode: 0o700 });
   writeFileSync(`${file}.lock`, '');
@@ -261,8 +432,20 @@ test('a lock that somebody holds is respected; what was agreed to counts for thi
 });
 
 test('launch lines show whatever an entry holds', () => {
-  assert.deepEqual(launchLines({ type: 'http', url: 'https://x.test/\u202e', headers: { 'X-A': 'b\nc' } }), [
-    '  type: "http"', '  url: "https://x.test/\\u{202e}"', '  headers:', '    X-A:', '      │ b', '      │ c',
+  assert.deepEqual(
+    launchLines({ type: 'http', url: 'https://x.test/\u202e', headers: { 'X-A': 'b\nc' } }),
+    [
+      '  type: "http"',
+      '  url: "https://x.test/\\u{202e}"',
+      '  headers:',
+      '    X-A:',
+      '      │ b',
+      '      │ c',
+    ],
+  );
+  assert.deepEqual(launchLines({ command: ['odd'], args: 'odd', env: null }), [
+    '  command: "odd"',
+    '  argument 1: "odd"',
+    '  env: null',
   ]);
-  assert.deepEqual(launchLines({ command: ['odd'], args: 'odd', env: null }), ['  command: "odd"', '  argument 1: "odd"', '  env: null']);
 });

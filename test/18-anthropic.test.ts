@@ -4,14 +4,27 @@ import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import type { AssistantTurn, Turn } from '../agent.ts';
 import { Anthropic } from '../chapters/18-minds/anthropic.ts';
-import { cleanUp, rejection } from './helpers.ts';
-import { ADD, call, calls, fail, hear, raw, say, startModelServer, type Script } from './model-server.ts';
+import { cleanUp, rejection } from './help/basics.ts';
+import {
+  ADD,
+  call,
+  calls,
+  fail,
+  hear,
+  raw,
+  say,
+  startModelServer,
+  type Script,
+} from './help/model-server.ts';
 
 afterEach(cleanUp);
 
 async function start(script: Script, options: { maxTokens?: number } = {}) {
   const server = await startModelServer(script);
-  return { server, model: new Anthropic({ model: 'm', key: 'a-test-key', baseUrl: server.url, ...options }) };
+  return {
+    server,
+    model: new Anthropic({ model: 'm', key: 'a-test-key', baseUrl: server.url, ...options }),
+  };
 }
 
 /** The messages that go out for these turns. */
@@ -27,10 +40,20 @@ async function sent(turns: Turn[]): Promise<any[]> {
 type Event = { type: string; [key: string]: unknown };
 const sse = (...events: Event[]) =>
   events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('');
-const START: Event = { type: 'message_start', message: { usage: { input_tokens: 5, output_tokens: 1 } } };
+const START: Event = {
+  type: 'message_start',
+  message: { usage: { input_tokens: 5, output_tokens: 1 } },
+};
 const STOP: Event = { type: 'message_stop' };
-const ended = (stop_reason: string, more = {}): Event => ({ type: 'message_delta', delta: { stop_reason, ...more } });
-const block = (index: number, content_block: object): Event => ({ type: 'content_block_start', index, content_block });
+const ended = (stop_reason: string, more = {}): Event => ({
+  type: 'message_delta',
+  delta: { stop_reason, ...more },
+});
+const block = (index: number, content_block: object): Event => ({
+  type: 'content_block_start',
+  index,
+  content_block,
+});
 const delta = (index: number, type: string, more: object): Event => ({
   type: 'content_block_delta',
   index,
@@ -61,16 +84,33 @@ test('a request is one POST with key, version, limit and stream, and without sam
     [headers['x-api-key'], headers['anthropic-version'], headers.authorization],
     ['a-test-key', '2023-06-01', undefined],
   );
-  assert.deepEqual(Object.keys(body), ['model', 'max_tokens', 'stream', 'tools', 'system', 'messages']);
-  assert.deepEqual([body.model, body.max_tokens, body.stream, body.system[0].text], ['m', 16_384, true, 'Be brief.']);
-  assert.deepEqual(body.tools, [{ name: ADD.name, description: ADD.description, input_schema: ADD.inputSchema }]);
+  assert.deepEqual(Object.keys(body), [
+    'model',
+    'max_tokens',
+    'stream',
+    'tools',
+    'system',
+    'messages',
+  ]);
+  assert.deepEqual(
+    [body.model, body.max_tokens, body.stream, body.system[0].text],
+    ['m', 16_384, true, 'Be brief.'],
+  );
+  assert.deepEqual(body.tools, [
+    { name: ADD.name, description: ADD.description, input_schema: ADD.inputSchema },
+  ]);
   assert.deepEqual(server.problems, []);
 });
 
 test('the limit is an option; no tools and no system leave no trace', async () => {
   const { server, model } = await start([say('ok')], { maxTokens: 64 });
   await hear(model, { tools: [], system: '' });
-  assert.deepEqual(Object.keys(server.requests[0]!.body), ['model', 'max_tokens', 'stream', 'messages']);
+  assert.deepEqual(Object.keys(server.requests[0]!.body), [
+    'model',
+    'max_tokens',
+    'stream',
+    'messages',
+  ]);
   assert.equal(server.requests[0]!.body.max_tokens, 64);
   assert.deepEqual(server.problems, []);
 });
@@ -83,9 +123,15 @@ test('two marks for the cache: behind the instructions, and at the end of the co
   await hear(model, { turns });
   await hear(model, { turns, system: '' });
   const marks = server.requests.map(({ body }) => {
-    const places = [...(body.system ?? []), ...body.tools, ...body.messages.flatMap(({ content }: any) => content)];
+    const places = [
+      ...(body.system ?? []),
+      ...body.tools,
+      ...body.messages.flatMap(({ content }: any) => content),
+    ];
     return places.flatMap((block, n) =>
-      block.cache_control ? [`${n} of ${places.length}: ${JSON.stringify(block.cache_control)}`] : [],
+      block.cache_control
+        ? [`${n} of ${places.length}: ${JSON.stringify(block.cache_control)}`]
+        : [],
     );
   });
   const mark = '{"type":"ephemeral"}';
@@ -95,7 +141,10 @@ test('two marks for the cache: behind the instructions, and at the end of the co
     [`0 of 4: ${mark}`, `3 of 4: ${mark}`],
   ]);
   assert.deepEqual(server.problems, []);
-  assert.ok(!JSON.stringify(turns).includes('cache_control'), 'the conversation itself stays as it was');
+  assert.ok(
+    !JSON.stringify(turns).includes('cache_control'),
+    'the conversation itself stays as it was',
+  );
 });
 
 test('a longer conversation begins with the bytes of the shorter one', async () => {
@@ -107,7 +156,10 @@ test('a longer conversation begins with the bytes of the shorter one', async () 
   const turns: Turn[] = [user('Hello')];
   for (let n = 0; n < 2; n++) {
     const { end } = await hear(model, { turns });
-    turns.push(end.turn, { role: 'tools', results: end.turn.calls.map(({ id }) => result(id, 'done')) });
+    turns.push(end.turn, {
+      role: 'tools',
+      results: end.turn.calls.map(({ id }) => result(id, 'done')),
+    });
   }
   await hear(model, { turns });
   const texts = server.requests.map(({ body }) =>
@@ -158,7 +210,11 @@ test('an image goes into its result, and a result without a word gets some', asy
   const png = { type: 'image' as const, mimeType: 'image/png', data: 'AAAA' };
   const messages = await sent([
     user('Look.'),
-    { role: 'assistant', text: '', calls: ['a', 'b', 'c'].map((id) => ({ id, name: 'shot', args: {} })) },
+    {
+      role: 'assistant',
+      text: '',
+      calls: ['a', 'b', 'c'].map((id) => ({ id, name: 'shot', args: {} })),
+    },
     {
       role: 'tools',
       results: [
@@ -168,7 +224,10 @@ test('an image goes into its result, and a result without a word gets some', asy
       ],
     },
   ]);
-  const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } };
+  const image = {
+    type: 'image',
+    source: { type: 'base64', media_type: 'image/png', data: 'AAAA' },
+  };
   assert.deepEqual(
     messages[2].content.map(({ content }: any) => content),
     [[text('here'), image], [text('(no output)')], [text('(no output)')]],
@@ -186,8 +245,13 @@ test('an error with an image says so in words, for the flag allows none', async 
   assert.deepEqual([content[0], content[1].type, is_error], [text('Error:'), 'image', undefined]);
 });
 
-test('a turn without a word or a call is left out, and so is an empty user\'s', async () => {
-  const silent: AssistantTurn = { role: 'assistant', text: ' ', calls: [], native: { wire: 'anthropic', content: [] } };
+test("a turn without a word or a call is left out, and so is an empty user's", async () => {
+  const silent: AssistantTurn = {
+    role: 'assistant',
+    text: ' ',
+    calls: [],
+    native: { wire: 'anthropic', content: [] },
+  };
   const messages = await sent([
     user('one'),
     silent,
@@ -196,7 +260,9 @@ test('a turn without a word or a call is left out, and so is an empty user\'s', 
     { ...silent, native: { wire: 'openai', content: 7 } },
     user('three'),
   ]);
-  assert.deepEqual(messages, [{ role: 'user', content: [text('one'), text('two'), text('three')] }]);
+  assert.deepEqual(messages, [
+    { role: 'user', content: [text('one'), text('two'), text('three')] },
+  ]);
 });
 
 test('ids are made to fit, alike for call and result, and no two are the same', async () => {
@@ -205,7 +271,10 @@ test('ids are made to fit, alike for call and result, and no two are the same', 
     text: '',
     calls: ids.map((id) => ({ id, name: 'add', args: {} })),
   });
-  const tools = (...ids: string[]): Turn => ({ role: 'tools', results: ids.map((id) => result(id, id)) });
+  const tools = (...ids: string[]): Turn => ({
+    role: 'tools',
+    results: ids.map((id) => result(id, id)),
+  });
   const long = 'x'.repeat(80);
   const messages = await sent([
     user('one'),
@@ -218,7 +287,15 @@ test('ids are made to fit, alike for call and result, and no two are the same', 
   const ids = messages.flatMap(({ content }) =>
     content.flatMap(({ type, id }: any) => (type === 'tool_use' ? [id] : [])),
   );
-  assert.deepEqual(ids, ['call_1_a', 'call_0', 'call', 'call_0_2', 'call_0_3', 'x'.repeat(58), `${'x'.repeat(58)}_2`]);
+  assert.deepEqual(ids, [
+    'call_1_a',
+    'call_0',
+    'call',
+    'call_0_2',
+    'call_0_3',
+    'x'.repeat(58),
+    `${'x'.repeat(58)}_2`,
+  ]);
 });
 
 test('a name that the model has invented is made to fit', async () => {
@@ -258,7 +335,13 @@ test('what this wire has said goes back unchanged, signed thoughts and unknown b
         block(3, { type: 'hologram', beams: 3 }),
         delta(3, 'beam_delta', { beam: 1 }),
         closed(3),
-        block(4, { type: 'tool_use', id: 'toolu_1', name: 'add', input: {}, caller: { type: 'direct' } }),
+        block(4, {
+          type: 'tool_use',
+          id: 'toolu_1',
+          name: 'add',
+          input: {},
+          caller: { type: 'direct' },
+        }),
         delta(4, 'input_json_delta', { partial_json: '{"a": 2' }),
         delta(4, 'input_json_delta', { partial_json: '}' }),
         closed(4),
@@ -276,7 +359,9 @@ test('what this wire has said goes back unchanged, signed thoughts and unknown b
     ['Adding.', 'Adding.', [{ id: 'toolu_1', name: 'add', args: { a: 2 } }]],
   );
   const stored = JSON.parse(JSON.stringify(end.turn)); // as a session file would give it back
-  await hear(model, { turns: [user('Hello'), stored, { role: 'tools', results: [result('toolu_1', '2')] }] });
+  await hear(model, {
+    turns: [user('Hello'), stored, { role: 'tools', results: [result('toolu_1', '2')] }],
+  });
   assert.deepEqual(server.requests[1]!.body.messages[1].content, [
     { type: 'thinking', thinking: 'Let me see.', signature: 'c2ln' },
     { type: 'redacted_thinking', data: 'xyz' },
@@ -294,11 +379,19 @@ test('what another wire has said becomes text and calls', async () => {
     calls: [],
     native: { wire: 'openai', content: [{ type: 'odd' }] },
   };
-  assert.deepEqual((await sent([user('x'), turn, user('y')]))[1], { role: 'assistant', content: [text('Adding.')] });
+  assert.deepEqual((await sent([user('x'), turn, user('y')]))[1], {
+    role: 'assistant',
+    content: [text('Adding.')],
+  });
 });
 
 test('a paused turn goes back as the last message, and what follows joins it', async () => {
-  const search = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'x' } };
+  const search = {
+    type: 'server_tool_use',
+    id: 'srvtoolu_1',
+    name: 'web_search',
+    input: { query: 'x' },
+  };
   const { server, model } = await start([
     raw('anthropic', sse(START, block(0, search), closed(0), ended('pause_turn'), STOP)),
     say('found'),
@@ -310,8 +403,14 @@ test('a paused turn goes back as the last message, and what follows joins it', a
   turns.push(first.end.turn);
   turns.push((await hear(model, { turns })).end.turn, user('Thanks.'));
   await hear(model, { turns });
-  assert.deepEqual(server.requests[1]!.body.messages.at(-1), { role: 'assistant', content: [search] });
-  assert.deepEqual(server.requests[2]!.body.messages[1], { role: 'assistant', content: [search, text('found')] });
+  assert.deepEqual(server.requests[1]!.body.messages.at(-1), {
+    role: 'assistant',
+    content: [search],
+  });
+  assert.deepEqual(server.requests[2]!.body.messages[1], {
+    role: 'assistant',
+    content: [search, text('found')],
+  });
   assert.deepEqual(server.problems, []);
 });
 
@@ -328,17 +427,26 @@ test('a stop reason becomes a word of ours, an unknown one stays', async () => {
     model_context_window_exceeded: 'too-long',
     solar_flare: 'solar_flare',
   };
-  for (const [reason, stop] of Object.entries(reasons)) assert.equal((await heard(ended(reason), STOP)).end.stop, stop);
+  for (const [reason, stop] of Object.entries(reasons))
+    assert.equal((await heard(ended(reason), STOP)).end.stop, stop);
 });
 
 test('a refusal brings its explanation', async () => {
-  const { end } = await heard(ended('refusal', { stop_details: { type: 'refusal', explanation: 'Not that.' } }), STOP);
+  const { end } = await heard(
+    ended('refusal', { stop_details: { type: 'refusal', explanation: 'Not that.' } }),
+    STOP,
+  );
   assert.deepEqual([end.stop, end.explanation], ['refusal', 'Not that.']);
 });
 
 test('an empty answer is legal', async () => {
   const { end } = await heard(ended('end_turn'), STOP);
-  assert.deepEqual(end.turn, { role: 'assistant', text: '', calls: [], native: { wire: 'anthropic', content: [] } });
+  assert.deepEqual(end.turn, {
+    role: 'assistant',
+    text: '',
+    calls: [],
+    native: { wire: 'anthropic', content: [] },
+  });
 });
 
 test('pings, unknown events and comments are skipped', async () => {
@@ -397,7 +505,11 @@ test('half-written arguments do not run: the call has none, and tells why; its t
   assert.deepEqual(list, { id: 't1', name: 'add', unreadable: 'not a JSON object: [1]' });
   assert.match(half!.unreadable!, /^Unterminated string in JSON.*, in: \{"text": "x+…$/);
   assert.ok(!('args' in half!) && half!.unreadable!.length < 700);
-  assert.deepEqual(none, { id: 't3', name: 'add', unreadable: 'the answer was cut off before the arguments' });
+  assert.deepEqual(none, {
+    id: 't3',
+    name: 'add',
+    unreadable: 'the answer was cut off before the arguments',
+  });
   assert.deepEqual(
     (end.turn.native!.content as any[]).map(({ input }) => input),
     [{ a: 2 }, {}, {}, {}],
@@ -417,7 +529,12 @@ test('a thought that was cut off before its signature does not go back', async (
 });
 
 test('usage: the input is the sum of three, and later counts replace earlier ones where they are given', async () => {
-  const usage = { input_tokens: 3, cache_creation_input_tokens: 20, cache_read_input_tokens: 100, output_tokens: 1 };
+  const usage = {
+    input_tokens: 3,
+    cache_creation_input_tokens: 20,
+    cache_read_input_tokens: 100,
+    output_tokens: 1,
+  };
   const { model } = await start([
     raw(
       'anthropic',
@@ -496,7 +613,10 @@ test('a whole conversation: thinking, two calls at once, results, an answer', as
 
 test('a server that does not stream is understood, and so are its errors', async () => {
   const usage = { input_tokens: 3, output_tokens: 4 };
-  const content = [{ type: 'text', text: 'Both.' }, { type: 'tool_use', id: 't1', name: 'mcp__demo__add', input: { a: 2, b: 40 } }];
+  const content = [
+    { type: 'text', text: 'Both.' },
+    { type: 'tool_use', id: 't1', name: 'mcp__demo__add', input: { a: 2, b: 40 } },
+  ];
   const whole = { type: 'message', role: 'assistant', content, stop_reason: 'tool_use', usage };
   const asJson = { contentType: 'application/json' };
   const { server, model } = await start([
@@ -504,7 +624,10 @@ test('a server that does not stream is understood, and so are its errors', async
     raw('anthropic', '{"error":{"type":"billing_error","message":"no credits"}}', asJson),
   ]);
   const { text, end } = await hear(model, 'Hello');
-  assert.deepEqual([text, end.stop, end.usage], ['Both.', 'tools', { input: 3, output: 4, cached: 0 }]);
+  assert.deepEqual(
+    [text, end.stop, end.usage],
+    ['Both.', 'tools', { input: 3, output: 4, cached: 0 }],
+  );
   assert.deepEqual(end.turn.calls, [{ id: 't1', name: 'mcp__demo__add', args: { a: 2, b: 40 } }]);
   assert.match((await rejection(hear(model, 'Hello'))).message, /no credits/);
   assert.equal(server.requests.length, 2);

@@ -4,12 +4,15 @@ import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import type { Turn } from '../agent.ts';
 import { OpenAi } from '../chapters/18-minds/openai.ts';
-import { cleanUp, rejection } from './helpers.ts';
-import { ADD, calls, hear, raw, say, startModelServer, type Script } from './model-server.ts';
+import { cleanUp, rejection } from './help/basics.ts';
+import { ADD, calls, hear, raw, say, startModelServer, type Script } from './help/model-server.ts';
 
 afterEach(cleanUp);
 
-async function start(script: Script, options: { maxTokens?: number; key?: string } = { key: 'a-test-key' }) {
+async function start(
+  script: Script,
+  options: { maxTokens?: number; key?: string } = { key: 'a-test-key' },
+) {
   const server = await startModelServer(script);
   return { server, model: new OpenAi({ model: 'm', baseUrl: `${server.url}/v1`, ...options }) };
 }
@@ -22,7 +25,8 @@ async function sent(turns: Turn[]): Promise<any[]> {
   return server.requests[0]!.body.messages.slice(1);
 }
 
-const data = (...chunks: unknown[]) => chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('');
+const data = (...chunks: unknown[]) =>
+  chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('');
 const delta = (delta: object, finish_reason: string | null = null) => ({
   choices: [{ index: 0, delta, finish_reason }],
 });
@@ -63,7 +67,10 @@ test('a request is one POST with a key, tools, and the wish for a stream with it
     stream: true,
     stream_options: { include_usage: true },
     tools: [
-      { type: 'function', function: { name: ADD.name, description: ADD.description, parameters: ADD.inputSchema } },
+      {
+        type: 'function',
+        function: { name: ADD.name, description: ADD.description, parameters: ADD.inputSchema },
+      },
     ],
     messages: [
       { role: 'system', content: 'Be brief.' },
@@ -95,7 +102,7 @@ test('the limit has another name at the vendor, and is only sent elsewhere if it
   assert.equal(bodyOf(new OpenAi({ model: 'm', key: 'k', maxTokens: 9 })).max_completion_tokens, 9);
 });
 
-test('each call is followed by its results at once; errors say so; the user\'s words are joined', async () => {
+test("each call is followed by its results at once; errors say so; the user's words are joined", async () => {
   const turns: Turn[] = [
     user('one'),
     user('two'),
@@ -113,7 +120,11 @@ test('each call is followed by its results at once; errors say so; the user\'s w
     { role: 'assistant', text: '', calls: [], native: { wire: 'anthropic', content: [] } },
     user('go on'),
   ];
-  const made = (id: string, json: string) => ({ id, type: 'function', function: { name: 'add', arguments: json } });
+  const made = (id: string, json: string) => ({
+    id,
+    type: 'function',
+    function: { name: 'add', arguments: json },
+  });
   assert.deepEqual(await sent(turns), [
     { role: 'user', content: 'one\n\ntwo' },
     { role: 'assistant', content: null, tool_calls: [made('a', '{"x":1}'), made('b', '{}')] },
@@ -125,7 +136,7 @@ test('each call is followed by its results at once; errors say so; the user\'s w
   ]);
 });
 
-test('images follow the last result, in a message of the user\'s', async () => {
+test("images follow the last result, in a message of the user's", async () => {
   const shot = (id: string, data: string) =>
     ({
       id,
@@ -138,7 +149,11 @@ test('images follow the last result, in a message of the user\'s', async () => {
     }) as any;
   const messages = await sent([
     user('Look.'),
-    { role: 'assistant', text: '', calls: ['a', 'b', 'c'].map((id) => ({ id, name: 'shot', args: {} })) },
+    {
+      role: 'assistant',
+      text: '',
+      calls: ['a', 'b', 'c'].map((id) => ({ id, name: 'shot', args: {} })),
+    },
     { role: 'tools', results: [shot('a', 'AAAA'), result('b', 'none'), shot('c', 'BBBB')] },
     user('And?'),
   ]);
@@ -199,24 +214,44 @@ test('Ollama: no index, or always 0; whole arguments in the first piece; no ids'
     { id: 'a', name: 'add', args: { x: 1 } },
     { id: 'b', name: 'add', args: { x: 2 } },
   ];
-  const piece = (more: object, x: number) => ({ ...more, function: { name: 'add', arguments: `{"x":${x}}` } });
+  const piece = (more: object, x: number) => ({
+    ...more,
+    function: { name: 'add', arguments: `{"x":${x}}` },
+  });
   assert.deepEqual(await assembled(piece({ id: 'a' }, 1), piece({ id: 'b' }, 2)), two);
-  assert.deepEqual(await assembled(piece({ id: 'a', index: 0 }, 1), piece({ id: 'b', index: 0 }, 2)), two);
+  assert.deepEqual(
+    await assembled(piece({ id: 'a', index: 0 }, 1), piece({ id: 'b', index: 0 }, 2)),
+    two,
+  );
   const unnamed = [
     { ...two[0], id: 'call_1' },
     { ...two[1], id: 'call_2' },
   ];
   assert.deepEqual(await assembled(piece({}, 1), piece({}, 2)), unnamed);
-  assert.deepEqual(await assembled(piece({ index: 0, id: '' }, 1), piece({ index: 0, id: null }, 2)), unnamed);
+  assert.deepEqual(
+    await assembled(piece({ index: 0, id: '' }, 1), piece({ index: 0, id: null }, 2)),
+    unnamed,
+  );
   assert.deepEqual(await assembled(piece({ index: 0 }, 1), piece({ index: 1 }, 2)), unnamed);
 });
 
 test('pieces without an index go on with the open call; a name or id that is repeated opens none', async () => {
   const one = [{ id: 'a', name: 'add', args: { x: 1 } }];
-  const piece = (more: object, json?: string) => ({ ...more, function: { name: 'add', arguments: json } });
-  assert.deepEqual(await assembled(piece({ id: 'a' }, '{"x'), { function: { arguments: '":1}' } }), one);
-  assert.deepEqual(await assembled(piece({ id: 'a' }, '{"x'), piece({ id: 'a' }, '":1}'), piece({ id: 'a' })), one);
-  assert.deepEqual(await assembled(piece({}, '{"x'), piece({}, '":1}')), [{ ...one[0], id: 'call_1' }]);
+  const piece = (more: object, json?: string) => ({
+    ...more,
+    function: { name: 'add', arguments: json },
+  });
+  assert.deepEqual(
+    await assembled(piece({ id: 'a' }, '{"x'), { function: { arguments: '":1}' } }),
+    one,
+  );
+  assert.deepEqual(
+    await assembled(piece({ id: 'a' }, '{"x'), piece({ id: 'a' }, '":1}'), piece({ id: 'a' })),
+    one,
+  );
+  assert.deepEqual(await assembled(piece({}, '{"x'), piece({}, '":1}')), [
+    { ...one[0], id: 'call_1' },
+  ]);
   assert.deepEqual(
     await assembled(
       { index: 0, id: 'a' },
@@ -225,10 +260,16 @@ test('pieces without an index go on with the open call; a name or id that is rep
     ),
     one,
   );
-  assert.deepEqual(await assembled({ id: 'a', function: { name: 'add', arguments: { x: 1 } } }), one);
+  assert.deepEqual(
+    await assembled({ id: 'a', function: { name: 'add', arguments: { x: 1 } } }),
+    one,
+  );
   const late = { index: 0, id: 'a', function: { arguments: '}' } };
   assert.deepEqual(await assembled(piece({ index: 0 }, '{"x":1'), late), one);
-  assert.deepEqual(await assembled(piece({ id: 'a' }, '{"x":1}'), { function: { arguments: '\n' } }), one);
+  assert.deepEqual(
+    await assembled(piece({ id: 'a' }, '{"x":1}'), { function: { arguments: '\n' } }),
+    one,
+  );
 });
 
 test('arguments: none are {}, half ones are not run', async () => {
@@ -241,7 +282,10 @@ test('arguments: none are {}, half ones are not run', async () => {
   assert.match(half!.unreadable!, /^Unexpected end of JSON input, in: \{"x":$/);
   assert.deepEqual([half!.args, list!.unreadable], [undefined, 'not a JSON object: []']);
   const { end } = await heard(
-    data(delta({ tool_calls: [{ index: 0, id: 'a', function: { name: 'now' } }] }), delta({}, 'length')) + DONE,
+    data(
+      delta({ tool_calls: [{ index: 0, id: 'a', function: { name: 'now' } }] }),
+      delta({}, 'length'),
+    ) + DONE,
   );
   assert.deepEqual([end.stop, end.turn.calls[0]!.args], ['length', undefined]);
 });
@@ -259,22 +303,34 @@ test('a finish reason becomes a word of ours, but calls that are there count mor
   const piece = { tool_calls: [{ index: 0, id: 'a', function: { name: 'add', arguments: '{}' } }] };
   for (const reason of ['stop', 'tool_calls', 'function_call'])
     assert.equal((await heard(data(delta(piece), delta({}, reason)) + DONE)).end.stop, 'tools');
-  const { end } = await heard(data(delta({ refusal: 'Not ' }), delta({ refusal: 'that.' }), delta({}, 'stop')) + DONE);
+  const { end } = await heard(
+    data(delta({ refusal: 'Not ' }), delta({ refusal: 'that.' }), delta({}, 'stop')) + DONE,
+  );
   assert.deepEqual([end.stop, end.explanation], ['refusal', 'Not that.']);
 });
 
 test('an end without [DONE] counts if a reason to end was given, else it is none', async () => {
   assert.equal((await heard(data(delta({ content: 'Hello' }, 'stop')))).text, 'Hello');
   assert.equal((await heard(data(delta({ content: 'Hello' })) + DONE)).end.stop, 'done');
-  const { server, model } = await start([raw('openai', data(delta({ content: 'Hello' }, ''))), say('never')]);
+  const { server, model } = await start([
+    raw('openai', data(delta({ content: 'Hello' }, ''))),
+    say('never'),
+  ]);
   const error = await rejection(hear(model, 'Hello'));
-  assert.deepEqual([error.kind, error.message], ['unreachable', 'the answer of openai/m broke off (no finish_reason)']);
+  assert.deepEqual(
+    [error.kind, error.message],
+    ['unreachable', 'the answer of openai/m broke off (no finish_reason)'],
+  );
   assert.equal(server.requests.length, 1);
 });
 
 test('an error inside a 200: asked again if it may pass and nothing was shown', async () => {
   const error = (more: object) => data({ error: { message: 'Oh.', ...more } });
-  for (const body of [error({ code: 502 }), error({ code: '503' }), error({ type: 'server_error' })]) {
+  for (const body of [
+    error({ code: 502 }),
+    error({ code: '503' }),
+    error({ type: 'server_error' }),
+  ]) {
     const { server, model } = await start([raw('openai', body), say('ok')]);
     assert.deepEqual([(await hear(model, 'Hello')).text, server.requests.length], ['ok', 2]);
   }
@@ -285,21 +341,36 @@ test('an error inside a 200: asked again if it may pass and nothing was shown', 
     data({ error: 'Oh.' }),
   ]) {
     const { server, model } = await start([raw('openai', body), say('never')]);
-    assert.match((await rejection(hear(model, 'Hello'))).message, /^openai\/m answered \d+.*: Oh\.$/);
+    assert.match(
+      (await rejection(hear(model, 'Hello'))).message,
+      /^openai\/m answered \d+.*: Oh\.$/,
+    );
     assert.equal(server.requests.length, 1);
   }
-  assert.equal((await rejection(heard(error({ code: 'context_length_exceeded' })))).kind, 'too-long');
+  assert.equal(
+    (await rejection(heard(error({ code: 'context_length_exceeded' })))).kind,
+    'too-long',
+  );
 });
 
 test('usage comes in a last chunk without choices, or not at all', async () => {
-  const usage = { prompt_tokens: 124, completion_tokens: 9, prompt_tokens_details: { cached_tokens: 101 } };
-  const { end } = await heard(data(delta({ content: 'Hi' }), delta({}, 'stop'), { choices: [], usage }) + DONE);
+  const usage = {
+    prompt_tokens: 124,
+    completion_tokens: 9,
+    prompt_tokens_details: { cached_tokens: 101 },
+  };
+  const { end } = await heard(
+    data(delta({ content: 'Hi' }), delta({}, 'stop'), { choices: [], usage }) + DONE,
+  );
   assert.deepEqual(end.usage, { input: 124, output: 9, cached: 101 });
-  assert.deepEqual((await heard(data({ choices: [], usage: { prompt_tokens: 1 } }, delta({}, 'stop')))).end.usage, {
-    input: 1,
-    output: 0,
-    cached: 0,
-  });
+  assert.deepEqual(
+    (await heard(data({ choices: [], usage: { prompt_tokens: 1 } }, delta({}, 'stop')))).end.usage,
+    {
+      input: 1,
+      output: 0,
+      cached: 0,
+    },
+  );
   assert.ok(!('usage' in (await heard(data(delta({}, 'stop')))).end));
 });
 
@@ -319,7 +390,12 @@ test('what is not text does not become text', async () => {
     { tool_calls: null },
   ];
   const { text, end } = await heard(
-    data(...odd.map((piece) => delta(piece)), delta({ content: 'Hi' }, 'stop'), {}, { choices: null }) + DONE,
+    data(
+      ...odd.map((piece) => delta(piece)),
+      delta({ content: 'Hi' }, 'stop'),
+      {},
+      { choices: null },
+    ) + DONE,
   );
   assert.deepEqual([text, end.turn.text], ['Hi', 'Hi']);
 });
@@ -331,11 +407,19 @@ test('a server that does not stream is understood too', async () => {
     function: { name: 'add', arguments: `{"of":"${id}"}` },
   }));
   const body = {
-    choices: [{ message: { role: 'assistant', content: 'Adding.', tool_calls }, finish_reason: 'tool_calls' }],
+    choices: [
+      {
+        message: { role: 'assistant', content: 'Adding.', tool_calls },
+        finish_reason: 'tool_calls',
+      },
+    ],
     usage: { prompt_tokens: 3 },
   };
   const { text, end } = await heard(JSON.stringify(body), 'application/json; charset=utf-8');
-  assert.deepEqual([text, end.stop, end.usage], ['Adding.', 'tools', { input: 3, output: 0, cached: 0 }]);
+  assert.deepEqual(
+    [text, end.stop, end.usage],
+    ['Adding.', 'tools', { input: 3, output: 0, cached: 0 }],
+  );
   assert.deepEqual(
     end.turn.calls.map(({ id, args }) => [id, args]),
     [

@@ -7,15 +7,16 @@ import { Anthropic } from '../chapters/18-minds/anthropic.ts';
 import { OpenAi } from '../chapters/18-minds/openai.ts';
 import { proxyFor, ProxyError } from '../chapters/18-minds/proxy.ts';
 import { LIMITS } from '../chapters/18-minds/tunnel.ts';
-import { cleanUp, later, rejection, until } from './helpers.ts';
-import { hear, raw, say, startModelServer } from './model-server.ts';
-import { HOST, portOf, setEnv, startProxy, withTls } from './proxy-server.ts';
+import { cleanUp, later, rejection, until } from './help/basics.ts';
+import { hear, raw, say, startModelServer } from './help/model-server.ts';
+import { HOST, portOf, setEnv, startProxy, withTls } from './help/proxy-server.ts';
 
 afterEach(cleanUp);
 
 const KEY = 'sk-secret-0123456789';
 const noWait = async () => {};
-const anthropic = (baseUrl: string, more = {}) => new Anthropic({ model: 'm', key: KEY, baseUrl, wait: noWait, ...more });
+const anthropic = (baseUrl: string, more = {}) =>
+  new Anthropic({ model: 'm', key: KEY, baseUrl, wait: noWait, ...more });
 
 // ─── proxy.ts ───
 
@@ -40,11 +41,20 @@ test('the usual variables: one for each kind of address, small letters first, AL
     ['http://a.example', { HTTP_PROXY: P, REQUEST_METHOD: 'GET' }, undefined],
     ['http://a.example', { http_proxy: P, REQUEST_METHOD: 'GET' }, 'proxy.example:3128'],
   ];
-  for (const [url, env, expected] of cases) assert.equal(way(url, env), expected, `${url} ${JSON.stringify(env)}`);
+  for (const [url, env, expected] of cases)
+    assert.equal(way(url, env), expected, `${url} ${JSON.stringify(env)}`);
 });
 
 test('this machine is never behind a proxy', () => {
-  for (const host of ['localhost', 'LOCALHOST:3', 'a.localhost', '127.0.0.1', '127.9.9.9:80', '[::1]', '2130706433'])
+  for (const host of [
+    'localhost',
+    'LOCALHOST:3',
+    'a.localhost',
+    '127.0.0.1',
+    '127.9.9.9:80',
+    '[::1]',
+    '2130706433',
+  ])
     assert.equal(way(`http://${host}/`, { http_proxy: P, ALL_PROXY: P }), undefined, host);
 });
 
@@ -79,21 +89,36 @@ test('NO_PROXY: names with their subdomains, dots, stars, ports, addresses, netw
     ['.', 'a.example'],
     ['[fd12::1]:80', '[fd12::1]'],
   ];
-  for (const [list, host] of direct) assert.equal(way(`https://${host}/`, { HTTPS_PROXY: P, NO_PROXY: list }), undefined, `${list} ${host}`);
-  for (const [list, host] of proxied) assert.ok(way(`https://${host}/`, { HTTPS_PROXY: P, NO_PROXY: list }), `${list} ${host}`);
-  assert.equal(way('https://a.example', { HTTPS_PROXY: P, NO_PROXY: 'a.example', no_proxy: 'b.example' }), 'proxy.example:3128');
+  for (const [list, host] of direct)
+    assert.equal(
+      way(`https://${host}/`, { HTTPS_PROXY: P, NO_PROXY: list }),
+      undefined,
+      `${list} ${host}`,
+    );
+  for (const [list, host] of proxied)
+    assert.ok(way(`https://${host}/`, { HTTPS_PROXY: P, NO_PROXY: list }), `${list} ${host}`);
+  assert.equal(
+    way('https://a.example', { HTTPS_PROXY: P, NO_PROXY: 'a.example', no_proxy: 'b.example' }),
+    'proxy.example:3128',
+  );
 });
 
 test('a variable that names no proxy we know is an error that says so, without its password', () => {
   for (const value of ['socks5://me:hunter22@proxy:1080', 'http://me:hunter22@pro xy'])
     assert.throws(
       () => way('https://a.example', { ALL_PROXY: value }),
-      (error) => error instanceof ProxyError && error.isFinal && /^ALL_PROXY /.test(error.message) && !/hunter/.test(error.message),
+      (error) =>
+        error instanceof ProxyError &&
+        error.isFinal &&
+        /^ALL_PROXY /.test(error.message) &&
+        !/hunter/.test(error.message),
     );
 });
 
 test('name and password go to the proxy as a header, and are masked from then on', () => {
-  const proxy = proxyFor(new URL('https://a.example'), { HTTPS_PROXY: 'http://me%40work:p%3ass-word@proxy:3128' })!;
+  const proxy = proxyFor(new URL('https://a.example'), {
+    HTTPS_PROXY: 'http://me%40work:p%3ass-word@proxy:3128',
+  })!;
   const credentials = Buffer.from('me@work:p:ss-word').toString('base64');
   assert.deepEqual(proxy.headers, { 'proxy-authorization': `Basic ${credentials}` });
   assert.equal(proxy.name, 'http://proxy:3128');
@@ -103,7 +128,11 @@ test('name and password go to the proxy as a header, and are masked from then on
 // ─── A model behind a proxy ───
 
 /** A model at https://proxied.test, which only the proxy knows. */
-async function behindProxy(script: Parameters<typeof startModelServer>[0], manner = {}, secret = '') {
+async function behindProxy(
+  script: Parameters<typeof startModelServer>[0],
+  manner = {},
+  secret = '',
+) {
   const model = await startModelServer(script);
   const proxy = await startProxy(manner);
   proxy.lead(`${HOST}:443`, await withTls(portOf(model.url)));
@@ -121,7 +150,9 @@ test('https: one tunnel, which the next query uses again; the key is for the mod
   while (proxy.log.length === model.requests.length && model.requests.length < script.length)
     assert.equal((await hear(mind, 'Hello')).text, 'again');
   assert.ok(proxy.log.length < model.requests.length);
-  assert.ok(proxy.log.every(({ method, target }) => method === 'CONNECT' && target === `${HOST}:443`));
+  assert.ok(
+    proxy.log.every(({ method, target }) => method === 'CONNECT' && target === `${HOST}:443`),
+  );
   assert.doesNotMatch(JSON.stringify(proxy.log), /sk-secret/);
   for (const { headers } of model.requests) assert.equal(headers['proxy-authorization'], undefined);
   assert.equal(model.requests[0]!.headers.host, HOST);
@@ -131,25 +162,43 @@ test('http: the proxy gets the whole address, and no tunnel is needed', async ()
   const { model, proxy } = await behindProxy([say('plain'), say('direct')]);
   const mind = () => new OpenAi({ model: 'm', baseUrl: `http://${HOST}/v1`, wait: noWait });
   assert.equal((await hear(mind(), 'Hello')).text, 'plain');
-  assert.deepEqual(proxy.log.map(({ method, target }) => [method, target]), [['POST', `http://${HOST}/v1/chat/completions`]]);
+  assert.deepEqual(
+    proxy.log.map(({ method, target }) => [method, target]),
+    [['POST', `http://${HOST}/v1/chat/completions`]],
+  );
   assert.equal((await hear(anthropic(model.url), 'Hello')).text, 'direct');
   assert.equal(proxy.log.length, 1, 'this machine is reached directly');
 });
 
 test('a proxy that is itself spoken to over TLS', async () => {
-  const { proxy } = await behindProxy([say('twice encrypted'), say('once')], { login: 'me:secret' });
+  const { proxy } = await behindProxy([say('twice encrypted'), say('once')], {
+    login: 'me:secret',
+  });
   const address = `https://me:secret@127.0.0.1:${await withTls(portOf(proxy.url))}`;
   setEnv({ HTTPS_PROXY: address, HTTP_PROXY: address });
   assert.equal((await hear(anthropic(`https://${HOST}`), 'Hello')).text, 'twice encrypted');
   const plain = new OpenAi({ model: 'm', baseUrl: `http://${HOST}/v1`, wait: noWait });
   assert.equal((await hear(plain, 'Hello')).text, 'once');
-  assert.deepEqual(proxy.log.map(({ method }) => method), ['CONNECT', 'POST']);
+  assert.deepEqual(
+    proxy.log.map(({ method }) => method),
+    ['CONNECT', 'POST'],
+  );
 });
 
 test('errors name the proxy; a refusal is final, the rest is tried again', async () => {
   const cases: [object, RegExp, string, number][] = [
-    [{ login: 'me:right' }, /: the proxy http:\/\/127\.0\.0\.1:\d+ answered 407 Proxy Authentication Required; put name and password into HTTPS_PROXY/, 'config', 1],
-    [{ status: 403 }, /answered 403 Forbidden; it makes no connection to proxied\.test:443$/, 'config', 1],
+    [
+      { login: 'me:right' },
+      /: the proxy http:\/\/127\.0\.0\.1:\d+ answered 407 Proxy Authentication Required; put name and password into HTTPS_PROXY/,
+      'config',
+      1,
+    ],
+    [
+      { status: 403 },
+      /answered 403 Forbidden; it makes no connection to proxied\.test:443$/,
+      'config',
+      1,
+    ],
     [{ status: 503 }, /answered 503 Service Unavailable; it makes no connection/, 'unreachable', 3],
   ];
   for (const [manner, pattern, kind, tries] of cases) {
@@ -160,13 +209,21 @@ test('errors name the proxy; a refusal is final, the rest is tried again', async
     assert.doesNotMatch(error.message, /wrong-password/);
   }
   const { proxy } = await behindProxy([], { login: 'me:right' });
-  const plain = await rejection(hear(new OpenAi({ model: 'm', baseUrl: `http://${HOST}/v1`, wait: noWait }), 'Hello'));
-  assert.match(plain.message, /answered 407 Proxy Authentication Required; put name and password into HTTP_PROXY/);
+  const plain = await rejection(
+    hear(new OpenAi({ model: 'm', baseUrl: `http://${HOST}/v1`, wait: noWait }), 'Hello'),
+  );
+  assert.match(
+    plain.message,
+    /answered 407 Proxy Authentication Required; put name and password into HTTP_PROXY/,
+  );
   proxy.stop();
   for (const base of ['https', 'http']) {
     const model = new OpenAi({ model: 'm', baseUrl: `${base}://${HOST}/v1`, wait: noWait });
     const gone = await rejection(hear(model, 'Hello'));
-    assert.match(gone.message, /: the proxy http:\/\/127\.0\.0\.1:\d+ \(HTTPS?_PROXY\) cannot be reached: nobody listens there \(ECONNREFUSED\)$/);
+    assert.match(
+      gone.message,
+      /: the proxy http:\/\/127\.0\.0\.1:\d+ \(HTTPS?_PROXY\) cannot be reached: nobody listens there \(ECONNREFUSED\)$/,
+    );
   }
 });
 
@@ -174,7 +231,10 @@ test('a certificate that is not trusted is not trusted behind a proxy either, an
   const { model } = await behindProxy([say('never')]);
   setEnv({ NODE_TLS_REJECT_UNAUTHORIZED: '1' });
   const error = await rejection(hear(anthropic(`https://${HOST}`), 'Hello'));
-  assert.match(error.message, /: DEPTH_ZERO_SELF_SIGNED_CERT; name the certificate .* in NODE_EXTRA_CA_CERTS$/);
+  assert.match(
+    error.message,
+    /: DEPTH_ZERO_SELF_SIGNED_CERT; name the certificate .* in NODE_EXTRA_CA_CERTS$/,
+  );
   assert.equal(model.requests.length, 0);
 });
 
@@ -189,7 +249,10 @@ test('a proxy that is mute is given up, and named', async () => {
   const { proxy } = await behindProxy([], { isMute: true });
   limitTunnels(20);
   const error = await rejection(hear(anthropic(`https://${HOST}`), 'Hello'));
-  assert.match(error.message, /: the proxy http:\/\/127\.0\.0\.1:\d+ made no connection to proxied\.test:443 within 0\.02 s$/);
+  assert.match(
+    error.message,
+    /: the proxy http:\/\/127\.0\.0\.1:\d+ made no connection to proxied\.test:443 within 0\.02 s$/,
+  );
   assert.deepEqual([error.kind, proxy.log.length], ['unreachable', 3]);
 });
 
@@ -206,10 +269,15 @@ test('an abort ends the wait for a proxy that is mute, at once', async () => {
 });
 
 test('an abort in the midst of an answer ends the tunnel', async () => {
-  const { model, proxy } = await behindProxy([say('a slow answer, piece by piece', { delayMs: 30 })]);
+  const { model, proxy } = await behindProxy([
+    say('a slow answer, piece by piece', { delayMs: 30 }),
+  ]);
   const controller = new AbortController();
-  const stop = ({ type }: { type: string }) => type === 'text' && controller.abort(new Error('enough'));
-  const error = await rejection(hear(anthropic(`https://${HOST}`), { signal: controller.signal }, stop));
+  const stop = ({ type }: { type: string }) =>
+    type === 'text' && controller.abort(new Error('enough'));
+  const error = await rejection(
+    hear(anthropic(`https://${HOST}`), { signal: controller.signal }, stop),
+  );
   assert.equal(error.message, 'enough');
   await until(() => model.requests[0]!.abandoned && proxy.sockets.size === 0);
 });

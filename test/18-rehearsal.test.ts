@@ -7,29 +7,48 @@ import { hands } from '../chapters/16-hands/tools.ts';
 import { Roots } from '../chapters/16-hands/paths.ts';
 import { Rehearsal, REHEARSAL_BANNER } from '../chapters/18-minds/rehearsal.ts';
 import type { Json } from '../mcp.ts';
-import { root } from './helpers.ts';
+import { root } from './help/basics.ts';
 
-const builtIn = hands({ roots: new Roots(root), resultsFolder: root }).map(({ definition }) => definition);
-const tool = (name: string, description: string, properties: unknown, required?: unknown): ToolDefinition =>
-  ({ name, description, inputSchema: { type: 'object', properties, required } });
+const builtIn = hands({ roots: new Roots(root), resultsFolder: root }).map(
+  ({ definition }) => definition,
+);
+const tool = (
+  name: string,
+  description: string,
+  properties: unknown,
+  required?: unknown,
+): ToolDefinition => ({ name, description, inputSchema: { type: 'object', properties, required } });
 const number = { type: 'number' };
 // As fixtures/server.mjs describes them.
 const add = tool('mcp__demo__add', 'Adds two numbers.', { a: number, b: number }, ['a', 'b']);
-const greet = tool('mcp__demo__greet', 'Greets somebody by name.', { name: { type: 'string' } }, ['name']);
+const greet = tool('mcp__demo__greet', 'Greets somebody by name.', { name: { type: 'string' } }, [
+  'name',
+]);
 const tools = [...builtIn, add, greet];
 
-async function events(turns: Turn[], offered = tools, signal = new AbortController().signal): Promise<ModelEvent[]> {
+async function events(
+  turns: Turn[],
+  offered = tools,
+  signal = new AbortController().signal,
+): Promise<ModelEvent[]> {
   const seen: ModelEvent[] = [];
-  for await (const event of new Rehearsal().query({ system: '', turns, tools: offered, signal })) seen.push(event);
+  for await (const event of new Rehearsal().query({ system: '', turns, tools: offered, signal }))
+    seen.push(event);
   return seen;
 }
 
 /** The last event, after a check that the pieces of text are the text. */
 async function answer(turns: Turn[] | string, offered = tools) {
-  const seen = await events(typeof turns === 'string' ? [{ role: 'user', text: turns }] : turns, offered);
+  const seen = await events(
+    typeof turns === 'string' ? [{ role: 'user', text: turns }] : turns,
+    offered,
+  );
   const end = seen.pop();
   assert.equal(end?.type, 'end');
-  assert.equal(seen.map((event) => (event.type === 'text' ? event.text : '?')).join(''), end.turn.text);
+  assert.equal(
+    seen.map((event) => (event.type === 'text' ? event.text : '?')).join(''),
+    end.turn.text,
+  );
   assert.equal(end.stop, end.turn.calls.length > 0 ? 'tools' : 'done');
   assert.equal(end.usage, undefined);
   return end.turn;
@@ -62,19 +81,28 @@ const ROWS: [prompt: string, ...calls: (readonly [string, Json])[]][] = [
   ['search for "TODO" path=src', grep({ pattern: 'TODO', path: 'src' })],
   ['grep TODO', grep({ pattern: 'TODO' })],
   ['grep "a then b"', grep({ pattern: 'a then b' })],
-  ['grep "salt and pepper" ignoreCase=true', grep({ pattern: 'salt and pepper', ignoreCase: true })],
+  [
+    'grep "salt and pepper" ignoreCase=true',
+    grep({ pattern: 'salt and pepper', ignoreCase: true }),
+  ],
   ['grep grep.ts', grep({ pattern: 'grep.ts' })],
   ['write "hello" to notes.txt', write({ path: 'notes.txt', content: 'hello' })],
   ['write hello to notes.txt', write({ path: 'notes.txt', content: 'hello' })],
   ['write notes.txt "hello"', write({ path: 'notes.txt', content: 'hello' })],
   ['write "42" to notes.txt', write({ path: 'notes.txt', content: '42' })],
   ['write "a.b" to notes.txt', write({ path: 'notes.txt', content: 'a.b' })],
-  ['write "read a.txt then add 1 and 2" to b.txt', write({ path: 'b.txt', content: 'read a.txt then add 1 and 2' })],
+  [
+    'write "read a.txt then add 1 and 2" to b.txt',
+    write({ path: 'b.txt', content: 'read a.txt then add 1 and 2' }),
+  ],
   ['write content=\'{"a":1}\' to data.json', write({ path: 'data.json', content: '{"a":1}' })],
   ["write 'it is “done”' to notes.txt", write({ path: 'notes.txt', content: 'it is “done”' })],
   ['write content=Hello! path=a.txt', write({ path: 'a.txt', content: 'Hello!' })],
   ['replace "a" with "b" in notes.txt', edit({ path: 'notes.txt', old: 'a', new: 'b' })],
-  ['edit notes.txt "a.b" "c.d" all=true', edit({ path: 'notes.txt', old: 'a.b', new: 'c.d', all: true })],
+  [
+    'edit notes.txt "a.b" "c.d" all=true',
+    edit({ path: 'notes.txt', old: 'a.b', new: 'c.d', all: true }),
+  ],
   ['edit path=a.txt old="x y" new=""', edit({ path: 'a.txt', old: 'x y', new: '' })],
   ['run `ls -la`', bash({ command: 'ls -la' })],
   ['run "npm test" timeout=30', bash({ command: 'npm test', timeout: 30 })],
@@ -106,15 +134,24 @@ const ROWS: [prompt: string, ...calls: (readonly [string, Json])[]][] = [
 
 const said = (calls: ToolCall[]) => calls.map(({ name, args }) => [name, args]);
 const user = (text: string): Turn => ({ role: 'user', text });
-const assistant = (text: string, ...calls: ToolCall[]): Turn => ({ role: 'assistant', text, calls });
-const result = ({ id, name }: ToolCall, text: string, isError = false): Result =>
-  ({ id, name, blocks: [{ type: 'text', text }], isError });
+const assistant = (text: string, ...calls: ToolCall[]): Turn => ({
+  role: 'assistant',
+  text,
+  calls,
+});
+const result = ({ id, name }: ToolCall, text: string, isError = false): Result => ({
+  id,
+  name,
+  blocks: [{ type: 'text', text }],
+  isError,
+});
 
 test('prompts become calls, and what was typed reaches the tool as it was typed', async () => {
   const wrong = [];
   for (const [prompt, ...calls] of ROWS) {
     const got = said((await answer(prompt)).calls);
-    if (JSON.stringify(sorted(got)) !== JSON.stringify(sorted(calls))) wrong.push({ prompt, got, calls });
+    if (JSON.stringify(sorted(got)) !== JSON.stringify(sorted(calls)))
+      wrong.push({ prompt, got, calls });
   }
   assert.deepEqual(wrong, []);
 });
@@ -123,7 +160,9 @@ test('prompts become calls, and what was typed reaches the tool as it was typed'
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, each]) => [key, sorted(each)]);
+  return Object.entries(value)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, each]) => [key, sorted(each)]);
 }
 
 test('no value is made up: each was typed', async () => {
@@ -134,7 +173,8 @@ test('no value is made up: each was typed', async () => {
 });
 
 test('the same conversation gets the same answer', async () => {
-  for (const [prompt] of ROWS) assert.deepEqual(await events([user(prompt)]), await events([user(prompt)]));
+  for (const [prompt] of ROWS)
+    assert.deepEqual(await events([user(prompt)]), await events([user(prompt)]));
 });
 
 test('what is missing, and what has no place, is asked about: nothing is called on a guess', async () => {
@@ -164,7 +204,11 @@ test('what is missing, and what has no place, is asked about: nothing is called 
 
 test('behind a quotation or key=value there may be talk: it is left out, and that is said', async () => {
   const talks: [prompt: string, call: readonly [string, Json], unused: string][] = [
-    ['run `npm test` and tell me how it went', bash({ command: 'npm test' }), 'tell me how it went'],
+    [
+      'run `npm test` and tell me how it went',
+      bash({ command: 'npm test' }),
+      'tell me how it went',
+    ],
     ['greet name=Ada 3 times', hello('Ada'), '3 times'],
     ['bash command="ls"\n\ny\ny\n', bash({ command: 'ls' }), 'y y'],
   ];
@@ -179,11 +223,21 @@ test('a question can be answered with what was missing', async () => {
   assert.deepEqual(said((await answer([...asked, user('a=2 b=40')])).calls), [sum(2, 40)]);
   assert.deepEqual(said((await answer([...asked, user('2 and 40')])).calls), [sum(2, 40)]);
   assert.deepEqual(said((await answer([...asked, user('{"a":2,"b":40}')])).calls), [sum(2, 40)]);
-  assert.deepEqual(said((await answer([...asked, user('read a.txt')])).calls), [read({ path: 'a.txt' })]);
+  assert.deepEqual(said((await answer([...asked, user('read a.txt')])).calls), [
+    read({ path: 'a.txt' }),
+  ]);
   assert.match((await answer([...asked, user('2')])).text, /^- mcp__demo__add b=…$/m);
   const first = await answer('run "ls"');
-  const done: Turn[] = [user('run "ls"'), first, { role: 'tools', results: [result(first.calls[0]!, 'x')] }];
-  assert.deepEqual((await answer([...done, await answer(done), user('thanks')])).calls, [], 'done is done');
+  const done: Turn[] = [
+    user('run "ls"'),
+    first,
+    { role: 'tools', results: [result(first.calls[0]!, 'x')] },
+  ];
+  assert.deepEqual(
+    (await answer([...done, await answer(done), user('thanks')])).calls,
+    [],
+    'done is done',
+  );
 });
 
 test('values go to what is required in order, but a path that is required first may be said last', async () => {
@@ -196,7 +250,16 @@ test('values go to what is required in order, but a path that is required first 
 });
 
 test('talk gets an honest answer with examples', async () => {
-  for (const prompt of ['hello', 'Thanks!', 'what can you do?', 'help', '', '???', 'how are you', 'then']) {
+  for (const prompt of [
+    'hello',
+    'Thanks!',
+    'what can you do?',
+    'help',
+    '',
+    '???',
+    'how are you',
+    'then',
+  ]) {
     const { text, calls } = await answer(prompt);
     assert.deepEqual(calls, [], prompt);
     assert.ok(text.startsWith(REHEARSAL_BANNER), prompt);
@@ -214,7 +277,10 @@ test('"then" makes turns, and the answer quotes all results', async () => {
     turns.push(answered);
     seen.push(...said(answered.calls));
     if (answered.calls.length === 0) break;
-    turns.push({ role: 'tools', results: answered.calls.map((each) => result(each, `result of ${each.name}`)) });
+    turns.push({
+      role: 'tools',
+      results: answered.calls.map((each) => result(each, `result of ${each.name}`)),
+    });
   }
   assert.deepEqual(seen, [sum(2, 40), hello('Ada and then Grace'), read({ path: 'a.txt' })]);
   const last = turns.at(-1);
@@ -222,7 +288,9 @@ test('"then" makes turns, and the answer quotes all results', async () => {
   const names = seen.map(([name]) => name);
   assert.equal(last.text, names.map((name) => `${name} answered:\nresult of ${name}`).join('\n\n'));
   const [next] = (await answer([...turns, user('add 1 and 1')])).calls;
-  const ids = [...turns.flatMap((turn) => (turn.role === 'assistant' ? turn.calls : [])), next].map((each) => each?.id);
+  const ids = [...turns.flatMap((turn) => (turn.role === 'assistant' ? turn.calls : [])), next].map(
+    (each) => each?.id,
+  );
   assert.equal(new Set(ids).size, 4, 'no id comes twice');
 });
 
@@ -237,37 +305,74 @@ test('a step that fails ends the rest, and says why', async () => {
   const failed = await after('read a.txt then add 2 and 40', 'no such file: a.txt', true);
   assert.deepEqual(failed.calls, []);
   assert.equal(failed.text, 'read failed:\nno such file: a.txt');
-  assert.equal((await after('run ls', 'The user said no.', true)).text, 'bash failed:\nThe user said no.');
-  assert.deepEqual(said((await after('read a.txt then add 2 and 40', 'a text')).calls), [sum(2, 40)]);
+  assert.equal(
+    (await after('run ls', 'The user said no.', true)).text,
+    'bash failed:\nThe user said no.',
+  );
+  assert.deepEqual(said((await after('read a.txt then add 2 and 40', 'a text')).calls), [
+    sum(2, 40),
+  ]);
 });
 
 test('an image in a result is named', async () => {
   const first = await answer('read a.png');
-  const blocks: Result['blocks'] = [{ type: 'text', text: 'see:' }, { type: 'image', mimeType: 'image/png', data: '' }];
+  const blocks: Result['blocks'] = [
+    { type: 'text', text: 'see:' },
+    { type: 'image', mimeType: 'image/png', data: '' },
+  ];
   const results = [{ ...result(first.calls[0]!, ''), blocks }];
-  assert.equal((await answer([user('read a.png'), first, { role: 'tools', results }])).text, 'read answered:\nsee:\n[image]');
+  assert.equal(
+    (await answer([user('read a.png'), first, { role: 'tools', results }])).text,
+    'read answered:\nsee:\n[image]',
+  );
 });
 
 test('it does not begin when it was told to stop', async () => {
-  await assert.rejects(events([user('read a.txt')], tools, AbortSignal.abort()), { name: 'AbortError' });
+  await assert.rejects(events([user('read a.txt')], tools, AbortSignal.abort()), {
+    name: 'AbortError',
+  });
 });
 
 test('of several tools, the name that was said best is meant; between equals it asks', async () => {
   const path = [{ path: {} }, ['path']] as const;
-  const readers = [tool('mcp__x__read_file', '', ...path), tool('mcp__x__read_text_file', '', ...path), ...tools];
-  assert.equal((await answer('read a.txt', readers)).calls[0]?.name, 'read', 'the others have more words');
-  assert.equal((await answer('read the text file a.txt', readers)).calls[0]?.name, 'mcp__x__read_text_file');
+  const readers = [
+    tool('mcp__x__read_file', '', ...path),
+    tool('mcp__x__read_text_file', '', ...path),
+    ...tools,
+  ];
+  assert.equal(
+    (await answer('read a.txt', readers)).calls[0]?.name,
+    'read',
+    'the others have more words',
+  );
+  assert.equal(
+    (await answer('read the text file a.txt', readers)).calls[0]?.name,
+    'mcp__x__read_text_file',
+  );
   assert.equal((await answer('read_file a.txt', readers)).calls[0]?.name, 'mcp__x__read_file');
-  assert.equal((await answer('mcp__x__read_text_file a.txt', readers)).calls[0]?.name, 'mcp__x__read_text_file');
+  assert.equal(
+    (await answer('mcp__x__read_text_file a.txt', readers)).calls[0]?.name,
+    'mcp__x__read_text_file',
+  );
   const lamps = ['oldLamps', 'new_lamp', 'red-lamp'].map((name) => tool(`mcp__x__${name}`, '', {}));
-  assert.match((await answer('lamp', lamps)).text, /^Which tool.*\n- mcp__x__oldLamps\n- mcp__x__new_lamp\n- mcp__x__red-lamp$/m);
+  assert.match(
+    (await answer('lamp', lamps)).text,
+    /^Which tool.*\n- mcp__x__oldLamps\n- mcp__x__new_lamp\n- mcp__x__red-lamp$/m,
+  );
   for (const [n, words] of ['old lamp', 'the new lamps', 'red'].entries())
     assert.equal((await answer(words, lamps)).calls[0]?.name, lamps[n]?.name, words);
   const twins = [add, { ...add, name: 'mcp__other__add' }];
   assert.deepEqual((await answer('add 2 and 40', twins)).calls, []);
   assert.equal((await answer('mcp__other__add 2 and 40', twins)).calls[0]?.name, 'mcp__other__add');
-  const verbs = [tool('mcp__x__mail', 'Sends a letter.', {}), tool('mcp__x__spell', 'Checks it.', {})];
-  assert.equal((await answer('send', verbs)).calls[0]?.name, 'mcp__x__mail', 'the verb of a description counts');
+  const verbs = [
+    tool('mcp__x__mail', 'Sends a letter.', {}),
+    tool('mcp__x__spell', 'Checks it.', {}),
+  ];
+  assert.equal(
+    (await answer('send', verbs)).calls[0]?.name,
+    'mcp__x__mail',
+    'the verb of a description counts',
+  );
 });
 
 test('no schema makes it fall', async () => {
@@ -276,24 +381,65 @@ test('no schema makes it fall', async () => {
     {"properties": {"__proto__": {"type": "string"}, "constructor": {}, "toString": {"type": 7}},
       "required": ["__proto__", "valueOf"]},
     {"required": "a"}, {"required": [1, null, {}, "a", "a"]}, {"required": {"a": 1}}, {"required": [["a"]]}]`);
-  const odd = hostile.map((inputSchema: Json, n: number) => ({ name: `odd_${n}`, description: '', inputSchema }));
+  const odd = hostile.map((inputSchema: Json, n: number) => ({
+    name: `odd_${n}`,
+    description: '',
+    inputSchema,
+  }));
   for (let n = 0; n < odd.length; n += 1)
-    for (const rest of ['', ' a', ' a=1 b=2', ' "x" 5 a.txt', ' {"a":1}', ' {"a":', ' __proto__="x" valueOf=y'])
+    for (const rest of [
+      '',
+      ' a',
+      ' a=1 b=2',
+      ' "x" 5 a.txt',
+      ' {"a":1}',
+      ' {"a":',
+      ' __proto__="x" valueOf=y',
+    ])
       await answer(`odd_${n}${rest}`, odd);
   const own = (await answer('odd_9 __proto__="x" valueOf=y', odd)).calls[0]!.args!;
-  assert.deepEqual(Object.entries(own), [['__proto__', 'x'], ['valueOf', 'y']]);
+  assert.deepEqual(Object.entries(own), [
+    ['__proto__', 'x'],
+    ['valueOf', 'y'],
+  ]);
 });
 
 // Nothing here measures time. But what takes the square of a length, takes hours, and the runner gives up.
 test('many tools, long descriptions and long prompts take no longer than they must', async () => {
-  const crowd = Array.from({ length: 10_000 }, (_, n) => tool(`mcp__big__tool_${n}`, `${n} does it. `.repeat(20), {}));
+  const crowd = Array.from({ length: 10_000 }, (_, n) =>
+    tool(`mcp__big__tool_${n}`, `${n} does it. `.repeat(20), {}),
+  );
   assert.deepEqual(said((await answer('add 2 and 40', [...crowd, ...tools])).calls), [sum(2, 40)]);
-  const properties = Object.fromEntries(Array.from({ length: 2000 }, (_, n) => [`p${n}`, { type: 'string' }]));
+  const properties = Object.fromEntries(
+    Array.from({ length: 2000 }, (_, n) => [`p${n}`, { type: 'string' }]),
+  );
   const wide = tool('mcp__big__wide', 'x'.repeat(1_000_000), properties, Object.keys(properties));
   const many = Array.from({ length: 2000 }, (_, n) => ({ ...wide, name: `mcp__big__wide_${n}` }));
-  for (const unit of ['wide ', 'wide 1 then ']) await answer(unit.repeat(1_000_000 / unit.length), many);
-  const units = ['“', '"', "' ", '{"a":', '{ ', 'a=', 'a= ', '.', ' and add 1', ' then add 1', '* ', '1 ', 'the ', '/', 'aA'];
-  for (const unit of units) await answer(`wide add ${unit.repeat(1_000_000 / unit.length)}x`, [wide, ...tools]);
+  for (const unit of ['wide ', 'wide 1 then '])
+    await answer(unit.repeat(1_000_000 / unit.length), many);
+  const units = [
+    '“',
+    '"',
+    "' ",
+    '{"a":',
+    '{ ',
+    'a=',
+    'a= ',
+    '.',
+    ' and add 1',
+    ' then add 1',
+    '* ',
+    '1 ',
+    'the ',
+    '/',
+    'aA',
+  ];
+  for (const unit of units)
+    await answer(`wide add ${unit.repeat(1_000_000 / unit.length)}x`, [wide, ...tools]);
   const command = `echo ${'x '.repeat(10_000)}end`;
-  assert.deepEqual(said((await answer(`run ${command}`)).calls), [bash({ command })], 'nothing is cut off');
+  assert.deepEqual(
+    said((await answer(`run ${command}`)).calls),
+    [bash({ command })],
+    'nothing is cut off',
+  );
 });

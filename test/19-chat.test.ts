@@ -4,14 +4,26 @@ import assert from 'node:assert/strict';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { allGone, cleanUp, folder, goodServer, habit, pidsIn, until } from './helpers.ts';
-import { call, calls, fail, say, startModelServer, type ModelServer } from './model-server.ts';
-import { KEYS, place, readLines, repository, run, start, Terminal, userServers } from './terminal.ts';
+import { allGone, cleanUp, folder, goodServer, habit, pidsIn, until } from './help/basics.ts';
+import { call, calls, fail, say, startModelServer, type ModelServer } from './help/model-server.ts';
+import {
+  KEYS,
+  place,
+  readLines,
+  repository,
+  run,
+  start,
+  Terminal,
+  userServers,
+} from './help/terminal.ts';
 
 afterEach(cleanUp);
 
 const demo = { command: process.execPath, args: [goodServer] };
-const anthropic = ({ url }: ModelServer) => ({ ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: url });
+const anthropic = ({ url }: ModelServer) => ({
+  ANTHROPIC_API_KEY: 'a-key-for-tests',
+  ANTHROPIC_BASE_URL: url,
+});
 const ASKS = /^(Allow it\?|┆) .*: *$/; // a question, maybe of two lines, whose answer is still missing
 
 test('the first run: this repository\'s own server is approved, and "add 2 and 40" goes over the wire', async () => {
@@ -24,7 +36,12 @@ test('the first run: this repository\'s own server is approved, and "add 2 and 4
   await terminal.ready();
   terminal.enter('add 2 and 40');
   await terminal.see(/^Start it\?.*: *$/);
-  for (const words of ['wants to start the MCP server "demo"', 'command: "node"', '"fixtures/server.mjs"', 'sha256:'])
+  for (const words of [
+    'wants to start the MCP server "demo"',
+    'command: "node"',
+    '"fixtures/server.mjs"',
+    'sha256:',
+  ])
     assert.ok(terminal.text.includes(words), words);
   terminal.enter('y');
   await terminal.see(ASKS);
@@ -36,7 +53,9 @@ test('the first run: this repository\'s own server is approved, and "add 2 and 4
   await terminal.ready();
 
   terminal.enter('/mcp');
-  await terminal.see(/^demo: connected · protocol 2025-11-25 · 2 tools · about \d+ tokens · started in \d+ ms · calculator-and-greeter/);
+  await terminal.see(
+    /^demo: connected · protocol 2025-11-25 · 2 tools · about \d+ tokens · started in \d+ ms · calculator-and-greeter/,
+  );
   await terminal.see(/^  project, from .*\/\.mcp\.json$/);
   terminal.enter('/tools');
   await terminal.see(/^bash: [^]*\nmcp__demo__add: Adds two numbers\.\nmcp__demo__greet: /);
@@ -69,10 +88,14 @@ test('the first run: this repository\'s own server is approved, and "add 2 and 4
   assert.equal(readLines(join(where.cwd, 'trace.jsonl'))[0].trace, 1);
 });
 
-test('the gate\'s question: yes, no, a reason, always', async () => {
+test("the gate's question: yes, no, a reason, always", async () => {
   const gift = (n: number) => call('mcp__s__echo', { n, note: `gift ${n}` });
   const model = await startModelServer([gift(1), gift(2), gift(3), gift(4), gift(5), say('done')]);
-  const terminal = new Terminal(place({}, userServers({ s: habit() })), ['go on'], anthropic(model));
+  const terminal = new Terminal(
+    place({}, userServers({ s: habit() })),
+    ['go on'],
+    anthropic(model),
+  );
   const answer = async (n: number, line: string) => {
     await terminal.see(new RegExp(`^  n: ${n}\\n  note: "gift ${n}"\\nAllow it\\?[^]*: *$`));
     terminal.enter(line);
@@ -87,25 +110,35 @@ test('the gate\'s question: yes, no, a reason, always', async () => {
   await terminal.ready();
   const blocks: any[] = model.requests.at(-1)!.body.messages.flatMap(({ content }: any) => content);
   const results = blocks.filter(({ type }) => type === 'tool_result');
-  assert.deepEqual(results.map(({ is_error }) => is_error ?? false), [false, true, true, false, false]);
+  assert.deepEqual(
+    results.map(({ is_error }) => is_error ?? false),
+    [false, true, true, false, false],
+  );
   assert.match(JSON.stringify(results[2].content), /The user said no: not on a Sunday/);
   assert.match(terminal.text, /^60 tokens in, 30 out · /m);
   terminal.press(KEYS.up, KEYS.ctrlD); // no answer to a question is in the history: the line is still empty
   assert.deepEqual([await terminal.ended(), model.problems], [0, []]);
 });
 
-test('Ctrl-C: stops the model, a server\'s call, a command, a question, the wait for a busy model; the chat goes on; twice it quits', async () => {
+test("Ctrl-C: stops the model, a server's call, a command, a question, the wait for a busy model; the chat goes on; twice it quits", async () => {
   const pids = join(folder(), 'pids');
   const model = await startModelServer([
     say('and on '.repeat(1000), { delayMs: 20 }),
     call('mcp__s__sleep', { ms: 1e8 }),
     call('bash', { command: `echo $$ >> '${pids}'; sleep 1000 & echo $! >> '${pids}'; wait` }),
-    calls([{ name: 'mcp__s__echo', args: { n: 1 } }, { name: 'mcp__s__echo', args: { n: 2 } }]),
+    calls([
+      { name: 'mcp__s__echo', args: { n: 1 } },
+      { name: 'mcp__s__echo', args: { n: 2 } },
+    ]),
     fail(529, { headers: { 'retry-after': '3600' } }),
     say('still here'),
   ]);
   const where = place({}, userServers({ s: habit() }));
-  const terminal = new Terminal(where, ['--trace', 'trace.jsonl', '--allow', 'mcp__s__sleep'], anthropic(model));
+  const terminal = new Terminal(
+    where,
+    ['--trace', 'trace.jsonl', '--allow', 'mcp__s__sleep'],
+    anthropic(model),
+  );
   await terminal.ready();
   terminal.enter('talk');
   await terminal.see('and on and on');
@@ -121,7 +154,10 @@ test('Ctrl-C: stops the model, a server\'s call, a command, a question, the wait
   await terminal.see(/^■ mcp__s__sleep\(ms: 100000000\) .* aborted/);
   await terminal.see(/^stopped$/, 2);
   const { id } = trace().find(({ msg }) => msg?.method === 'tools/call').msg;
-  assert.equal(trace().find(({ msg }) => msg?.method === 'notifications/cancelled').msg.params.requestId, id);
+  assert.equal(
+    trace().find(({ msg }) => msg?.method === 'notifications/cancelled').msg.params.requestId,
+    id,
+  );
 
   await terminal.ready();
   terminal.enter('command');
@@ -162,7 +198,10 @@ test('Ctrl-C: stops the model, a server\'s call, a command, a question, the wait
 });
 
 test('the spinner: a bar where a server reports progress, cut in a narrow window, and nothing stays', async () => {
-  const model = await startModelServer([call('mcp__s__work', { everyMs: 150, times: 10 }), say('finished')]);
+  const model = await startModelServer([
+    call('mcp__s__work', { everyMs: 150, times: 10 }),
+    say('finished'),
+  ]);
   const where = place({}, userServers({ s: habit(), 'slow-one': habit('slow-start', '700') }));
   const terminal = new Terminal(where, ['work for me'], anthropic(model), 40);
   await terminal.see(/^. starting .*slow-one/);
@@ -172,7 +211,10 @@ test('the spinner: a bar where a server reports progress, cut in a narrow window
   await terminal.see(/^✓ mcp__s__work\(everyMs: 150/);
   await terminal.see('finished');
   await terminal.ready();
-  assert.ok(terminal.window.some((line) => /^✓ mcp__s__work\(.*… 1\.\d s$/.test(line)), 'cut to fit, with its time');
+  assert.ok(
+    terminal.window.some((line) => /^✓ mcp__s__work\(.*… 1\.\d s$/.test(line)),
+    'cut to fit, with its time',
+  );
   assert.doesNotMatch(terminal.text, /[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏█]/, 'nothing of it is left');
   terminal.enter('/exit');
   assert.equal(await terminal.ended(), 0);
@@ -185,9 +227,15 @@ test('/mcp tells why a server failed, with its last words; of a paste each line 
   terminal.type('/mcp\r/cost\rread nothing.txt\r/exit\r');
   assert.equal(await terminal.ended(), 0);
   const { text } = terminal;
-  assert.match(text, /^dead: failed\n  user, from .*settings\.json\n  .*"dead"[^]* exited\s+with\s+code\s+3\.\s+Its\s+last\s+words:$/m);
+  assert.match(
+    text,
+    /^dead: failed\n  user, from .*settings\.json\n  .*"dead"[^]* exited\s+with\s+code\s+3\.\s+Its\s+last\s+words:$/m,
+  );
   assert.match(text, /^    cannot find my way$/m);
-  assert.match(text, /^gone: failed\n.*\n  .*\(no-such-command\) could not be started: command not found/m);
+  assert.match(
+    text,
+    /^gone: failed\n.*\n  .*\(no-such-command\) could not be started: command not found/m,
+  );
   assert.match(text, /^› \/cost\nrehearsal: no tokens/m);
   assert.match(text, /^› read nothing\.txt\n✗ read\(path: "nothing\.txt"\) .*failed/m);
 });
@@ -220,7 +268,10 @@ test('what is pasted is one prompt; Ctrl-C, then some words, then Ctrl-C empties
   terminal.press(KEYS.enter);
   await terminal.see('I got it.');
   await terminal.ready();
-  assert.deepEqual(model.requests.map(({ body }) => body.messages.at(-1).content[0].text), ['one\ntwo\nthree']);
+  assert.deepEqual(
+    model.requests.map(({ body }) => body.messages.at(-1).content[0].text),
+    ['one\ntwo\nthree'],
+  );
   terminal.press(KEYS.ctrlC);
   await terminal.see('Ctrl-C again');
   terminal.type('a long prompt');
@@ -248,8 +299,13 @@ test('a window made narrower, then wider: what is typed is drawn again, and once
     await terminal.see(`› ${text}`);
     return terminal.window.slice(terminal.window.findIndex((line) => line.startsWith('›')));
   };
-  assert.deepEqual(await insert('1', 40), ['› 1a prompt that is longer than a narrow', 'window is wide']);
-  assert.deepEqual(await insert('2', 120), ['› 21a prompt that is longer than a narrow window is wide']);
+  assert.deepEqual(await insert('1', 40), [
+    '› 1a prompt that is longer than a narrow',
+    'window is wide',
+  ]);
+  assert.deepEqual(await insert('2', 120), [
+    '› 21a prompt that is longer than a narrow window is wide',
+  ]);
 });
 
 test('/mcp reload with a broken file goes on naming it; /trace that cannot be written changes nothing', async () => {

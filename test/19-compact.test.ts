@@ -2,22 +2,31 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { cleanUp } from './helpers.ts';
-import { call, fail, raw, say, startModelServer, type ModelServer } from './model-server.ts';
-import { KEYS, place, run, Terminal } from './terminal.ts';
+import { cleanUp } from './help/basics.ts';
+import { call, fail, raw, say, startModelServer, type ModelServer } from './help/model-server.ts';
+import { KEYS, place, run, Terminal } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
-const anthropic = ({ url }: ModelServer) => ({ ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: url });
+const anthropic = ({ url }: ModelServer) => ({
+  ANTHROPIC_API_KEY: 'a-key-for-tests',
+  ANTHROPIC_BASE_URL: url,
+});
 const used = (input: number) => ({ usage: { input, output: 100, cached: 0 } });
 const textOf = ({ requests }: ModelServer) => JSON.stringify(requests.at(-1)!.body.messages);
 
 test('/compact: a summary in the place of all but the last turns, also after --continue; the gauge tells', async () => {
   const where = place({ 'a.txt': 'forty-two' });
   const model = await startModelServer([
-    call('read', { path: 'a.txt' }, used(30_000)), say('It says forty-two.', used(40_000)), say('Sure.', used(49_900)),
-    raw('anthropic', [], { then: 'hang' }), fail(400), say(' '),
-    say('They read a.txt: forty-two.', used(9000)), say('Thanks.', used(2000)), say('Bye.', used(2000)),
+    call('read', { path: 'a.txt' }, used(30_000)),
+    say('It says forty-two.', used(40_000)),
+    say('Sure.', used(49_900)),
+    raw('anthropic', [], { then: 'hang' }),
+    fail(400),
+    say(' '),
+    say('They read a.txt: forty-two.', used(9000)),
+    say('Thanks.', used(2000)),
+    say('Bye.', used(2000)),
   ]);
   const terminal = new Terminal(where, [], anthropic(model));
   await terminal.ready();
@@ -40,17 +49,26 @@ test('/compact: a summary in the place of all but the last turns, also after --c
   terminal.enter('/compact what the file says');
   await terminal.see('They read a.txt: forty-two.');
   await terminal.see('4 turns have become this summary; 4 turns now');
-  assert.match(JSON.stringify(model.requests.at(-1)!.body.system), /The user adds: what the file says/);
+  assert.match(
+    JSON.stringify(model.requests.at(-1)!.body.system),
+    /The user adds: what the file says/,
+  );
   assert.equal(model.requests.at(-1)!.body.tools, undefined);
   terminal.enter('and now?');
   await terminal.see(/context 2\.1K, 1 %$/);
-  assert.match(textOf(model), /summarised by the model.*They read a\.txt.*thank you.*Sure\..*and now\?/);
+  assert.match(
+    textOf(model),
+    /summarised by the model.*They read a\.txt.*thank you.*Sure\..*and now\?/,
+  );
   assert.ok(!textOf(model).includes('It says'));
   terminal.enter('/exit');
   await terminal.ended();
   const more = await run(where, ['-p', '--continue', 'bye'], { env: anthropic(model) });
   assert.deepEqual([more.code, more.out, more.err], [0, 'Bye.\n', '']);
-  assert.match(textOf(model), /summarised by the model.*They read a\.txt.*and now\?.*Thanks\..*bye/);
+  assert.match(
+    textOf(model),
+    /summarised by the model.*They read a\.txt.*and now\?.*Thanks\..*bye/,
+  );
   assert.ok(!textOf(model).includes('It says'));
   assert.deepEqual(model.problems, []);
 });
@@ -58,9 +76,16 @@ test('/compact: a summary in the place of all but the last turns, also after --c
 test('before the limit it is compacted unasked, and so is what does not fit; a line says so', async () => {
   const where = place();
   const model = await startModelServer([
-    say('One.', used(400)), say('Two.', used(700)), say('They counted.', used(500)), say('Three.', used(300)),
-    fail(400, { type: 'invalid_request_error', message: 'prompt is too long: 300 tokens > 200 maximum' }),
-    say('They counted on.'), say('Four.'),
+    say('One.', used(400)),
+    say('Two.', used(700)),
+    say('They counted.', used(500)),
+    say('Three.', used(300)),
+    fail(400, {
+      type: 'invalid_request_error',
+      message: 'prompt is too long: 300 tokens > 200 maximum',
+    }),
+    say('They counted on.'),
+    say('Four.'),
   ]);
   const terminal = new Terminal(where, ['--context-window', '1000'], anthropic(model));
   await terminal.ready();

@@ -2,7 +2,15 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { Editor, type Key } from '../chapters/19-the-terminal/editor.ts';
@@ -14,21 +22,31 @@ import { Roots } from '../chapters/16-hands/paths.ts';
 import { ScriptedPerson } from '../chapters/17-the-gate/person.ts';
 import type { Program } from '../chapters/19-the-terminal/program.ts';
 import { Shortcuts } from '../chapters/19-the-terminal/shortcuts.ts';
-import { allGone, cleanUp, folder, habit, pidsIn, until } from './helpers.ts';
-import { call, say, startModelServer, type ModelServer } from './model-server.ts';
-import { KEYS, place, run, shell, Terminal, userServers } from './terminal.ts';
+import { allGone, cleanUp, folder, habit, pidsIn, until } from './help/basics.ts';
+import { call, say, startModelServer, type ModelServer } from './help/model-server.ts';
+import { KEYS, place, run, shell, Terminal, userServers } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
-const anthropic = ({ url }: ModelServer) => ({ ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: url });
+const anthropic = ({ url }: ModelServer) => ({
+  ANTHROPIC_API_KEY: 'a-key-for-tests',
+  ANTHROPIC_BASE_URL: url,
+});
 const prompts = ({ requests }: ModelServer) =>
-  requests.map(({ body }) => body.messages.findLast(({ role, content }: any) => role === 'user' && content[0].type === 'text')?.content[0].text);
+  requests.map(
+    ({ body }) =>
+      body.messages.findLast(
+        ({ role, content }: any) => role === 'user' && content[0].type === 'text',
+      )?.content[0].text,
+  );
 
 test('Ctrl-Z and fg: at the prompt, at a question, while the model answers, while a command runs', async () => {
   const done = join(folder(), 'done');
   const model = await startModelServer([
     say('and on '.repeat(40), { delayMs: 40 }),
-    call('bash', { command: `for n in 1 2 3 4 5 6 7 8 9; do echo line $n; sleep 0.1; done; echo x > '${done}'` }),
+    call('bash', {
+      command: `for n in 1 2 3 4 5 6 7 8 9; do echo line $n; sleep 0.1; done; echo x > '${done}'`,
+    }),
     say('over'),
   ]);
   const terminal = shell(place(), [], anthropic(model));
@@ -60,7 +78,9 @@ test('Ctrl-Z and fg: at the prompt, at a question, while the model answers, whil
   await suspend();
   terminal.resize(60); // the shell is told, and the program is not
   terminal.enter('fg');
-  await terminal.see(/^shell> fg\n.*\nThe model wants to call bash:\n[^]*^Allow it\?.*: ye$(?![^]*^\S)/);
+  await terminal.see(
+    /^shell> fg\n.*\nThe model wants to call bash:\n[^]*^Allow it\?.*: ye$(?![^]*^\S)/,
+  );
   await until(() => terminal.window.some((row) => /^┆ .*: ye$/.test(row))); // broken between words
   terminal.enter('s');
   await terminal.see(/^. bash .*s *$/); // it runs
@@ -139,7 +159,9 @@ test('Esc stops a turn, arrows do not; two Ctrl-C in a hurry do not quit; a thir
 test('what is typed when a question comes is no answer to it, and is there again behind it', async () => {
   const slow = { text: 'thinking about it for a while', delayMs: 150 };
   const model = await startModelServer([
-    call('bash', { command: 'touch marker' }, slow), say('one'), say('two'),
+    call('bash', { command: 'touch marker' }, slow),
+    say('one'),
+    say('two'),
   ]);
   const where = place();
   const terminal = new Terminal(where, ['go'], anthropic(model), 40);
@@ -189,7 +211,10 @@ test('several lines, edited as one text, in a narrow window', async () => {
 });
 
 test('a dumb terminal: nothing is drawn over, and what is typed is there all the same', async () => {
-  const model = await startModelServer([call('bash', { command: 'touch marker' }), say('I got it.')]);
+  const model = await startModelServer([
+    call('bash', { command: 'touch marker' }),
+    say('I got it.'),
+  ]);
   const terminal = new Terminal(place(), [], { ...anthropic(model), TERM: 'dumb' });
   await terminal.ready();
   terminal.type('hello wrold');
@@ -219,7 +244,8 @@ function edited(keys: (string | Key)[], past: string[] = []): Editor {
   return editor;
 }
 
-const shows = (editor: Editor) => `${editor.text.slice(0, editor.cursor)}|${editor.text.slice(editor.cursor)}`;
+const shows = (editor: Editor) =>
+  `${editor.text.slice(0, editor.cursor)}|${editor.text.slice(editor.cursor)}`;
 
 test('the editor: keys in, a text and a cursor out', () => {
   const cases: [keys: (string | Key)[], expected: string][] = [
@@ -240,7 +266,8 @@ test('the editor: keys in, a text and a cursor out', () => {
     [['x', named('escape'), ctrl('q'), named('f5')], 'x|'],
     [[named('left'), named('backspace'), named('delete'), named('up'), named('down')], '|'],
   ];
-  for (const [keys, expected] of cases) assert.equal(shows(edited(keys)), expected, JSON.stringify(keys));
+  for (const [keys, expected] of cases)
+    assert.equal(shows(edited(keys)), expected, JSON.stringify(keys));
 });
 
 test('the editor: history, with the draft at its end; a text of several lines is one entry', () => {
@@ -266,7 +293,10 @@ test('the editor: what is pasted is text, whatever is in it; a backslash goes on
 test('the foot: where the cursor is, and which rows are in sight', () => {
   const flowed = flow({ prompt: '› ', text: 'words that go on', cursor: 10 }, 8);
   assert.deepEqual(flowed, { prompt: '› ', text: 'words \nthat go \non', cursor: 11 });
-  assert.equal(flow({ prompt: '› ', text: 'a '.repeat(9), cursor: 18 }, 6).text, 'a a \na a a \na a a \na ');
+  assert.equal(
+    flow({ prompt: '› ', text: 'a '.repeat(9), cursor: 18 }, 6).text,
+    'a a \na a a \na a a \na ',
+  );
   assert.deepEqual(placeAfter('abc', 3), { row: 0, column: 3 });
   assert.deepEqual(placeAfter('abcd', 3), { row: 1, column: 1 });
   assert.deepEqual(placeAfter('ab漢', 3), { row: 1, column: 2 });
@@ -286,7 +316,10 @@ test('the foot: where the cursor is, and which rows are in sight', () => {
 test('history across runs, Tab, !command, @file, Shift-Tab', async () => {
   const model = await startModelServer([say('one'), say('two'), say('three')]);
   const files = {
-    'notes.txt': 'The answer is 42.\n', 'my file.txt': 'with a blank\n', '.env': 'KEY=abc\n', 'src/deep/a.ts': 'x',
+    'notes.txt': 'The answer is 42.\n',
+    'my file.txt': 'with a blank\n',
+    '.env': 'KEY=abc\n',
+    'src/deep/a.ts': 'x',
   };
   const where = place(files, userServers({ calculator: habit() }));
   const env = anthropic(model);
@@ -314,11 +347,19 @@ test('history across runs, Tab, !command, @file, Shift-Tab', async () => {
   await first.ready();
   assert.equal(model.requests.length, 1, 'it runs without the model');
   first.enter('compare @notes.txt, "a@b.c", @types/node, @note.txt, @src/ and @"my file.txt".');
-  await first.see(/^  @note\.txt: it is no file.*\n  @src\/: it is a folder.*\n  @notes\.txt: 18 bytes are sent/);
+  await first.see(
+    /^  @note\.txt: it is no file.*\n  @src\/: it is a folder.*\n  @notes\.txt: 18 bytes are sent/,
+  );
   await first.see(/^two$/);
   const [, asked] = prompts(model);
-  assert.match(asked, /^compare @notes\.txt,.*\n\nI ran this command myself:\n```\n\$ echo from[^]*\nfrom 42\nexit code 3\n```\n/);
-  assert.match(asked, /\n\nThe file notes\.txt, 18 bytes, as data:\n```\nThe answer is 42\.\n```\n\nThe file my file\.txt/);
+  assert.match(
+    asked,
+    /^compare @notes\.txt,.*\n\nI ran this command myself:\n```\n\$ echo from[^]*\nfrom 42\nexit code 3\n```\n/,
+  );
+  assert.match(
+    asked,
+    /\n\nThe file notes\.txt, 18 bytes, as data:\n```\nThe answer is 42\.\n```\n\nThe file my file\.txt/,
+  );
   assert.doesNotMatch(asked, /types\/node, as|a@b\.c, as/);
 
   await first.ready();
@@ -361,22 +402,38 @@ test('what is outside the folder is sent only after a question; a folder and a s
   const person = new ScriptedPerson(['n', 'n', 'y']);
   const said: string[] = [];
   const screen = { say: (text: string) => said.push(text) };
-  const program = { roots, person, gate: { isHidden: () => false }, screen, composition: {}, news: async () => [] };
+  const program = {
+    roots,
+    person,
+    gate: { isHidden: () => false },
+    screen,
+    composition: {},
+    news: async () => [],
+  };
   const shortcuts = new Shortcuts(program as unknown as Program);
   const expand = (prompt: string) => shortcuts.expand(prompt, true, new AbortController().signal);
-  for (const prompt of ['read @guide.md', `read @"${diary}"`]) assert.equal(await expand(prompt), undefined);
-  for (const { text } of person.questions) assert.match(text, /diary\.txt" \(it is outside the folder\)/);
+  for (const prompt of ['read @guide.md', `read @"${diary}"`])
+    assert.equal(await expand(prompt), undefined);
+  for (const { text } of person.questions)
+    assert.match(text, /diary\.txt" \(it is outside the folder\)/);
   assert.match(JSON.stringify(await expand(`read @"${diary}"`)), /private/);
   said.length = 0;
-  assert.deepEqual(await expand('a@b @types/node @src @~/no @x.ts'), [{ role: 'user', text: 'a@b @types/node @src @~/no @x.ts' }]);
-  const missing = ['~/no', 'x.ts'].map((name) => `  @${name}: it is no file, so only its name is sent`);
+  assert.deepEqual(await expand('a@b @types/node @src @~/no @x.ts'), [
+    { role: 'user', text: 'a@b @types/node @src @~/no @x.ts' },
+  ]);
+  const missing = ['~/no', 'x.ts'].map(
+    (name) => `  @${name}: it is no file, so only its name is sent`,
+  );
   assert.deepEqual(said, ['  @src: it is a folder, so only its name is sent', ...missing]);
 });
 
 test('what comes through a pipe, or as an argument, runs nothing and sends no file', async () => {
   const model = await startModelServer([say('one'), say('two'), say('three')]);
   const where = place({ 'notes.txt': 'The answer is 42.\n' });
-  const piped = await run(where, [], { env: anthropic(model), input: '!touch marker\nsee @notes.txt\n' });
+  const piped = await run(where, [], {
+    env: anthropic(model),
+    input: '!touch marker\nsee @notes.txt\n',
+  });
   assert.equal(piped.code, 0);
   const terminal = new Terminal(where, ['!touch marker @notes.txt'], anthropic(model));
   await terminal.see(/^three$/);
@@ -396,9 +453,15 @@ test('history: two programs lose nothing, secrets are masked, the file stays sma
   assert.deepEqual(two.read(), ['first ***', 'second\nwith two lines', 'third']);
   for (let n = 0; n < 100; n++) (n % 2 ? one : two).add(`${n} ${'x'.repeat(15_000)}`);
   one.add('y'.repeat(1_000_000));
-  const sizes = readdirSync(join(home, '.mcp-by-hand')).map((name) => statSync(join(home, '.mcp-by-hand', name)).size);
+  const sizes = readdirSync(join(home, '.mcp-by-hand')).map(
+    (name) => statSync(join(home, '.mcp-by-hand', name)).size,
+  );
   assert.ok(sizes.length === 2 && Math.max(...sizes) < 600_000, `${sizes}`);
-  const numbers = two.read().map((text) => parseInt(text));
-  assert.deepEqual(numbers, numbers.map((_, n) => numbers[0]! + n), 'none is missing between');
+  const numbers = two.read().map((text) => parseInt(text, 10));
+  assert.deepEqual(
+    numbers,
+    numbers.map((_, n) => numbers[0]! + n),
+    'none is missing between',
+  );
   assert.equal(numbers.at(-1), 99);
 });

@@ -4,14 +4,22 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
-  existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, symlinkSync, utimesSync, writeFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { statByPs, takeLock, waitForLock } from '../chapters/17-the-gate/lock.ts';
 import type { Json } from '../mcp.ts';
-import { cleanUp, folder, later, root, run, until } from './helpers.ts';
-import { place, run as runProgram } from './terminal.ts';
+import { cleanUp, folder, later, root, run, until } from './help/basics.ts';
+import { place, run as runProgram } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -49,7 +57,9 @@ test('a holder that lives is respected, also if it is stopped; of one that was k
   utimesSync(file, 0, 0); // whatever the clocks say
   assert.equal(takeLock(file), undefined);
   if (!isWindows) holder.child.kill('SIGSTOP');
-  const inTheWay = new RegExp(`x\\.lock \\(of the process ${holder.child.pid}\\) is in the way; .*delete it`);
+  const inTheWay = new RegExp(
+    `x\\.lock \\(of the process ${holder.child.pid}\\) is in the way; .*delete it`,
+  );
   assert.throws(() => waitForLock(file, 100), inTheWay);
   holder.child.kill('SIGKILL');
   await holder.ended;
@@ -57,12 +67,17 @@ test('a holder that lives is respected, also if it is stopped; of one that was k
   assert.deepEqual(namesBeside(file), ['x.lock']);
 });
 
-test('one that is dead, but whose parent has not noticed, is dead', { skip: isWindows }, async () => {
+test('one that is dead, but whose parent has not noticed, is dead', {
+  skip: isWindows,
+}, async () => {
   const file = inFolder();
   // `sleep` becomes the parent, and never looks after its children.
   const program = join(root, 'test', 'programs', 'lock-keeper.ts');
   const line = '"$0" --import tsx "$1" "$2" 0 <&3 & exec sleep 1000';
-  const parent = spawn('sh', ['-c', line, process.execPath, program, file], { cwd: root, stdio: ['ignore', 'pipe', 'ignore', 'pipe'] });
+  const parent = spawn('sh', ['-c', line, process.execPath, program, file], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
+  });
   later(() => parent.kill('SIGKILL'));
   await until(() => existsSync(file));
   const { pid } = JSON.parse(readFileSync(file, 'utf8'));
@@ -72,7 +87,9 @@ test('one that is dead, but whose parent has not noticed, is dead', { skip: isWi
   assert.ok(takeLock(file));
 });
 
-test('a number is no name: not ours of an earlier container, and not that of the first process', { skip: isWindows }, () => {
+test('a number is no name: not ours of an earlier container, and not that of the first process', {
+  skip: isWindows,
+}, () => {
   for (const pid of [process.pid, 1, process.ppid]) {
     const file = inFolder();
     write(file, { pid, start: '1' });
@@ -84,14 +101,28 @@ test('a number is no name: not ours of an earlier container, and not that of the
 });
 
 test('of a holder in another container, and of a lock that says nothing, nobody waits longer than a second', () => {
-  const odd: (string | Json)[] = ['', '{"pid":', 'null', `${process.pid}`, { pid: 0 }, { id: '../../x' }, { place: 'elsewhere' }, { place: 'elsewhere', pid: 1 }];
+  const odd: (string | Json)[] = [
+    '',
+    '{"pid":',
+    'null',
+    `${process.pid}`,
+    { pid: 0 },
+    { id: '../../x' },
+    { place: 'elsewhere' },
+    { place: 'elsewhere', pid: 1 },
+  ];
   for (const content of odd) {
-    for (const seconds of [-3, 3]) { // clocks are set back, too
+    for (const seconds of [-3, 3]) {
+      // clocks are set back, too
       const file = inFolder();
       const at = new Date(Date.now() + seconds * 1000);
       write(file, typeof content === 'string' ? {} : content);
       if (typeof content === 'string') writeFileSync(file, content);
-      assert.equal(takeLock(file), undefined, `it may be just being made: ${JSON.stringify(content)}`);
+      assert.equal(
+        takeLock(file),
+        undefined,
+        `it may be just being made: ${JSON.stringify(content)}`,
+      );
       utimesSync(file, at, at);
       assert.ok(takeLock(file), JSON.stringify(content));
       assert.deepEqual(namesBeside(file), ['x.lock']);
@@ -110,7 +141,9 @@ test('a long turn shows itself to those who cannot see the process', async () =>
   assert.ok(!existsSync(file));
 });
 
-test('what a project puts in the place of a lock is neither followed nor waited for', { skip: isWindows }, () => {
+test('what a project puts in the place of a lock is neither followed nor waited for', {
+  skip: isWindows,
+}, () => {
   const victim = join(folder(), 'victim');
   writeFileSync(victim, 'precious');
   const plant: Record<string, (file: string) => void> = {
@@ -122,7 +155,11 @@ test('what a project puts in the place of a lock is neither followed nor waited 
   for (const [name, make] of Object.entries(plant)) {
     const file = inFolder();
     make(file);
-    assert.throws(() => waitForLock(file), /x\.lock is in the way, and is no file; delete it/, name);
+    assert.throws(
+      () => waitForLock(file),
+      /x\.lock is in the way, and is no file; delete it/,
+      name,
+    );
     assert.deepEqual(namesBeside(file), ['x.lock'], name);
   }
   assert.equal(readFileSync(victim, 'utf8'), 'precious');
@@ -141,7 +178,9 @@ test('what those left who died while they took or cleared away a lock is swept, 
   for (const path of [...dead, ...others]) write(path, { start: '1' });
   write(`${file}.${id}.left.${id}.left`, {}); // its maker lives: it is we
   takeLock(file)!.release();
-  const kept = [...others, `${file}.${id}.left.${id}.left`].map((path) => path.slice(path.indexOf('x.lock'))).sort();
+  const kept = [...others, `${file}.${id}.left.${id}.left`]
+    .map((path) => path.slice(path.indexOf('x.lock')))
+    .sort();
   assert.deepEqual(namesBeside(file).sort(), kept);
 });
 
@@ -160,7 +199,9 @@ test('a disk without links will do', async () => {
   const file = inFolder();
   const without = `import fs from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';
     fs.linkSync = () => { throw Object.assign(new Error('no links here'), { code: 'EPERM' }); }; syncBuiltinESMExports();`;
-  const holder = run('lock-keeper.ts', [file, '0'], { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(without)}` });
+  const holder = run('lock-keeper.ts', [file, '0'], {
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(without)}`,
+  });
   await until(() => holder.seen.output.includes('kept'));
   assert.equal(JSON.parse(readFileSync(file, 'utf8')).pid, holder.child.pid);
   assert.deepEqual([takeLock(file), namesBeside(file)], [undefined, ['x.lock']]);
@@ -178,7 +219,7 @@ test('macOS has no /proc, so `ps` says when a process began', { skip: isWindows 
 
 // ─── The files of servers ───
 
-test('ten `mcp add` at once, into your own file and the project\'s, lose nothing', async () => {
+test("ten `mcp add` at once, into your own file and the project's, lose nothing", async () => {
   const where = place();
   const settings = join(where.home, '.claude', 'settings.json');
   const shared = join(folder(), 'shared.json'); // people link their settings
@@ -186,13 +227,26 @@ test('ten `mcp add` at once, into your own file and the project\'s, lose nothing
   mkdirSync(join(settings, '..'));
   symlinkSync(shared, settings);
   const names = ['a', 'b', 'c', 'd', 'e'];
-  const adding = names.flatMap((name) => ['user', 'project'].map((scope) => runProgram(where, ['mcp', 'add', '-s', scope, `${scope}-${name}`, 'x'])));
+  const adding = names.flatMap((name) =>
+    ['user', 'project'].map((scope) =>
+      runProgram(where, ['mcp', 'add', '-s', scope, `${scope}-${name}`, 'x']),
+    ),
+  );
   for (const { code, err } of await Promise.all(adding)) assert.equal(code, 0, err);
   const read = (file: string) => JSON.parse(readFileSync(file, 'utf8'));
-  assert.deepEqual(Object.keys(read(shared).mcpServers).sort(), ['old', ...names.map((name) => `user-${name}`)]);
+  assert.deepEqual(Object.keys(read(shared).mcpServers).sort(), [
+    'old',
+    ...names.map((name) => `user-${name}`),
+  ]);
   assert.equal(read(shared).theme, 'dark');
-  assert.deepEqual(Object.keys(read(join(where.cwd, '.mcp.json')).mcpServers).sort(), names.map((name) => `project-${name}`));
+  assert.deepEqual(
+    Object.keys(read(join(where.cwd, '.mcp.json')).mcpServers).sort(),
+    names.map((name) => `project-${name}`),
+  );
   assert.equal(read(join(where.home, '.mcp-by-hand', 'trust.json')).servers.length, 5);
   assert.equal(realpathSync(settings), realpathSync(shared), 'it is a link still');
-  assert.deepEqual([readdirSync(join(shared, '..')), readdirSync(where.cwd)], [['shared.json'], ['.mcp.json']]);
+  assert.deepEqual(
+    [readdirSync(join(shared, '..')), readdirSync(where.cwd)],
+    [['shared.json'], ['.mcp.json']],
+  );
 });

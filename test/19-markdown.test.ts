@@ -5,9 +5,9 @@ import { afterEach, test } from 'node:test';
 import { endedRows } from '../chapters/19-the-terminal/calls.ts';
 import { Markdown } from '../chapters/19-the-terminal/markdown.ts';
 import { columnsOf, graphemes, wrap } from '../chapters/19-the-terminal/wrap.ts';
-import { cleanUp } from './helpers.ts';
-import { say, startModelServer } from './model-server.ts';
-import { place, Terminal } from './terminal.ts';
+import { cleanUp } from './help/basics.ts';
+import { say, startModelServer } from './help/model-server.ts';
+import { place, Terminal } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -18,32 +18,75 @@ function render(text: string, { columns = 60, size = Infinity, isPainted = true 
   const markdown = new Markdown({ columns: () => columns, paint: isPainted ? tagged : undefined });
   const chars = [...text];
   let out = '';
-  for (let at = 0; at < chars.length; at += size) out += markdown.take(chars.slice(at, at + size).join(''));
+  for (let at = 0; at < chars.length; at += size)
+    out += markdown.take(chars.slice(at, at + size).join(''));
   return out + markdown.rest();
 }
 
 const SHOWN: [markdown: string, shown: string][] = [
   ['# One `x`', '<bold>One</bold> <cyan><bold>x</bold></cyan>'],
-  ['a *b* **c** ***d*** _e_ `f`', 'a <italic>b</italic> <bold>c</bold> <italic><bold>d</bold></italic> <italic>e</italic> <cyan>f</cyan>'],
-  ['**two words**, and (*one*).', '<bold>two</bold> <bold>words</bold>, and (<italic>one</italic>).'],
-  ['**with `code**` in it**', '<bold>with</bold> <cyan><bold>code**</bold></cyan> <bold>in</bold> <bold>it</bold>'],
+  [
+    'a *b* **c** ***d*** _e_ `f`',
+    'a <italic>b</italic> <bold>c</bold> <italic><bold>d</bold></italic> <italic>e</italic> <cyan>f</cyan>',
+  ],
+  [
+    '**two words**, and (*one*).',
+    '<bold>two</bold> <bold>words</bold>, and (<italic>one</italic>).',
+  ],
+  [
+    '**with `code**` in it**',
+    '<bold>with</bold> <cyan><bold>code**</bold></cyan> <bold>in</bold> <bold>it</bold>',
+  ],
   ['``a`b`` and `` ` ``', '<cyan>a`b</cyan> and <cyan>`</cyan>'],
   ['- a\n* b\n+ c\n1. d\n  - e\n- [ ] f', '• a\n• b\n• c\n1. d\n  • e\n• [ ] f'],
   ['> a\n> > b', '<dim>│ </dim>a\n<dim>│ │ </dim>b'],
-  ['```ts\n**a** _b_ `c`\n  # d\n```\n**e**', '<dim>```ts</dim>\n**a** _b_ `c`\n  # d\n<dim>```</dim>\n<bold>e</bold>'],
+  [
+    '```ts\n**a** _b_ `c`\n  # d\n```\n**e**',
+    '<dim>```ts</dim>\n**a** _b_ `c`\n  # d\n<dim>```</dim>\n<bold>e</bold>',
+  ],
   ['~~~\n```\nx\n~~~', '<dim>~~~</dim>\n```\nx\n<dim>~~~</dim>'],
   ['| **a** | _b_ |\n|---|---|', '| **a** | _b_ |\n|---|---|'],
-  ['[here](https://a.test/x_y_(z)) and [https://a.test](https://a.test)', 'here (https://a.test/x_y_(z)) and https://a.test'],
+  [
+    '[here](https://a.test/x_y_(z)) and [https://a.test](https://a.test)',
+    'here (https://a.test/x_y_(z)) and https://a.test',
+  ],
   ['**重点**内容', '<bold>重</bold><bold>点</bold>内容'],
   ['---\n\n***\n\n===', '---\n\n***\n\n==='],
   ['text\n\n    *code*', 'text\n\n    *code*'],
 ];
 /** What looks like a mark, and is none. */
 const LEFT = [
-  'my_var_name and other_name_too', '__init__.py, __main__', '_private_name_', '/usr/lib/_x_/y and a_b/c_d', '*.ts and *.js', '**/*.ts, src/**/x',
-  "'**/*.ts','**/*.js'", '**/node_modules/**', '2 * 3 * 4 and 2*3*4', 'f(*args, **kwargs)', 'int *a, *b; (*p) + (*q)', '2**3**4', '/* a */ and /** b */',
-  '*/5 * * * *', 'SELECT * FROM a', '$x_i * y_j$ and $a_{n}$', 'an open ` and no more', 'an open ** and no more', '[a] (b), list[0](x), [x](y z), [1](2)',
-  '\\*not\\* \\_this\\_', 'C:\\_a\\*b', '#hashtag and #!/bin/sh', '-5 and +3', '1.5 and 3) no', 'a > b', 'x ~~ y', '``` a `b` ```c', '* ', '_ _', '****', '`',
+  'my_var_name and other_name_too',
+  '__init__.py, __main__',
+  '_private_name_',
+  '/usr/lib/_x_/y and a_b/c_d',
+  '*.ts and *.js',
+  '**/*.ts, src/**/x',
+  "'**/*.ts','**/*.js'",
+  '**/node_modules/**',
+  '2 * 3 * 4 and 2*3*4',
+  'f(*args, **kwargs)',
+  'int *a, *b; (*p) + (*q)',
+  '2**3**4',
+  '/* a */ and /** b */',
+  '*/5 * * * *',
+  'SELECT * FROM a',
+  '$x_i * y_j$ and $a_{n}$',
+  'an open ` and no more',
+  'an open ** and no more',
+  '[a] (b), list[0](x), [x](y z), [1](2)',
+  '\\*not\\* \\_this\\_',
+  'C:\\_a\\*b',
+  '#hashtag and #!/bin/sh',
+  '-5 and +3',
+  '1.5 and 3) no',
+  'a > b',
+  'x ~~ y',
+  '``` a `b` ```c',
+  '* ',
+  '_ _',
+  '****',
+  '`',
 ];
 
 test('what Markdown means is shown: headings, emphasis, code, lists, quotations, links; code and tables stay as they are', () => {
@@ -52,21 +95,34 @@ test('what Markdown means is shown: headings, emphasis, code, lists, quotations,
 
 test('what only looks like a mark stays: names, paths, globs, products, pointers', () => {
   for (const text of LEFT) {
-    const shown = render(text).replaceAll(/<\/?cyan>/g, '`').trimEnd();
+    const shown = render(text)
+      .replaceAll(/<\/?cyan>/g, '`')
+      .trimEnd();
     const isItem = text.startsWith('* ');
     if (!isItem && text !== '``` a `b` ```c') assert.equal(shown, text.trimEnd());
   }
 });
 
 test('without colours every sign stays, and words are wrapped all the same', () => {
-  const text = '# One\n\n**a** `b` [c](https://d.test) and some more words\n- an item of several words\n> a quotation of several words';
+  const text =
+    '# One\n\n**a** `b` [c](https://d.test) and some more words\n- an item of several words\n> a quotation of several words';
   const shown = render(text, { columns: 31, isPainted: false });
   const rows = [
-    '# One', '', '**a** `b` [c](https://d.test)', 'and some more words', '- an item of several words', '> a quotation of several words',
+    '# One',
+    '',
+    '**a** `b` [c](https://d.test)',
+    'and some more words',
+    '- an item of several words',
+    '> a quotation of several words',
   ];
   assert.deepEqual(shown.split('\n'), rows);
   const narrow = render(text, { columns: 24, isPainted: false }).split('\n');
-  assert.deepEqual(narrow.slice(-4), ['- an item of several', '  words', '> a quotation of', '> several words']);
+  assert.deepEqual(narrow.slice(-4), [
+    '- an item of several',
+    '  words',
+    '> a quotation of',
+    '> several words',
+  ]);
 });
 
 test('wherever the pieces are cut, the same is shown; and what is known is shown at once', () => {
@@ -83,7 +139,29 @@ test('wherever the pieces are cut, the same is shown; and what is known is shown
 });
 
 test('hostile: of a line without end only so much is held', () => {
-  const pumps = ['a', '*', '`', '[', '_', '#', '>', '- ', '\\', 'a*', '*a', '[a](', '漢', '\u0301', '👩\u200d', ' ', '\t', '**a', '`a', '``', 'a`'];
+  const pumps = [
+    'a',
+    '*',
+    '`',
+    '[',
+    '_',
+    '#',
+    '>',
+    '- ',
+    '\\',
+    'a*',
+    '*a',
+    '[a](',
+    '漢',
+    '\u0301',
+    '👩\u200d',
+    ' ',
+    '\t',
+    '**a',
+    '`a',
+    '``',
+    'a`',
+  ];
   for (const pump of pumps) {
     const markdown = new Markdown({ columns: () => 80, paint: (_, text) => text });
     for (let n = 0; n < 5000; n++) markdown.take(pump);
@@ -93,36 +171,75 @@ test('hostile: of a line without end only so much is held', () => {
 });
 
 test('no word is broken, whatever the width; the rows that we begin are indented', () => {
-  const text = '! The project wants to start a server that you have not approved; run mcp-by-hand trust allow NAME, then try again';
+  const text =
+    '! The project wants to start a server that you have not approved; run mcp-by-hand trust allow NAME, then try again';
   for (const columns of [20, 40, 80, 120]) {
     const rows = wrap(text, columns).split('\n');
     assert.equal(rows.map((row) => row.trim()).join(' '), text);
-    assert.ok(rows.every((row) => columnsOf(row) < columns), `${columns}: ${rows}`);
+    assert.ok(
+      rows.every((row) => columnsOf(row) < columns),
+      `${columns}: ${rows}`,
+    );
     assert.ok(rows.slice(1).every((row) => row.startsWith('  ')));
   }
-  assert.equal(wrap('/mcp reconnect NAME       start a server again', 40), '/mcp reconnect NAME\n    start a server again');
-  assert.equal(wrap('/mcp   one two three four five six seven', 30), '/mcp   one two three four\n       five six seven');
+  assert.equal(
+    wrap('/mcp reconnect NAME       start a server again', 40),
+    '/mcp reconnect NAME\n    start a server again',
+  );
+  assert.equal(
+    wrap('/mcp   one two three four five six seven', 30),
+    '/mcp   one two three four\n       five six seven',
+  );
   const token = wrap(`! ${'x'.repeat(50)}!\u00a0evil`, 40).split('\n');
-  assert.deepEqual(token, [`! ${'x'.repeat(37)}`, `  ${'x'.repeat(13)}!\u00a0evil`], 'a word without end is cut by columns');
+  assert.deepEqual(
+    token,
+    [`! ${'x'.repeat(37)}`, `  ${'x'.repeat(13)}!\u00a0evil`],
+    'a word without end is cut by columns',
+  );
   const address = `https://example.com/${'a'.repeat(60)}`;
-  assert.equal(wrap(`! see ${address} there`, 40), `! see ${address} there`, 'an address can be copied');
+  assert.equal(
+    wrap(`! see ${address} there`, 40),
+    `! see ${address} there`,
+    'an address can be copied',
+  );
 });
 
 test('advice is never cut in the middle: a refusal at 40 columns has all its words, and a long text of others its end', () => {
-  const advice = 'Not allowed: mcp__some_server__some_tool needs your permission, and there is nobody to ask. The user can allow it ' +
+  const advice =
+    'Not allowed: mcp__some_server__some_tool needs your permission, and there is nobody to ask. The user can allow it ' +
     "with --allow 'mcp__some_server__some_tool', or for all tools of the server with --allow 'mcp__some_server__*'.";
-  const call = { name: 'x', kind: 'other', args: {}, startedAt: 0, outcome: 'denied', ms: 1 } as const;
-  const shown = ({ rows }: { rows: string[] }) => rows.map((row) => row.trim().replace(/^┆ /, '')).join(' ');
-  assert.equal(shown(endedRows({ ...call, text: advice } as any, 39)).replaceAll('  ', ' '), advice);
-  const long = endedRows({ ...call, text: `${'words of a server '.repeat(500)}: ${advice}` } as any, 39).rows;
+  const call = {
+    name: 'x',
+    kind: 'other',
+    args: {},
+    startedAt: 0,
+    outcome: 'denied',
+    ms: 1,
+  } as const;
+  const shown = ({ rows }: { rows: string[] }) =>
+    rows.map((row) => row.trim().replace(/^┆ /, '')).join(' ');
+  assert.equal(
+    shown(endedRows({ ...call, text: advice } as any, 39)).replaceAll('  ', ' '),
+    advice,
+  );
+  const long = endedRows(
+    { ...call, text: `${'words of a server '.repeat(500)}: ${advice}` } as any,
+    39,
+  ).rows;
   assert.ok(long.length <= 12 && long.some((row) => row.startsWith('⋮ ')), long.join('\n'));
   assert.ok(shown({ rows: long }).endsWith("with --allow 'mcp__some_server__*'."), long.join('\n'));
 });
 
 test('a character is what a reader takes for one', () => {
-  assert.deepEqual(graphemes('e\u0301👩\u200d👩\u200d👧🏴\u200d☠\ufe0fक्षि'), ['e\u0301', '👩\u200d👩\u200d👧', '🏴\u200d☠\ufe0f', ...graphemes('क्षि')]);
-  const widths = { 'e\u0301': 1, 'می\u200cخواهم': 7, '漢字': 4, '❤\ufe0f': 2, 'שָׁלוֹם': 4, 'abc': 3 };
-  for (const [text, columns] of Object.entries(widths)) assert.equal(columnsOf(text), columns, text);
+  assert.deepEqual(graphemes('e\u0301👩\u200d👩\u200d👧🏴\u200d☠\ufe0fक्षि'), [
+    'e\u0301',
+    '👩\u200d👩\u200d👧',
+    '🏴\u200d☠\ufe0f',
+    ...graphemes('क्षि'),
+  ]);
+  const widths = { 'e\u0301': 1, 'می\u200cخواهم': 7, 漢字: 4, '❤\ufe0f': 2, שָׁלוֹם: 4, abc: 3 };
+  for (const [text, columns] of Object.entries(widths))
+    assert.equal(columnsOf(text), columns, text);
 });
 
 const ANSWER = `# Überschrift

@@ -7,14 +7,27 @@ import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { promisify } from 'node:util';
 import { VERSION } from '../mcp.ts';
-import { cleanUp, folder, goodServer, habit, until } from './helpers.ts';
-import { call, calls, fail, say, startModelServer, type ModelServer } from './model-server.ts';
-import { command, fromSource, jsonLines, place, readLines, run, start, userServers, type Place } from './terminal.ts';
+import { cleanUp, folder, goodServer, habit, until } from './help/basics.ts';
+import { call, calls, fail, say, startModelServer, type ModelServer } from './help/model-server.ts';
+import {
+  command,
+  fromSource,
+  jsonLines,
+  place,
+  readLines,
+  run,
+  start,
+  userServers,
+  type Place,
+} from './help/terminal.ts';
 
 afterEach(cleanUp);
 
 const demo = { command: process.execPath, args: [goodServer] };
-const anthropic = ({ url }: ModelServer) => ({ ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: url });
+const anthropic = ({ url }: ModelServer) => ({
+  ANTHROPIC_API_KEY: 'a-key-for-tests',
+  ANTHROPIC_BASE_URL: url,
+});
 
 /** The transcripts of a project, as a user would find them. */
 function transcripts({ home }: Place): string[] {
@@ -46,40 +59,88 @@ test('an answer over the Anthropic wire, with a server of --mcp-config; --wire, 
   assert.deepEqual(roles, ['user', 'assistant', 'user', 'assistant', 'user']);
 
   const records = readLines(trace);
-  assert.ok(records.some(({ dir, server, msg }) => dir === 'out' && server === 'demo' && msg.method === 'tools/call'));
+  assert.ok(
+    records.some(
+      ({ dir, server, msg }) => dir === 'out' && server === 'demo' && msg.method === 'tools/call',
+    ),
+  );
   assert.ok(records.some(({ type, name }) => type === 'tool_end' && name === 'mcp__demo__add'));
-  const { transport, protocolVersion } = records.find(({ type, state }) => type === 'server' && state === 'connected');
-  assert.deepEqual([transport, protocolVersion], ['stdio', '2025-11-25'], 'how it is reached, and what it speaks');
+  const { transport, protocolVersion } = records.find(
+    ({ type, state }) => type === 'server' && state === 'connected',
+  );
+  assert.deepEqual(
+    [transport, protocolVersion],
+    ['stdio', '2025-11-25'],
+    'how it is reached, and what it speaks',
+  );
   assert.equal(records[0].trace, 1);
   const times = records.slice(1).map(({ at }) => at);
-  assert.deepEqual(times, times.toSorted((a, b) => a - b), 'monotonic');
+  assert.deepEqual(
+    times,
+    times.toSorted((a, b) => a - b),
+    'monotonic',
+  );
   const files = transcripts(where);
-  assert.equal(files.length, 1, 'the second run went on in the first one\'s file');
-  const turns = readLines(files[0]!).slice(1).map(({ role }) => role);
+  assert.equal(files.length, 1, "the second run went on in the first one's file");
+  const turns = readLines(files[0]!)
+    .slice(1)
+    .map(({ role }) => role);
   assert.deepEqual(turns, ['user', 'assistant', 'tools', 'assistant', 'user', 'assistant']);
 });
 
 test('--json over the OpenAI wire: one event per line; prompt from stdin; --strict-mcp-config', async () => {
   const model = await startModelServer([
-    calls([{ name: 'mcp__demo__add', args: { a: 2, b: 40 } }, { name: 'mcp__demo__greet', args: { name: 'Ada' } }]),
+    calls([
+      { name: 'mcp__demo__add', args: { a: 2, b: 40 } },
+      { name: 'mcp__demo__greet', args: { name: 'Ada' } },
+    ]),
     say('Two\nlines.', { usage: { input: 12_345, output: 6, cached: 0 } }),
   ]);
   const marker = join(folder(), 'marker');
-  const where = place({ 'servers.json': { demo } }, userServers({ other: habit('canary', marker) }));
-  const flags = ['--json', '--model', 'openai/some', '--base-url', `${model.url}/v1`, '--allow', 'mcp__demo__*'];
+  const where = place(
+    { 'servers.json': { demo } },
+    userServers({ other: habit('canary', marker) }),
+  );
+  const flags = [
+    '--json',
+    '--model',
+    'openai/some',
+    '--base-url',
+    `${model.url}/v1`,
+    '--allow',
+    'mcp__demo__*',
+  ];
   const servers = ['--mcp-config', 'servers.json', '--strict-mcp-config'];
-  const { code, out, err } = await run(where, [...flags, ...servers, 'first part'], { input: 'second part\n' });
+  const { code, out, err } = await run(where, [...flags, ...servers, 'first part'], {
+    input: 'second part\n',
+  });
   assert.deepEqual([code, err, model.problems], [0, '', []]);
   assert.equal(model.requests[0]!.body.messages[1].content, 'first part\n\nsecond part');
   const events = jsonLines(out);
   assert.ok(events.every((event) => event.model === 'openai/some'));
   const types = events.map(({ type }) => type).filter((type, n, all) => type !== all[n - 1]);
-  const expected = ['session', 'usage', 'tool_start', 'tool_end', 'tool_start', 'tool_end', 'text', 'usage', 'done'];
+  const expected = [
+    'session',
+    'usage',
+    'tool_start',
+    'tool_end',
+    'tool_start',
+    'tool_end',
+    'text',
+    'usage',
+    'done',
+  ];
   assert.deepEqual(types, expected);
   const { id, version } = events[0];
   assert.equal(version, VERSION);
-  assert.ok(transcripts(where)[0]!.endsWith(`${id}.jsonl`), 'by its id the conversation is found again');
-  assert.deepEqual(events.filter(({ type }) => type === 'tool_end').map(({ text }) => text), ['42', 'Hello, Ada!']);
+  assert.ok(
+    transcripts(where)[0]!.endsWith(`${id}.jsonl`),
+    'by its id the conversation is found again',
+  );
+  assert.deepEqual(
+    events.filter(({ type }) => type === 'tool_end').map(({ text }) => text),
+    ['42', 'Hello, Ada!'],
+  );
   const { ending, text, turns, usage, ms } = events.at(-1);
   assert.deepEqual([ending, text, turns], ['done', 'Two\nlines.', 2]);
   assert.deepEqual([usage, Number.isInteger(ms)], [{ input: 12_355, output: 11, cached: 0 }, true]);
@@ -87,7 +148,8 @@ test('--json over the OpenAI wire: one event per line; prompt from stdin; --stri
 });
 
 test('an answer in any script goes into a pipe or a file as it is, but for what acts on a terminal', async () => {
-  const text = 'می\u200cخواهم ශ්\u200dරී 👩\u200d👩\u200d👧 ❤\ufe0f Donau\xaddampf a\u200cb 葛\u{e0100} **bold** `code`';
+  const text =
+    'می\u200cخواهم ශ්\u200dරී 👩\u200d👩\u200d👧 ❤\ufe0f Donau\xaddampf a\u200cb 葛\u{e0100} **bold** `code`';
   const model = await startModelServer([say(text), say(`${text}\x1b[2J\u202e\u{e0041}`)]);
   const where = place();
   const plain = await run(where, ['-p', 'go'], { env: anthropic(model) });
@@ -104,8 +166,14 @@ test('exit 2: what was typed makes no sense, and the nearest right thing is name
     [['--mode', 'careful'], /--mode is one of ask, read-only, accept-edits, yolo, not careful/],
     [['-p', '--max-turns', '0', 'hello'], /--max-turns is a number above 0, not 0/],
     [['-p', '--max-tokens', '1e9x', 'hello'], /--max-tokens is a number above 0, not 1e9x/],
-    [['-p', '--env', 'TOKEN=hunter2', 'hello'], /--env takes the name .* write TOKEN=… mcp-by-hand --env TOKEN$/m],
-    [['-p', '--env', 'NOT_SET_ANYWHERE', 'hello'], /--env NOT_SET_ANYWHERE: there is no such variable\. Set it first: /],
+    [
+      ['-p', '--env', 'TOKEN=hunter2', 'hello'],
+      /--env takes the name .* write TOKEN=… mcp-by-hand --env TOKEN$/m,
+    ],
+    [
+      ['-p', '--env', 'NOT_SET_ANYWHERE', 'hello'],
+      /--env NOT_SET_ANYWHERE: there is no such variable\. Set it first: /,
+    ],
     [['-p', '--allow-server', 'demo', 'hello'], /--allow-server is NAME=sha256:/],
     [['-p'], /there is no prompt/],
     [['mcp', 'lst'], /there is no "mcp lst"; write mcp list/],
@@ -130,7 +198,10 @@ test('exit 3: the configuration is wrong, or a permission is missing', async () 
     run(where, ['-p', '--mcp-config', 'nowhere.json', 'hello']),
     run(where, ['-p', '--add-dir', 'nowhere', 'hello']),
   ]);
-  assert.deepEqual([A16, denied, keyless, configless, folderless].map(({ code }) => code), [3, 3, 3, 3, 3]);
+  assert.deepEqual(
+    [A16, denied, keyless, configless, folderless].map(({ code }) => code),
+    [3, 3, 3, 3, 3],
+  );
   assert.match(A16.err, /settings\.json cannot be read.*nothing is done before it can be read/);
   assert.match(denied.err, /^! bash: Not allowed: .*nobody to ask.* --allow 'bash\(echo hi\)'/m);
   assert.match(denied.out, /Not allowed/);
@@ -143,7 +214,10 @@ test('exit 4: nobody answers; exit 5: the model refuses; exit 6: the turn limit'
   const gone = await startModelServer([]);
   await gone.close();
   const refusing = await startModelServer([fail(401, { message: 'bad\u001b[2J key' })]);
-  const looping = await startModelServer([call('glob', { pattern: '*' }), call('glob', { pattern: '*' })]);
+  const looping = await startModelServer([
+    call('glob', { pattern: '*' }),
+    call('glob', { pattern: '*' }),
+  ]);
   const where = place();
   const [four, five, six] = await Promise.all([
     run(where, ['-p', 'hello'], { env: anthropic(gone) }),
@@ -161,18 +235,28 @@ test('exit 4: nobody answers; exit 5: the model refuses; exit 6: the turn limit'
 
 test('exit 7: the answer was cut off; --max-tokens goes out on both wires, and a service may refuse it', async () => {
   const cut = () => say('Half of what I', { stop: 'length' });
-  const message = 'max_tokens: 999999 > 64000, which is the maximum allowed number of output tokens';
-  const model = await startModelServer([cut(), cut(), fail(400, { type: 'invalid_request_error', message })]);
+  const message =
+    'max_tokens: 999999 > 64000, which is the maximum allowed number of output tokens';
+  const model = await startModelServer([
+    cut(),
+    cut(),
+    fail(400, { type: 'invalid_request_error', message }),
+  ]);
   const where = place();
   const local = ['--model', 'openai/some', '--base-url', `${model.url}/v1`];
   const print = await run(where, ['-p', '--max-tokens', '5', 'hello'], { env: anthropic(model) });
   const json = await run(where, ['--json', ...local, '--max-tokens', '7', 'hello']);
-  const refused = await run(where, ['-p', '--max-tokens', '999999', 'hello'], { env: anthropic(model) });
+  const refused = await run(where, ['-p', '--max-tokens', '999999', 'hello'], {
+    env: anthropic(model),
+  });
   assert.deepEqual([print.code, print.out, json.code, refused.code], [7, 'Half of what I\n', 7, 5]);
   assert.match(print.err, /^! the answer was cut off: .*--max-tokens raises it$/m);
   assert.equal(jsonLines(json.out).at(-1).ending, 'length');
   assert.match(refused.err, /64000, which is .*; --max-tokens N sets how long an answer may be/);
-  assert.deepEqual(model.requests.map(({ body }) => body.max_tokens), [5, 7, 999999]);
+  assert.deepEqual(
+    model.requests.map(({ body }) => body.max_tokens),
+    [5, 7, 999999],
+  );
   assert.deepEqual(model.problems, []);
 });
 
@@ -189,7 +273,12 @@ test('exit 130: an interrupt stops the stream and ends the program', async () =>
 test('a busy model: the pauses are told, and an interrupt ends them at once', async () => {
   const soon = { 'retry-after-ms': '50' };
   const late = { 'retry-after': '3600' };
-  const model = await startModelServer([fail(529, { headers: soon }), say('At last.'), fail(529), fail(503, { headers: late })]);
+  const model = await startModelServer([
+    fail(529, { headers: soon }),
+    say('At last.'),
+    fail(529),
+    fail(503, { headers: late }),
+  ]);
   const where = place();
   const patient = await run(where, ['-p', 'hello'], { env: anthropic(model) });
   assert.deepEqual(
@@ -213,11 +302,23 @@ test('--allow and --deny: to the letter, and deny wins; --add-dir opens another 
   const [allowed, other1, denied, outside, inside] = await Promise.all([
     run(where, ['-p', '--allow', 'bash(echo hi)', 'run "echo hi"']),
     run(where, ['-p', '--allow', 'bash(echo hi)', 'run "echo hi; echo ho"']),
-    run(where, ['-p', '--allow', 'bash(echo hi)', '--deny', 'bash(echo *)', '--mode', 'yolo', 'run "echo hi"']),
+    run(where, [
+      '-p',
+      '--allow',
+      'bash(echo hi)',
+      '--deny',
+      'bash(echo *)',
+      '--mode',
+      'yolo',
+      'run "echo hi"',
+    ]),
     run(where, ['-p', read]),
     run(where, ['-p', '--add-dir', other, read]),
   ]);
-  assert.deepEqual([allowed, other1, denied, outside, inside].map(({ code }) => code), [0, 3, 3, 3, 0]);
+  assert.deepEqual(
+    [allowed, other1, denied, outside, inside].map(({ code }) => code),
+    [0, 3, 3, 3, 0],
+  );
   assert.match(allowed.out, /^hi$/m);
   assert.match(denied.err, /the rule deny "bash\(echo \*\)" forbids bash/);
   assert.match(inside.out, /from elsewhere/);
@@ -231,7 +332,11 @@ test('--allow-server: a refusal prints the fingerprint that lets a server of the
   const args = ['-p', '--allow', 'mcp__demo__add', 'add 2 and 40'];
   const [exact, another] = await Promise.all([
     run(where, ['--allow-server', flag, ...args]),
-    run(where, ['--allow-server', flag.replace(/.$/, (digit) => (digit === '0' ? '1' : '0')), ...args]),
+    run(where, [
+      '--allow-server',
+      flag.replace(/.$/, (digit) => (digit === '0' ? '1' : '0')),
+      ...args,
+    ]),
   ]);
   assert.match(exact.out, /^42$/m);
   assert.match(another.err, /is not started: you have not approved it/);
@@ -241,7 +346,13 @@ test('E11: commands get the variables that the user names, in --env or the setti
   const home = { '.claude/settings.json': { shellEnv: ['JAVA_HOME', 'VIRTUAL_ENV'] } };
   const project = { '.claude/settings.json': { shellEnv: ['OTHER'] } };
   const where = place(project, home);
-  const env = { JAVA_HOME: '/opt/jdk', DEMO_TOKEN: 'hunter2-hunter2', TERM: 'xterm', OTHER: 'o', OPENAI_API_KEY: 'sk-test' };
+  const env = {
+    JAVA_HOME: '/opt/jdk',
+    DEMO_TOKEN: 'hunter2-hunter2',
+    TERM: 'xterm',
+    OTHER: 'o',
+    OPENAI_API_KEY: 'sk-test',
+  };
   const shell = ['--json', '--model', 'rehearsal', '--allow', 'bash(env)', 'run `env`'];
   const [named, plain, key] = await Promise.all([
     run(where, ['--env', 'DEMO_TOKEN', '--env', 'TERM', ...shell], { env }),
@@ -249,8 +360,11 @@ test('E11: commands get the variables that the user names, in --env or the setti
     run(where, ['--env', 'OPENAI_API_KEY', ...shell], { env }),
   ]);
   const printed = ({ out }: { out: string }): string[] =>
-    jsonLines(out).find(({ type }) => type === 'tool_end').text.split('\n');
-  const given = (lines: string[]) => lines.filter((line) => /JAVA|TOKEN|VIRTUAL|OTHER|OPENAI|^TERM/.test(line)).sort();
+    jsonLines(out)
+      .find(({ type }) => type === 'tool_end')
+      .text.split('\n');
+  const given = (lines: string[]) =>
+    lines.filter((line) => /JAVA|TOKEN|VIRTUAL|OTHER|OPENAI|^TERM/.test(line)).sort();
   assert.deepEqual(given(printed(named)), ['DEMO_TOKEN=***', 'JAVA_HOME=/opt/jdk', 'TERM=xterm']);
   assert.deepEqual(given(printed(plain)), ['TERM=dumb']);
   assert.match(named.err, /a project cannot loosen anything, so these are ignored: shellEnv/);
@@ -258,7 +372,10 @@ test('E11: commands get the variables that the user names, in --env or the setti
   assert.match(key.err, /OPENAI_API_KEY is the key of a model, which no command gets/);
   const broken = place({}, { '.claude/settings.json': { shellEnv: { A: 'b' } } });
   const { code, err } = await run(broken, ['-p', 'hello']);
-  assert.deepEqual([code, /settings\.json: "shellEnv" is not a list of names/.test(err)], [3, true]);
+  assert.deepEqual(
+    [code, /settings\.json: "shellEnv" is not a list of names/.test(err)],
+    [3, true],
+  );
 });
 
 test('colour: only where somebody sees it, and the usual variables count', async () => {
@@ -270,17 +387,31 @@ test('colour: only where somebody sees it, and the usual variables count', async
     [false, { FORCE_COLOR: '1', TERM: 'dumb' }, []],
     [false, { NO_COLOR: '1' }, []],
   ];
-  const ends = await Promise.all(cases.map(([, env, args]) => run(where, [...args, '--modle'], { env })));
-  assert.deepEqual(ends.map(({ err }) => /\x1b\[31m/.test(err)), cases.map(([isColored]) => isColored));
+  const ends = await Promise.all(
+    cases.map(([, env, args]) => run(where, [...args, '--modle'], { env })),
+  );
+  assert.deepEqual(
+    ends.map(({ err }) => /\x1b\[31m/.test(err)),
+    cases.map(([isColored]) => isColored),
+  );
 });
 
 test('--help and --version go to stdout; a reader that leaves early, such as head, is no error', async () => {
   const model = await startModelServer([call('mcp__s__big', { bytes: 99_000 }), say('done')]);
   const where = place({}, userServers({ s: habit() }));
   const [help, version] = await Promise.all([run(where, ['--help']), run(where, ['-v'])]);
-  assert.deepEqual([help.code, help.err, version], [0, '', { code: 0, signal: null, out: `${VERSION}\n`, err: '' }]);
-  const source = spawnSync(fromSource[0]!, [...fromSource.slice(1), '--version'], { encoding: 'utf8' });
-  assert.deepEqual([source.stdout, source.stderr], [`${VERSION}\n`, ''], 'it also runs without being compiled');
+  assert.deepEqual(
+    [help.code, help.err, version],
+    [0, '', { code: 0, signal: null, out: `${VERSION}\n`, err: '' }],
+  );
+  const source = spawnSync(fromSource[0]!, [...fromSource.slice(1), '--version'], {
+    encoding: 'utf8',
+  });
+  assert.deepEqual(
+    [source.stdout, source.stderr],
+    [`${VERSION}\n`, ''],
+    'it also runs without being compiled',
+  );
   for (const words of ['--max-turns N', 'Exit codes: 0 done', 'probe -- npx', 'ANTHROPIC_API_KEY'])
     assert.ok(help.out.includes(words), words);
   assert.ok(help.out.split('\n').every((line) => line.length <= 120));
@@ -297,12 +428,20 @@ test('--help and --version go to stdout; a reader that leaves early, such as hea
 test('what is piped to a prompt belongs to it, with and without -p; a broken stderr costs no answer', async () => {
   const model = await startModelServer([say('One.'), say('Two.')]);
   const where = place();
-  for (const flags of [['-p'], []]) await run(where, [...flags, 'a message for'], { env: anthropic(model), input: 'line 1\nline 2\n' });
+  for (const flags of [['-p'], []])
+    await run(where, [...flags, 'a message for'], {
+      env: anthropic(model),
+      input: 'line 1\nline 2\n',
+    });
   const prompts = model.requests.map(({ body }) => body.messages[0].content[0].text);
   assert.deepEqual(prompts, ['a message for\n\nline 1\nline 2', 'a message for\n\nline 1\nline 2']);
   writeFileSync(join(where.cwd, 'a.txt'), 'the content');
   const config = JSON.stringify({ demo });
-  const { child, seen, ended } = start(where, ['-p', 'read a.txt', '--wire', '--mcp-config', config], { input: null });
+  const { child, seen, ended } = start(
+    where,
+    ['-p', 'read a.txt', '--wire', '--mcp-config', config],
+    { input: null },
+  );
   child.stderr.destroy();
   child.stdin.end();
   const { code } = await ended;
@@ -310,7 +449,10 @@ test('what is piped to a prompt belongs to it, with and without -p; a broken std
 });
 
 test('a home that cannot be written to is a warning, and the answer comes', async () => {
-  const where = place({ 'a.txt': 'the content' }, { '.mcp-by-hand': 'a file where a folder should be' });
+  const where = place(
+    { 'a.txt': 'the content' },
+    { '.mcp-by-hand': 'a file where a folder should be' },
+  );
   const { code, out, err } = await run(where, ['-p', 'read a.txt']);
   assert.deepEqual([code, /the content/.test(out)], [0, true]);
   assert.match(err, /this conversation is not kept/);

@@ -5,14 +5,14 @@ import { PassThrough, Writable } from 'node:stream';
 import { afterEach, test } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
 import { Masker } from '../chapters/17-the-gate/safe-text.ts';
-import type { Page } from '../chapters/17-the-gate/dialogue.ts';
+import type { DialoguePage } from '../chapters/17-the-gate/dialogue.ts';
 import { fold, rowsOf, Sheets } from '../chapters/19-the-terminal/fold.ts';
-import { help } from '../chapters/19-the-terminal/options.ts';
+import { helpText } from '../chapters/19-the-terminal/command-line/options.ts';
 import { PersonAtTerminal } from '../chapters/19-the-terminal/person-at-terminal.ts';
 import { Screen } from '../chapters/19-the-terminal/screen.ts';
 import { widthOf } from '../chapters/19-the-terminal/wrap.ts';
 import { models } from '../chapters/18-minds/models.ts';
-import { cleanUp, later, until } from './helpers.ts';
+import { cleanUp, later, until } from './help/basics.ts';
 
 afterEach(cleanUp);
 
@@ -22,27 +22,33 @@ function terminal({ isTTY = true } = {}) {
   const stdin = Object.assign(new PassThrough(), { isTTY, setRawMode: () => {} });
   let seen = '';
   const glass = () => {
-    const stream = new Writable({ decodeStrings: false, write: (text, _, done) => ((seen += text), done()) });
+    const stream = new Writable({
+      decodeStrings: false,
+      write: (text, _, done) => ((seen += text), done()),
+    });
     return Object.assign(stream, { isTTY, columns: 100 });
   };
   const streams = { stdin, stdout: glass(), stderr: glass() };
-  for (const [name, value] of Object.entries(streams)) Object.defineProperty(process, name, { value, configurable: true });
+  for (const [name, value] of Object.entries(streams))
+    Object.defineProperty(process, name, { value, configurable: true });
   const screen = new Screen({ color: false });
   later(() => {
     screen.stop();
-    for (const name of ['stdin', 'stdout', 'stderr'] as const) Object.defineProperty(process, name, own[name]!);
+    for (const name of ['stdin', 'stdout', 'stderr'] as const)
+      Object.defineProperty(process, name, own[name]!);
   });
   const person = new PersonAtTerminal(screen);
   const text = () => stripVTControlCharacters(seen).replaceAll('\r', '');
   const shows = (words: string) => until(() => text().includes(words), words);
   const type = (line: string) => void stdin.write(`${line}\r`);
-  const ask = (prompt: string, signal?: AbortSignal) => person.ask({ lines: [`about ${prompt}`], prompt, signal });
+  const ask = (prompt: string, signal?: AbortSignal) =>
+    person.ask({ lines: [`about ${prompt}`], prompt, signal });
   const resize = (columns: number, rows: number) =>
     void Object.assign(streams.stderr, { columns, rows }).emit('resize');
   return { screen, person, stdin, text, shows, type, ask, resize };
 }
 
-test('trap 11: a login that is over takes back its own question; the gate\'s, behind it, is asked and answered', async () => {
+test("trap 11: a login that is over takes back its own question; the gate's, behind it, is asked and answered", async () => {
   const { shows, type, ask, text } = terminal();
   const over = new AbortController();
   const login = ask('login', over.signal);
@@ -90,7 +96,7 @@ test('what was typed for a question that is taken back is no answer to the next'
   assert.equal(await gate, 'n');
 });
 
-test('the chat\'s prompt stands in the same line: it comes back when the question is over', async () => {
+test("the chat's prompt stands in the same line: it comes back when the question is over", async () => {
   const { screen, shows, type, ask } = terminal();
   const over = new AbortController();
   const question = ask('question', over.signal);
@@ -123,9 +129,21 @@ test('a secret is asked for without being shown, and no masker lets it through',
 
 test('a form, at the terminal', async () => {
   const { person, shows, type, text } = terminal();
-  const properties = { name: { type: 'string' }, color: { type: 'string', enum: ['red', 'green'] } };
-  const filled = person.form({ lines: ['"Who?"'], from: 's', schema: { properties, required: ['name'] } });
-  for (const [words, line] of [['Fill it in? [y]es / [n]o / cancel (x): ', 'y'], ['"name" (text): ', 'Ada'], ['"color" (1 to 2), empty to leave it out: ', '2'], ['Send it?', 'y']] as const) {
+  const properties = {
+    name: { type: 'string' },
+    color: { type: 'string', enum: ['red', 'green'] },
+  };
+  const filled = person.form({
+    lines: ['"Who?"'],
+    from: 's',
+    schema: { properties, required: ['name'] },
+  });
+  for (const [words, line] of [
+    ['Fill it in? [y]es / [n]o / cancel (x): ', 'y'],
+    ['"name" (text): ', 'Ada'],
+    ['"color" (1 to 2), empty to leave it out: ', '2'],
+    ['Send it?', 'y'],
+  ] as const) {
     await shows(words);
     type(line);
   }
@@ -173,7 +191,7 @@ test('D10: an answer that is none shows the question again, and a no counts from
 });
 
 test('D10: whatever is asked, and whatever the size: it fits, with its head and its end', () => {
-  const pages: Record<string, Page> = {
+  const pages: Record<string, DialoguePage> = {
     'ten thousand arguments': {
       lines: ['"f" wants to start', ...Array.from({ length: 10_000 }, (_, n) => `  argument ${n}`)],
       prompt: 'Start it? [y]es, this exact entry / [n]ot now / ne[v]er',
@@ -191,7 +209,12 @@ test('D10: whatever is asked, and whatever the size: it fits, with its head and 
       prompt: 'Allow it?',
     },
   };
-  for (const [columns, rows] of [[120, 40], [80, 24], [40, 12], [30, 10]] as const)
+  for (const [columns, rows] of [
+    [120, 40],
+    [80, 24],
+    [40, 12],
+    [30, 10],
+  ] as const)
     for (const [name, page] of Object.entries(pages)) {
       const sheets = new Sheets(page, { columns, rows });
       const first = sheets.first();
@@ -199,9 +222,14 @@ test('D10: whatever is asked, and whatever the size: it fits, with its head and 
       const where = `${name} at ${columns}x${rows}`;
       assert.ok(!sheets.isSeen, where);
       assert.ok(1 + first.lines.length + prompt <= rows, where);
-      assert.ok(first.lines.some((line) => line.startsWith('⋮ ')), where);
+      assert.ok(
+        first.lines.some((line) => line.startsWith('⋮ ')),
+        where,
+      );
       assert.equal(first.lines[0], page.lines[0]!.slice(0, columns - 1), where);
-      const widest = Math.max(...first.lines.map((row) => [...row].reduce((sum, c) => sum + widthOf(c), 0)));
+      const widest = Math.max(
+        ...first.lines.map((row) => [...row].reduce((sum, c) => sum + widthOf(c), 0)),
+      );
       assert.ok(widest < columns, where);
       const foreign = first.lines.filter((line) => /^[^ ⋮┆"NTehm]/.test(line)); // begins a row
       assert.deepEqual(foreign, [], where);
@@ -232,20 +260,33 @@ test('without a terminal nobody is there, and nothing is read', async () => {
   stdin.write('y\n');
   assert.equal(person.isThere, false);
   assert.equal(await ask('question'), undefined);
-  assert.deepEqual(await person.open({ lines: [], url: new URL('https://example.com'), isAgreed: true }), { action: 'cancel' });
+  assert.deepEqual(
+    await person.open({ lines: [], url: new URL('https://example.com'), isAgreed: true }),
+    { action: 'cancel' },
+  );
   assert.equal(text(), '');
   person.say('a note', 'note');
   person.say('careful', 'warning');
   assert.equal(text(), 'a note\n! careful\n', 'but what is said is said');
 });
 
-test('the help names the models that the program has, and their keys', () => {
-  const text = help(models);
-  assert.match(text, /--model NAME +rehearsal \(offline, the default without a key\), anthropic\/ID, openai\/ID$/m);
-  assert.match(text, /Keys come from ANTHROPIC_API_KEY or OPENAI_API_KEY, and from nowhere else\.$/m);
-  const more = help({ ...models, mine: { ...models.openai!, keys: ['MY_KEY'] } });
+test('the help names the commands and models that the program has, and their keys', () => {
+  const text = helpText({ models });
+  assert.match(
+    text,
+    /--model NAME +rehearsal \(offline, the default without a key\), anthropic\/ID, openai\/ID$/m,
+  );
+  assert.match(
+    text,
+    /Keys come from ANTHROPIC_API_KEY or OPENAI_API_KEY, and from nowhere else\.$/m,
+  );
+  const mine = { ...models.openai!, keys: ['MY_KEY'] };
+  const brew = { help: '[--strong] tea\n[--cold] water', load: () => Promise.reject() };
+  const more = helpText({ models: { ...models, mine }, verbs: { brew } });
   assert.match(more, /openai\/ID, mine\/ID$/m);
   assert.match(more, /ANTHROPIC_API_KEY, OPENAI_API_KEY or MY_KEY/);
+  assert.match(more, /^  mcp-by-hand trust … {13}list \| allow NAME/m);
+  assert.match(more, /^  mcp-by-hand brew … {14}\[--strong\] tea\n {34}\[--cold\] water$/m);
 });
 
 test('D12: what newer terminals draw in two columns takes two', () => {

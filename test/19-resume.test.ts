@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { cleanUp } from './helpers.ts';
-import { KEYS, place, readLines, run, start, Terminal, type Place } from './terminal.ts';
+import { cleanUp } from './help/basics.ts';
+import { KEYS, place, readLines, run, start, Terminal, type Place } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -13,11 +13,16 @@ afterEach(cleanUp);
 function files({ home }: Place): string[] {
   const sessions = join(home, '.mcp-by-hand', 'sessions');
   const names = readdirSync(sessions, { recursive: true }) as string[];
-  return names.filter((name) => name.endsWith('.jsonl')).sort().map((name) => join(sessions, name));
+  return names
+    .filter((name) => name.endsWith('.jsonl'))
+    .sort()
+    .map((name) => join(sessions, name));
 }
 
 const prompts = (file: string) =>
-  readLines(file).filter(({ role }) => role === 'user').map(({ text }) => text);
+  readLines(file)
+    .filter(({ role }) => role === 'user')
+    .map(({ text }) => text);
 
 test('--resume lists chats to choose from; --continue is the last chat; two do not mix', async () => {
   const where = place({ 'notes.txt': 'forty-two' });

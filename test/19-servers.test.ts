@@ -1,12 +1,20 @@
 // The commands about servers: mcp, trust, probe.
 
 import assert from 'node:assert/strict';
-import { existsSync, lstatSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { Trust } from '../agent.ts';
-import { cleanUp, folder, goodServer, habit } from './helpers.ts';
-import { jsonLines, place, run, userServers, type Place } from './terminal.ts';
+import { cleanUp, folder, goodServer, habit } from './help/basics.ts';
+import { jsonLines, place, run, userServers, type Place } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -26,7 +34,7 @@ async function all(where: Place, ...commands: string[][]): Promise<string[]> {
   return outs;
 }
 
-test('mcp add, add-json, get, remove: the project\'s file and the user\'s; the rest of a file stays', async () => {
+test("mcp add, add-json, get, remove: the project's file and the user's; the rest of a file stays", async () => {
   const where = place({}, { '.claude/settings.json': { statusLine: { command: 'date' } } });
   const [added] = await all(
     where,
@@ -34,7 +42,11 @@ test('mcp add, add-json, get, remove: the project\'s file and the user\'s; the r
     ['mcp', 'add-json', '-s', 'user', 'demo', JSON.stringify(demo)],
   );
   assert.match(added!, /^added demo to .*\.mcp\.json, and approved it here$/m);
-  const entry = { command: node, args: [goodServer, '--page', '1'], env: { SHELF: 'hidden-value' } };
+  const entry = {
+    command: node,
+    args: [goodServer, '--page', '1'],
+    env: { SHELF: 'hidden-value' },
+  };
   assert.deepEqual(json(where.cwd, '.mcp.json'), { mcpServers: { demo: entry } });
   const settings = { statusLine: { command: 'date' }, mcpServers: { demo } };
   assert.deepEqual(json(where.home, '.claude', 'settings.json'), settings);
@@ -47,14 +59,23 @@ test('mcp add, add-json, get, remove: the project\'s file and the user\'s; the r
     run(where, ['mcp', 'remove', 'demo']),
   ]);
   assert.equal(twice.code, 3);
-  assert.match(twice.err, /has a server demo already; first: mcp-by-hand mcp remove -s project demo/);
+  assert.match(
+    twice.err,
+    /has a server demo already; first: mcp-by-hand mcp remove -s project demo/,
+  );
   assert.equal(odd.code, 2);
-  assert.match(got.out, /^demo \(project, from .*\.mcp\.json, in place of the one in .*settings\.json\)$/m);
+  assert.match(
+    got.out,
+    /^demo \(project, from .*\.mcp\.json, in place of the one in .*settings\.json\)$/m,
+  );
   assert.match(got.out, /SHELF: "\*\*\*"\n  approved\n  fingerprint: sha256:/);
   assert.deepEqual(JSON.parse(gotJson.out).config.env, { SHELF: '***' });
   assert.doesNotMatch(got.out + gotJson.out, /hidden-value/);
   assert.deepEqual([unclear.code, unclear.out], [2, '']);
-  assert.match(unclear.err, /^  mcp-by-hand mcp remove -s user demo\n  mcp-by-hand mcp remove -s project demo$/m);
+  assert.match(
+    unclear.err,
+    /^  mcp-by-hand mcp remove -s user demo\n  mcp-by-hand mcp remove -s project demo$/m,
+  );
 
   await all(where, ['mcp', 'remove', '-s', 'user', 'demo'], ['mcp', 'remove', 'demo']);
   assert.deepEqual(json(where.home, '.claude', 'settings.json'), { ...settings, mcpServers: {} });
@@ -76,24 +97,46 @@ test('mcp add: a file with comments stays as it is, a flat one flat, a link a li
     run(first, ['mcp', 'add', '--transport', 'pigeon', 'web', 'https://example.org/mcp']),
   ]);
   assert.deepEqual([refused.code, listed.code, unknown.code, url.code], [3, 0, 3, 2]);
-  assert.match(refused.err, /\.mcp\.json has comments or is no JSON object: to keep what is there, edit it by hand/);
+  assert.match(
+    refused.err,
+    /\.mcp\.json has comments or is no JSON object: to keep what is there, edit it by hand/,
+  );
   assert.equal(read(first.cwd, '.mcp.json'), commented);
-  await all(second, ['mcp', 'add', 'other', 'some-command'], ['mcp', 'add', '-s', 'user', 'mine', 'some-command']);
+  await all(
+    second,
+    ['mcp', 'add', 'other', 'some-command'],
+    ['mcp', 'add', '-s', 'user', 'mine', 'some-command'],
+  );
   assert.deepEqual(json(second.cwd, '.mcp.json'), { demo, other: { command: 'some-command' } });
   assert.ok(lstatSync(link).isSymbolicLink());
-  assert.deepEqual([json(dotfiles).mcpServers.mine.command, statSync(dotfiles).mode & 0o777], ['some-command', 0o600]);
+  assert.deepEqual(
+    [json(dotfiles).mcpServers.mine.command, statSync(dotfiles).mode & 0o777],
+    ['some-command', 0o600],
+  );
 });
 
 test('mcp list: every server with its state; disable and enable, a server or one tool, in this folder', async () => {
   const marker = join(folder(), 'marker');
   const servers = { good: habit(), dead: habit('dies-at-once', 'way'), 'with\nline': demo };
   const where = place({ '.mcp.json': { canary: habit('canary', marker) } }, userServers(servers));
-  const [text, inJson] = await Promise.all([run(where, ['mcp', 'list']), run(where, ['mcp', 'list', '--json'])]);
+  const [text, inJson] = await Promise.all([
+    run(where, ['mcp', 'list']),
+    run(where, ['mcp', 'list', '--json']),
+  ]);
   assert.deepEqual([text.code, inJson.code], [0, 0]);
-  assert.match(text.out, /^good: connected · protocol 2025-11-25 · \d+ tools · about \d+ tokens · started in \d+ ms · habits 1\.0\.0$/m);
-  assert.match(text.out, /^dead: failed\n  user, from .*\n.* exited with code 3\. Its last words:\n    cannot find my way$/m);
+  assert.match(
+    text.out,
+    /^good: connected · protocol 2025-11-25 · \d+ tools · about \d+ tokens · started in \d+ ms · habits 1\.0\.0$/m,
+  );
+  assert.match(
+    text.out,
+    /^dead: failed\n  user, from .*\n.* exited with code 3\. Its last words:\n    cannot find my way$/m,
+  );
   assert.match(text.out, /^"with\\nline": failed$/m);
-  assert.match(text.out, /^canary: pending\n  project, from .*\.mcp\.json\n  .*that is not approved yet$/m);
+  assert.match(
+    text.out,
+    /^canary: pending\n  project, from .*\.mcp\.json\n  .*that is not approved yet$/m,
+  );
   assert.match(text.err, /trust allow canary; for this run: --allow-server canary=sha256:/);
   const states = jsonLines(inJson.out)[0].map(({ name, state }: any) => [name, state]);
   assert.ok(jsonLines(inJson.out)[0][0].tokens > 100);
@@ -120,17 +163,31 @@ test('mcp list: every server with its state; disable and enable, a server or one
 
 test('trust: allow, list, revoke, reset; an entry that changed is not approved any more', async () => {
   const where = place({ '.mcp.json': { demo } });
-  const state = async () => jsonLines((await run(where, ['mcp', 'list', '--json'])).out)[0][0].state;
-  const [nothing, allowed, listed] = await all(where, ['trust'], ['trust', 'allow', 'demo'], ['trust', 'list']);
+  const state = async () =>
+    jsonLines((await run(where, ['mcp', 'list', '--json'])).out)[0][0].state;
+  const [nothing, allowed, listed] = await all(
+    where,
+    ['trust'],
+    ['trust', 'allow', 'demo'],
+    ['trust', 'list'],
+  );
   assert.match(nothing!, /^nothing is agreed to in /);
-  assert.match(allowed!, /^  command: [^]*demo may start in .*, as long as it is exactly this: sha256:/);
+  assert.match(
+    allowed!,
+    /^  command: [^]*demo may start in .*, as long as it is exactly this: sha256:/,
+  );
   assert.match(listed!, /^server demo: allow sha256:[0-9a-f]{64}$/m);
   assert.equal(await state(), 'connected');
-  writeFileSync(join(where.cwd, '.mcp.json'), JSON.stringify({ demo: { ...demo, env: { X: '1' } } }));
+  writeFileSync(
+    join(where.cwd, '.mcp.json'),
+    JSON.stringify({ demo: { ...demo, env: { X: '1' } } }),
+  );
   assert.equal(await state(), 'pending');
   const [revoked] = await all(where, ['trust', 'revoke', 'demo'], ['trust', 'reset']);
   assert.equal(revoked, 'revoked: 1 decision about demo\n');
-  const [again, unclear] = await Promise.all(['revoke', 'alow'].map((action) => run(where, ['trust', action, 'demo'])));
+  const [again, unclear] = await Promise.all(
+    ['revoke', 'alow'].map((action) => run(where, ['trust', action, 'demo'])),
+  );
   assert.ok(again && unclear);
   assert.deepEqual([again.code, unclear.code], [3, 2]);
   assert.match(unclear.err, /there is no "trust alow"; write trust allow/);
@@ -140,25 +197,49 @@ test('probe: a readable signature per tool, one call with values by the schema, 
   const types = {
     type: 'object',
     properties: {
-      n: { type: 'integer' }, text: { type: 'string' }, list: { type: 'array', items: { type: 'number' } },
-      pick: { enum: ['a', 'b'] }, deep: { type: 'object', properties: { on: { type: 'boolean' } } }, any: {},
+      n: { type: 'integer' },
+      text: { type: 'string' },
+      list: { type: 'array', items: { type: 'number' } },
+      pick: { enum: ['a', 'b'] },
+      deep: { type: 'object', properties: { on: { type: 'boolean' } } },
+      any: {},
       either: { anyOf: [{ type: 'string' }, { type: 'null' }] },
     },
     required: ['n'],
   };
   const echo = { name: 'echo', description: 'Says it again.\nAt length.', inputSchema: types };
-  const tools = JSON.stringify([echo, { name: 'mute', description: null, inputSchema: { type: 'object' } }]);
+  const tools = JSON.stringify([
+    echo,
+    { name: 'mute', description: null, inputSchema: { type: 'object' } },
+  ]);
   const where = place({ '.mcp.json': { demo } });
   const pairs = ['n=7', 'text=7', 'list=[1,2]', 'pick=b', 'deep={"on":true}', 'any=x=y'];
   const [plain, called, untrusted] = await Promise.all([
     run(where, ['probe', '--', ...[node, ...habit('tools', tools).args]]),
-    run(where, ['probe', '--json', '--wire', '--call', 'echo', ...pairs, '--', node, ...habit('tools', tools).args]),
+    run(where, [
+      'probe',
+      '--json',
+      '--wire',
+      '--call',
+      'echo',
+      ...pairs,
+      '--',
+      node,
+      ...habit('tools', tools).args,
+    ]),
     run(where, ['probe', 'demo']),
   ]);
   assert.equal(plain.code, 0, plain.err);
-  assert.match(plain.out, /^✓ .*node · protocol 2025-11-25 · habits 1\.0\.0 · \d+ ms\n(  with a handshake: .*\n)?  can: tools\n  tools \(2\)$/m);
-  const fields = 'n: number, text?: string, list?: number[], pick?: "a" | "b", deep?: { on: boolean }, any?: unknown';
-  assert.ok(plain.out.includes(`    echo(${fields}, either?: string | null) Says it again.\n    mute()\n`), plain.out);
+  assert.match(
+    plain.out,
+    /^✓ .*node · protocol 2025-11-25 · habits 1\.0\.0 · \d+ ms\n(  with a handshake: .*\n)?  can: tools\n  tools \(2\)$/m,
+  );
+  const fields =
+    'n: number, text?: string, list?: number[], pick?: "a" | "b", deep?: { on: boolean }, any?: unknown';
+  assert.ok(
+    plain.out.includes(`    echo(${fields}, either?: string | null) Says it again.\n    mute()\n`),
+    plain.out,
+  );
   const report = JSON.parse(called.out);
   const sent = { n: 7, text: '7', list: [1, 2], pick: 'b', deep: { on: true }, any: 'x=y' };
   assert.deepEqual([called.code, report.ok, JSON.parse(report.result.text)], [0, true, sent]);
@@ -166,8 +247,21 @@ test('probe: a readable signature per tool, one call with values by the schema, 
   assert.equal(untrusted.code, 3);
   assert.match(untrusted.err, /demo is not approved/);
   const print = /demo=(sha256:[0-9a-f]{64})/.exec(untrusted.err)![1];
-  const named = await run(where, ['probe', '--allow-server', `demo=${print}`, 'demo', '--call', 'add', 'a=2', 'b=40']);
-  assert.deepEqual([named.code, /the call worked:\n    42\n/.test(named.out)], [0, true], named.out);
+  const named = await run(where, [
+    'probe',
+    '--allow-server',
+    `demo=${print}`,
+    'demo',
+    '--call',
+    'add',
+    'a=2',
+    'b=40',
+  ]);
+  assert.deepEqual(
+    [named.code, /the call worked:\n    42\n/.test(named.out)],
+    [0, true],
+    named.out,
+  );
 });
 
 test('probe: every way to fail has its exit code', async () => {
@@ -180,7 +274,11 @@ test('probe: every way to fail has its exit code', async () => {
     [2, [], /which server\?/],
     [2, ['--call', 'ad', ...good], /has no tool ad; did you mean add\?/],
     [3, ['nobody'], /no MCP server is called "nobody"/],
-    [3, ['broken'], /"broken" in .*\.mcp\.json cannot start: "command" is missing or is not a string/],
+    [
+      3,
+      ['broken'],
+      /"broken" in .*\.mcp\.json cannot start: "command" is not the name of a program/,
+    ],
     [3, ['unset'], /\$\{NOT_SET_ANYWHERE\} is not set/],
     [4, ['--', 'no-such-command'], /start: .*command not found/],
     [4, server('dies-at-once'), /closed: .*exited with code 3/],
@@ -189,9 +287,15 @@ test('probe: every way to fail has its exit code', async () => {
     [5, ['--call', 'result', 'result=5', ...server()], /protocol: /],
   ];
   const ends = await Promise.all(cases.map(([, args]) => run(where, ['probe', ...args])));
-  assert.deepEqual(ends.map(({ code }) => code), cases.map(([code]) => code), JSON.stringify(ends));
+  assert.deepEqual(
+    ends.map(({ code }) => code),
+    cases.map(([code]) => code),
+    JSON.stringify(ends),
+  );
   for (const [n, { out, err }] of ends.entries()) assert.match(out + err, cases[n]![2]);
-  const { code, out } = await run(where, ['probe', '--json', ...server('mute')], { env: { MCP_TIMEOUT: '500' } });
+  const { code, out } = await run(where, ['probe', '--json', ...server('mute')], {
+    env: { MCP_TIMEOUT: '500' },
+  });
   const { kind, message } = JSON.parse(out).error;
   assert.deepEqual([code, kind], [4, 'timeout']);
   assert.match(message, /did not answer initialize within/);
@@ -199,12 +303,19 @@ test('probe: every way to fail has its exit code', async () => {
 
 test('twins that are the same in both files: what was agreed to belongs to the one that remains', async () => {
   const where = place();
-  await all(where, ...['user', 'project'].map((scope) => ['mcp', 'add', '-s', scope, 'twin', 'x']), ['mcp', 'remove', '-s', 'user', 'twin']);
+  await all(
+    where,
+    ...['user', 'project'].map((scope) => ['mcp', 'add', '-s', scope, 'twin', 'x']),
+    ['mcp', 'remove', '-s', 'user', 'twin'],
+  );
   assert.equal(new Trust(where).list().servers.length, 1);
 });
 
 test('a tool that a server does not have is not disabled, and one that is not disabled is not enabled', async () => {
-  const where = place({ '.mcp.json': { mcpServers: { strange: demo } } }, userServers({ good: demo, dead: { command: 'no-such-program' }, 'a/b': demo }));
+  const where = place(
+    { '.mcp.json': { mcpServers: { strange: demo } } },
+    userServers({ good: demo, dead: { command: 'no-such-program' }, 'a/b': demo }),
+  );
   const [typo, enabled, unknown, unasked, dead, slashed] = await Promise.all([
     run(where, ['mcp', 'disable', 'good/ad']),
     run(where, ['mcp', 'enable', 'good/add']),
@@ -217,24 +328,48 @@ test('a tool that a server does not have is not disabled, and one that is not di
   assert.match(typo.err, /^good has no tool "ad"; did you mean "add"\?$/m);
   assert.match(enabled.err, /^no tool "add" of good is disabled in this folder$/m);
   assert.match(unknown.err, /no MCP server is called "goood"; did you mean "good"/);
-  assert.deepEqual([unasked.code, dead.code, slashed.code], [0, 0, 0], 'where it cannot be known, that is said');
+  assert.deepEqual(
+    [unasked.code, dead.code, slashed.code],
+    [0, 0, 0],
+    'where it cannot be known, that is said',
+  );
   assert.match(unasked.err, /whether strange has a tool "ad" is not known: it may not start here/);
   assert.match(dead.err, /whether dead has a tool "ad" is not known: .*no-such-program/);
-  const off = new Trust(where).list().disabled.map(({ server, tool }) => `${server} ${tool}`).sort();
+  const off = new Trust(where)
+    .list()
+    .disabled.map(({ server, tool }) => `${server} ${tool}`)
+    .sort();
   assert.deepEqual(off, ['a/b add', 'dead ad', 'strange ad']);
   const close = await run(where, ['mcp', 'enable', 'dead/add']);
-  assert.match(close.err, /^no tool "add" of dead is disabled in this folder; did you mean "ad"\?$/m);
+  assert.match(
+    close.err,
+    /^no tool "add" of dead is disabled in this folder; did you mean "ad"\?$/m,
+  );
   await all(where, ['mcp', 'enable', 'dead/ad']);
 });
 
 test('a server that is removed leaves nothing behind: added again, it is neither disabled nor refused', async () => {
   const where = place();
   const add = ['mcp', 'add', 'w', '--', node, goodServer];
-  for (const args of [add, ['mcp', 'disable', 'w'], ['mcp', 'disable', 'w/add'], ['mcp', 'remove', 'w'], add])
+  for (const args of [
+    add,
+    ['mcp', 'disable', 'w'],
+    ['mcp', 'disable', 'w/add'],
+    ['mcp', 'remove', 'w'],
+    add,
+  ])
     assert.equal((await run(where, args)).code, 0, `${args}`);
   assert.match((await run(where, ['mcp', 'list'])).out, /^w: connected .* 2 tools/m);
   assert.doesNotMatch((await run(where, ['trust', 'list'])).out, /disabled/);
-  const remote = await run(where, ['mcp', 'add-json', 'far', '{"type":"pigeon","url":"http://127.0.0.1:1"}']);
-  assert.deepEqual([remote.code, /there is no transport "pigeon"/.test(remote.err)], [2, true]);
+  const remote = await run(where, [
+    'mcp',
+    'add-json',
+    'far',
+    '{"type":"pigeon","url":"http://127.0.0.1:1"}',
+  ]);
+  assert.deepEqual(
+    [remote.code, /its type is "pigeon", but we have transports only for stdio/.test(remote.err)],
+    [2, true],
+  );
   assert.match((await run(where, ['mcp', 'add', '--help'])).out, /^mcp-by-hand: a coding agent/);
 });

@@ -3,19 +3,33 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import {
-  appendFileSync, existsSync, lutimesSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, truncateSync,
-  utimesSync, writeFileSync,
+  appendFileSync,
+  existsSync,
+  lutimesSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import type { Turn } from '../agent.ts';
-import { fit } from '../chapters/16-hands/results.ts';
+import { fitResult } from '../chapters/16-hands/results.ts';
 import { Masker } from '../chapters/17-the-gate/safe-text.ts';
 import { Trust } from '../chapters/17-the-gate/trust.ts';
-import { lockOf, type Conversation, type SessionKind } from '../chapters/19-the-terminal/conversations.ts';
-import { findConversation } from '../chapters/19-the-terminal/resume.ts';
-import { Session } from '../chapters/19-the-terminal/session.ts';
-import { cleanUp, folder, later } from './helpers.ts';
+import {
+  lockOf,
+  type Conversation,
+  type SessionKind,
+} from '../chapters/19-the-terminal/conversations.ts';
+import { findConversation } from '../chapters/19-the-terminal/more/resume.ts';
+import { Session } from '../chapters/19-the-terminal/session-file.ts';
+import { cleanUp, folder, later } from './help/basics.ts';
 
 afterEach(cleanUp);
 
@@ -76,7 +90,10 @@ test('a line that was cut off, by a crash, costs that line and not the next', ()
   const first = open();
   first.record(user('one'));
   first.record(user('two'));
-  const file = join(first.folder, readdirSync(first.folder).find((name) => name.endsWith('.jsonl'))!);
+  const file = join(
+    first.folder,
+    readdirSync(first.folder).find((name) => name.endsWith('.jsonl'))!,
+  );
   truncateSync(file, statSync(file).size - 5);
   const second = open();
   assert.deepEqual(goOn(second), [user('one')]);
@@ -88,10 +105,22 @@ test('lines that are no turns are passed over', () => {
   const open = sessions();
   const first = open();
   first.record(user('one'));
-  const file = join(first.folder, readdirSync(first.folder).find((name) => name.endsWith('.jsonl'))!);
-  appendFileSync(file, '{"role":"king","text":"x"}\nnull\n[]\n{"role":"user","text":5}\n{"role":"assistant","text":"x"}\n{"role":"tools"}\n');
-  appendFileSync(file, '{"role":"assistant","text":"x","calls":[null]}\n{"role":"assistant","text":"x","calls":[{"id":1}]}\n');
-  appendFileSync(file, '{"role":"tools","results":[{"id":"1","name":"x"}]}\n{"role":"tools","results":[{"id":"1","name":"x","blocks":[{}]}]}\n');
+  const file = join(
+    first.folder,
+    readdirSync(first.folder).find((name) => name.endsWith('.jsonl'))!,
+  );
+  appendFileSync(
+    file,
+    '{"role":"king","text":"x"}\nnull\n[]\n{"role":"user","text":5}\n{"role":"assistant","text":"x"}\n{"role":"tools"}\n',
+  );
+  appendFileSync(
+    file,
+    '{"role":"assistant","text":"x","calls":[null]}\n{"role":"assistant","text":"x","calls":[{"id":1}]}\n',
+  );
+  appendFileSync(
+    file,
+    '{"role":"tools","results":[{"id":"1","name":"x"}]}\n{"role":"tools","results":[{"id":"1","name":"x","blocks":[{}]}]}\n',
+  );
   assert.deepEqual(goOn(open()), [user('one')]);
 });
 
@@ -102,7 +131,11 @@ test('I3: without a home nothing is kept, and big results go to a folder of ours
   session.record(user('one'));
   assert.deepEqual([session.folder, goOn(session), readdirSync(cwd)], ['', [], []]);
   assert.ok(!session.resultsFolder.startsWith(cwd));
-  fit({ blocks: [{ type: 'text', text: 'x'.repeat(200_000) }], isError: false }, session.resultsFolder, 'big');
+  fitResult(
+    { blocks: [{ type: 'text', text: 'x'.repeat(200_000) }], isError: false },
+    session.resultsFolder,
+    'big',
+  );
   assert.equal(statSync(session.resultsFolder).mode & 0o777, 0o700);
 });
 
@@ -110,8 +143,14 @@ test('I6: a conversation is readable by its owner alone, and secrets in it are m
   const [home, cwd] = [folder(), folder()];
   const session = new Session(new Trust({ home, cwd }), new Masker({ MY_TOKEN: 'hunter2hunter2' }));
   session.record(user('it is hunter2hunter2'));
-  const file = join(session.folder, readdirSync(session.folder).find((name) => name.endsWith('.jsonl'))!);
-  assert.deepEqual([statSync(session.folder).mode & 0o777, statSync(file).mode & 0o777], [0o700, 0o600]);
+  const file = join(
+    session.folder,
+    readdirSync(session.folder).find((name) => name.endsWith('.jsonl'))!,
+  );
+  assert.deepEqual(
+    [statSync(session.folder).mode & 0o777, statSync(file).mode & 0o777],
+    [0o700, 0o600],
+  );
   assert.match(readFileSync(file, 'utf8'), /it is \*\*\*/);
 });
 
@@ -174,9 +213,13 @@ test('what another program has open is copied, and stays as it is', () => {
   third.record(user('from the third'));
   assert.equal(copies, 2);
   const last = first.list().filter(({ turns }) => /from the/.test(JSON.stringify(turns)));
-  assert.deepEqual(last.map(({ turns }) => turns.map((turn) => 'text' in turn && turn.text)).sort(), [
-    ['one', 'from the first'], ['one', 'from the third'],
-  ]);
+  assert.deepEqual(
+    last.map(({ turns }) => turns.map((turn) => 'text' in turn && turn.text)).sort(),
+    [
+      ['one', 'from the first'],
+      ['one', 'from the third'],
+    ],
+  );
 });
 
 test('what cannot be written can still be gone on with', () => {
@@ -200,7 +243,10 @@ test('a compacted conversation begins again with what it was compacted to', () =
   const [kept] = first.list();
   assert.deepEqual(kept!.turns, [user('a summary'), user('two')]);
   assert.deepEqual([kept!.firstPrompt, kept!.count], ['one', 2]);
-  appendFileSync(kept!.file, '{"compacted":[{"role":"king"}]}\n{"compacted":"x"}\n{"compacted":[{"role":"us');
+  appendFileSync(
+    kept!.file,
+    '{"compacted":[{"role":"king"}]}\n{"compacted":"x"}\n{"compacted":[{"role":"us',
+  );
   assert.deepEqual(goOn(open()), [user('a summary'), user('two')]);
 });
 
@@ -217,7 +263,10 @@ test('names find a conversation, whatever the case; ids by their beginning; a na
   const kept = second.list();
   assert.equal(findConversation(kept, 'the bug').id, first.id);
   assert.equal(findConversation(kept, second.id.slice(0, 6)).name, 'other');
-  assert.throws(() => findConversation(kept, 'old'), /no conversation is "old"; there are these.*\n.*\n/);
+  assert.throws(
+    () => findConversation(kept, 'old'),
+    /no conversation is "old"; there are these.*\n.*\n/,
+  );
   assert.throws(() => findConversation(kept, second.id.slice(0, 3)), /no conversation is/); // too little to be an id
   const alike = kept.map((each, n) => ({ ...each, id: `abcd${n}` }));
   assert.throws(() => findConversation(alike, 'abcd'), /more than one may be "abcd"/);

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { cleanUp } from './helpers.ts';
-import { call, say, startModelServer } from './model-server.ts';
-import { place, Terminal } from './terminal.ts';
+import { cleanUp } from './help/basics.ts';
+import { call, say, startModelServer } from './help/model-server.ts';
+import { place, Terminal } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -44,7 +44,11 @@ test('a small job: nothing of it has to be guessed', async () => {
     call('grep', { pattern: 'divide' }),
     call('read', { path: 'calc.mjs' }),
     runTests,
-    call('edit', { path: 'calc.mjs', old: 'subtract(a, b) {\n  return a + b', new: 'subtract(a, b) {\n  return a - b' }),
+    call('edit', {
+      path: 'calc.mjs',
+      old: 'subtract(a, b) {\n  return a + b',
+      new: 'subtract(a, b) {\n  return a - b',
+    }),
     runTests,
     say(ANSWER),
   ]);
@@ -67,9 +71,13 @@ test('a small job: nothing of it has to be guessed', async () => {
 
   // The command that fails: itself, its exit code, its end.
   const second = await asked(2);
-  const failed = /^✗ bash \d.*, exit code 1\n  \$ node test\.mjs\n  … after \d+ lines; \/last shows all\n([^]*)^The model/m;
+  const failed =
+    /^✗ bash \d.*, exit code 1\n  \$ node test\.mjs\n  … after \d+ lines; \/last shows all\n([^]*)^The model/m;
   const [, end = ''] = failed.exec(second)!;
-  assert.match(end, /  │ ok add\n  │ not ok subtract: got 46, wanted 42\n  │ 1 passed, 1 failed\n$/);
+  assert.match(
+    end,
+    /  │ ok add\n  │ not ok subtract: got 46, wanted 42\n  │ 1 passed, 1 failed\n$/,
+  );
 
   // The change, before it is made.
   const diff = [
@@ -78,7 +86,9 @@ test('a small job: nothing of it has to be guessed', async () => {
     '  +│   return a - b;',
     '   │ }',
   ].join('\n');
-  const question = second.slice(second.indexOf('The model wants to call edit:\n  path: "calc.mjs"\n  @@ '));
+  const question = second.slice(
+    second.indexOf('The model wants to call edit:\n  path: "calc.mjs"\n  @@ '),
+  );
   assert.ok(question.includes(`${diff}\n  "calc.mjs": 1 line added, 1 line removed\n`), second);
   assert.equal(readFileSync(join(where.cwd, 'calc.mjs'), 'utf8'), CALC);
   terminal.enter('y');
@@ -90,8 +100,12 @@ test('a small job: nothing of it has to be guessed', async () => {
   terminal.enter('y');
 
   // The command that works tells by its end that it did. The answer is drawn, not spelled.
-  await terminal.see(/^✓ bash \d.*, exit code 0\n  \$ node test\.mjs\n  … after \d+ lines.*\n(  │.*\n)+  │ ok subtract\n  │ 2 passed, 0 failed\n/);
-  await terminal.see(/^What was wrong\n+subtract in calc\.mjs added its arguments\.\n+• one line is changed\n/);
+  await terminal.see(
+    /^✓ bash \d.*, exit code 0\n  \$ node test\.mjs\n  … after \d+ lines.*\n(  │.*\n)+  │ ok subtract\n  │ 2 passed, 0 failed\n/,
+  );
+  await terminal.see(
+    /^What was wrong\n+subtract in calc\.mjs added its arguments\.\n+• one line is changed\n/,
+  );
   await terminal.see(/^60 tokens in, 30 out · /);
   await terminal.ready();
   assert.ok(readFileSync(join(where.cwd, 'calc.mjs'), 'utf8').includes('return a - b'));

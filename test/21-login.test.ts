@@ -6,25 +6,45 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { assertClean } from './agents.ts';
+import { assertClean } from './help/agent-with-gate.ts';
 import {
-  authorizationServer, locked, protectedServer, scripted, strictCalculator, strictIssuer, type Scripted,
-} from './auth-peers.ts';
+  authorizationServer,
+  locked,
+  protectedServer,
+  scripted,
+  strictCalculator,
+  strictIssuer,
+  type Scripted,
+} from './help/oauth-servers.ts';
 import type { Json } from '../mcp.ts';
-import { cleanUp, folder, goodServer, later, pause, until } from './helpers.ts';
-import { call, say, startModelServer, type ModelServer } from './model-server.ts';
-import { jsonLines, KEYS, place, readLines, run, Terminal, userServers, type Place } from './terminal.ts';
+import { cleanUp, folder, goodServer, later, pause, until } from './help/basics.ts';
+import { call, say, startModelServer, type ModelServer } from './help/model-server.ts';
+import {
+  jsonLines,
+  KEYS,
+  place,
+  readLines,
+  run,
+  Terminal,
+  userServers,
+  type Place,
+} from './help/terminal.ts';
 
 afterEach(cleanUp);
 
 const demo = { command: process.execPath, args: [goodServer] };
-const anthropic = ({ url }: ModelServer) => ({ ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: url });
+const anthropic = ({ url }: ModelServer) => ({
+  ANTHROPIC_API_KEY: 'a-key-for-tests',
+  ANTHROPIC_BASE_URL: url,
+});
 const loginsOf = ({ home }: Place) => join(home, '.mcp-by-hand', 'logins.json');
 const read = (file: string) => (existsSync(file) ? readFileSync(file, 'utf8') : '');
-const stored = (where: Place): any => JSON.parse(read(loginsOf(where)) || '{"rows":[],"verdicts":[]}');
+const stored = (where: Place): any =>
+  JSON.parse(read(loginsOf(where)) || '{"rows":[],"verdicts":[]}');
 const tokensIn = (where: Place) => stored(where).rows.filter(({ tokens }: any) => tokens);
 /** The address that somebody has to open: whole, on one line, however long it is. */
-const shownIn = ({ text }: Terminal) => new URL(/^ {2}(http:\S+)$(?![^]*^ {2}http:)/m.exec(text)![1]!);
+const shownIn = ({ text }: Terminal) =>
+  new URL(/^ {2}(http:\S+)$(?![^]*^ {2}http:)/m.exec(text)![1]!);
 const WAITS = /^waiting for the browser, or paste the address: *$/;
 
 /** A desktop, and what opens addresses there. By default that is a browser whose user agrees to everything. */
@@ -33,12 +53,23 @@ function desktop(then = 'agree') {
   const opened = join(bin, 'opened');
   const keep = `fs.writeFileSync('${bin}/page', text)`;
   const agree = `fetch(process.argv[1]).then((page) => page.text()).then((text) => ${keep})`;
-  const node = `exec '${process.execPath}' -e "${agree}" "$1"`;
-  const script = `#!/bin/sh\nenv > '${bin}/env'\necho "$1" >> '${opened}'\n${then === 'agree' ? node : then}\n`;
+  const node = `exec '${process.execPath}' -e "${agree}" "$url"`;
+  const follow = `sed -n 's/.*;url=\\([^"]*\\)".*/\\1/p' "$(echo "\${1#file://}" | sed 's/%20/ /g')" | sed 's/&amp;/\\&/g'`;
+  const script = `#!/bin/sh\nurl=$(${follow})\nenv > '${bin}/env'\necho "$url" >> '${opened}'\n${then === 'agree' ? node : then}\n`;
   writeFileSync(join(bin, 'xdg-open'), script, { mode: 0o755 });
-  const urls = () => read(opened).split('\n').filter(Boolean).map((url) => new URL(url));
+  const urls = () =>
+    read(opened)
+      .split('\n')
+      .filter(Boolean)
+      .map((url) => new URL(url));
   const path = { PATH: `${bin}:${process.env.PATH}` };
-  return { env: { ...path, DISPLAY: ':0' }, bare: path, urls, page: () => read(join(bin, 'page')), bin };
+  return {
+    env: { ...path, DISPLAY: ':0' },
+    bare: path,
+    urls,
+    page: () => read(join(bin, 'page')),
+    bin,
+  };
 }
 
 /** A calculator behind a login, among the user's servers. */
@@ -64,7 +95,11 @@ async function endOf(url: URL): Promise<string> {
 }
 
 async function isClosed(address: string): Promise<void> {
-  const answers = () => fetch(address).then(() => true, () => false);
+  const answers = () =>
+    fetch(address).then(
+      () => true,
+      () => false,
+    );
   for (const begin = Date.now(); await answers(); await pause(20))
     if (Date.now() - begin > 30_000) throw new Error(`somebody still listens at ${address}`);
 }
@@ -72,7 +107,10 @@ async function isClosed(address: string): Promise<void> {
 /** Nothing lies about that another program would stumble over. */
 function isTidy({ home }: Place): void {
   const names = readdirSync(join(home, '.mcp-by-hand'));
-  assert.deepEqual(names.filter((name) => name.startsWith('logins')), ['logins.json']);
+  assert.deepEqual(
+    names.filter((name) => name.startsWith('logins')),
+    ['logins.json'],
+  );
 }
 
 // ─── mcp login ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -83,14 +121,23 @@ test('I9: a login that cannot be kept says so, and exits with 3', async () => {
   writeFileSync(join(where.home, '.mcp-by-hand', 'logins.json'), '{', { mode: 0o600 });
   const terminal = new Terminal(where, ['mcp', 'login', 'calc'], desktop().env);
   assert.equal(await terminal.ended(), 3, terminal.text);
-  assert.match(terminal.text, /it is not JSON;\s+restore it, or move it away, and then log in again/);
-  assert.match(terminal.text, /^calc: you are logged in for this run only: that was not written down$/m);
+  assert.match(
+    terminal.text,
+    /it is not JSON;\s+restore it, or move it away, and then log in again/,
+  );
+  assert.match(
+    terminal.text,
+    /^calc: you are logged in for this run only: that was not written down$/m,
+  );
 });
 
 test('mcp login: a browser opens, its user agrees, the server is connected; the tokens are private', async () => {
   const { where, log } = await lockedCalculator();
   const { env, urls, page, bin } = desktop();
-  const terminal = new Terminal(where, ['mcp', 'login', 'calc'], { ...env, ANTHROPIC_API_KEY: 'a-key-for-tests' });
+  const terminal = new Terminal(where, ['mcp', 'login', 'calc'], {
+    ...env,
+    ANTHROPIC_API_KEY: 'a-key-for-tests',
+  });
   assert.equal(await terminal.ended(), 0);
   assert.match(terminal.text, /^calc: you are logged in, 7 tools$/m);
   await until(() => page() !== '');
@@ -100,7 +147,10 @@ test('mcp login: a browser opens, its user agrees, the server is connected; the 
   assert.doesNotMatch(read(join(bin, 'env')), /a-key-for-tests/, 'a browser gets none of our keys');
 
   const file = loginsOf(where);
-  assert.deepEqual([file, join(file, '..')].map((path) => statSync(path).mode & 0o777), [0o600, 0o700]);
+  assert.deepEqual(
+    [file, join(file, '..')].map((path) => statSync(path).mode & 0o777),
+    [0o600, 0o700],
+  );
   isTidy(where);
   const [{ server, tokens }] = tokensIn(where);
   const [{ form }] = await log('/token');
@@ -121,13 +171,23 @@ test('without a desktop no browser is started: its address is shown whole, and w
   const { bare, urls } = desktop();
   const terminal = new Terminal(where, ['mcp', 'login', 'calc'], bare, 60);
   await terminal.see(WAITS);
-  const shown = /^Open this address in a browser:\n {2}http:\S+\nIf it ends at a page that cannot be reached, /m;
+  const shown =
+    /^Open this address in a browser:\n {2}http:\S+\nIf it ends at a page that cannot be reached, /m;
   assert.match(terminal.text, shown);
   const end = await endOf(shownIn(terminal));
   const wrong = end.replace(/state=[^&]*/, 'state=another');
-  const [notIt, another] = ['That is not it: the address of that page begins with', 'That is the answer to another login.'];
+  const [notIt, another] = [
+    'That is not it: the address of that page begins with',
+    'That is the answer to another login.',
+  ];
   const without = end.replace(/state=[^&]*&?/, '');
-  const odd = [['rubbish', notIt, 1], [wrong, another, 1], [without, another, 2], ['http://', notIt, 2], ['', notIt, 3]] as const;
+  const odd = [
+    ['rubbish', notIt, 1],
+    [wrong, another, 1],
+    [without, another, 2],
+    ['http://', notIt, 2],
+    ['', notIt, 3],
+  ] as const;
   for (const [text, words, times] of odd) {
     terminal.enter(text);
     await terminal.see(words, times);
@@ -153,16 +213,24 @@ test('a browser that cannot be started: the address is on the screen, too', asyn
   assert.equal(await terminal.ended(), 0);
 });
 
-test('somebody says no: the authorization server\'s words are shown, as words, and nothing is stored', async () => {
+test("somebody says no: the authorization server's words are shown, as words, and nothing is stored", async () => {
   const { where, issuer } = await lockedCalculator();
   const terminal = new Terminal(where, ['mcp', 'login', 'calc'], desktop('exit 0').env);
   await terminal.see(WAITS);
   const { redirect_uri = '', state = '' } = Object.fromEntries(shownIn(terminal).searchParams);
   const error_description = 'no\x1b]0;owned\x07\x1b[2J\r\u202eevil <script>alert(1)</script>';
-  const answer = new URLSearchParams({ error: 'access_denied', error_description, state, iss: issuer });
+  const answer = new URLSearchParams({
+    error: 'access_denied',
+    error_description,
+    state,
+    iss: issuer,
+  });
   const page = await (await fetch(`${redirect_uri}?${answer}`)).text();
   assert.equal(await terminal.ended(), 3);
-  assert.match(terminal.text, /^MCP server "calc" .*: the authorization server \S+ refused us: .*access_denied:\s+no/m);
+  assert.match(
+    terminal.text,
+    /^MCP server "calc" .*: the authorization server \S+ refused us: .*access_denied:\s+no/m,
+  );
   assertClean(terminal.text);
   assert.notEqual(terminal.title.trim(), 'owned');
   assert.match(page, /<p>It did not work\. The terminal says why\.<\/p>/);
@@ -195,13 +263,15 @@ test('Ctrl-C while the server or the authorization server is silent: 130, at onc
   const slow = await scripted({ 'POST /mcp': () => locked('Bearer') }, () => {});
   const config = ({ origin }: Scripted) => ({ type: 'http', url: `${origin}/mcp` });
   const where = place({}, userServers({ mute: config(mute), slow: config(slow) }));
-  await Promise.all([mute, slow].map(async (server, n) => {
-    const terminal = new Terminal(where, ['mcp', 'login', ['mute', 'slow'][n]!], desktop().env);
-    await until(() => server.log.length === n + 1);
-    terminal.press(KEYS.ctrlC);
-    assert.equal(await terminal.ended(), 130, terminal.text);
-    assert.match(terminal.text, /the login was stopped$/m);
-  }));
+  await Promise.all(
+    [mute, slow].map(async (server, n) => {
+      const terminal = new Terminal(where, ['mcp', 'login', ['mute', 'slow'][n]!], desktop().env);
+      await until(() => server.log.length === n + 1);
+      terminal.press(KEYS.ctrlC);
+      assert.equal(await terminal.ended(), 130, terminal.text);
+      assert.match(terminal.text, /the login was stopped$/m);
+    }),
+  );
 });
 
 test('mcp login refuses what is unknown, disabled or not approved, and no request reaches the server', async () => {
@@ -228,7 +298,10 @@ test('mcp login refuses what is unknown, disabled or not approved, and no reques
     assert.match(terminal.text, words);
   }
   const nothing = await run(where, ['mcp', 'login']);
-  assert.deepEqual([nothing.code, /"mcp login" needs the name of a server/.test(nothing.err)], [2, true]);
+  assert.deepEqual(
+    [nothing.code, /"mcp login" needs the name of a server/.test(nothing.err)],
+    [2, true],
+  );
   assert.deepEqual([far.log.length, urls()], [0, []]);
 });
 
@@ -237,7 +310,9 @@ test('mcp login where there is nothing to log in at: a server of this machine, a
   await gone.stop();
   const { env, urls } = desktop();
   const where = place({}, userServers({ demo, gone: { type: 'http', url: `${gone.origin}/mcp` } }));
-  const [first, second] = ['demo', 'gone'].map((name) => new Terminal(where, ['mcp', 'login', name], env));
+  const [first, second] = ['demo', 'gone'].map(
+    (name) => new Terminal(where, ['mcp', 'login', name], env),
+  );
   assert.deepEqual([await first!.ended(), await second!.ended()], [0, 4]);
   assert.match(first!.text, /^demo: it wants no login, 2 tools$/m);
   assert.match(second!.text, /^MCP server "gone" .*cannot be reached: nobody listens there/m);
@@ -249,11 +324,17 @@ test('mcp login once more: it lets us in as we are, until a call lacks rights; t
   await logIn(where);
   const [desk, again] = [desktop(), new Terminal(where, ['mcp', 'login', 'calc'])];
   assert.equal(await again.ended(), 0);
-  assert.match(again.text, /^calc: you were logged in before \(for another account, first: .* mcp logout calc\), 7 tools$/m);
+  assert.match(
+    again.text,
+    /^calc: you were logged in before \(for another account, first: .* mcp logout calc\), 7 tools$/m,
+  );
   const greet = () => run(where, ['probe', 'calc', '--call', 'greet', 'name=Ada']);
   const lacking = await greet();
   assert.equal(lacking.code, 3);
-  assert.match(lacking.out, /wants a login with more rights \(calculator:write\)\. .* mcp-by-hand mcp login calc$/m);
+  assert.match(
+    lacking.out,
+    /wants a login with more rights \(calculator:write\)\. .* mcp-by-hand mcp login calc$/m,
+  );
   const terminal = new Terminal(where, ['mcp', 'login', 'calc'], desk.env);
   assert.equal(await terminal.ended(), 0);
   assert.match(desk.urls()[0]?.searchParams.get('scope') ?? '', /\bcalculator:write\b/);
@@ -265,11 +346,16 @@ test('without a terminal no login begins: 3 and one line from mcp login, a line 
   const where = place({}, userServers({ far: { type: 'http', url: `${far.origin}/mcp` } }));
   const { env, urls } = desktop();
   const words = 'a login needs a terminal: somebody has to agree to it in a browser';
-  const ends = await Promise.all(['', 'y\n'].map((input) => run(where, ['mcp', 'login', 'far'], { env, input })));
+  const ends = await Promise.all(
+    ['', 'y\n'].map((input) => run(where, ['mcp', 'login', 'far'], { env, input })),
+  );
   for (const { code, out, err } of ends) assert.deepEqual([code, out, err], [3, '', `${words}\n`]);
   assert.equal(far.log.length, 0);
   const inJson = await run(where, ['mcp', 'login', 'far', '--json'], { env });
-  assert.deepEqual([inJson.code, JSON.parse(inJson.err)], [3, { type: 'error', kind: 'auth', message: words }]);
+  assert.deepEqual(
+    [inJson.code, JSON.parse(inJson.err)],
+    [3, { type: 'error', kind: 'auth', message: words }],
+  );
   const chat = await run(where, [], { env, input: '/mcp login far\n/cost\n' });
   assert.match(chat.err, new RegExp(`^${words}$`, 'm'));
   assert.match(chat.out, /^rehearsal: no tokens/m, 'the chat goes on');
@@ -280,7 +366,10 @@ test('without a terminal no login begins: 3 and one line from mcp login, a line 
 
 test('/mcp login and logout: from the next prompt on the model has the tools, or has them no more', async () => {
   const model = await startModelServer([
-    say('none yet'), call('mcp__calc__add', { a: 2, b: 40 }), say('It is 42.'), say('none any more'),
+    say('none yet'),
+    call('mcp__calc__add', { a: 2, b: 40 }),
+    say('It is 42.'),
+    say('none any more'),
   ]);
   const { where, log } = await lockedCalculator({ demo });
   const { env, urls } = desktop();
@@ -292,14 +381,20 @@ test('/mcp login and logout: from the next prompt on the model has the tools, or
     await terminal.see(seen);
   };
   await terminal.see('none yet');
-  assert.match(terminal.text, /^! MCP server "calc" .* wants a login\. To log in: \/mcp login calc in a chat, or /m);
+  assert.match(
+    terminal.text,
+    /^! MCP server "calc" .* wants a login\. To log in: \/mcp login calc in a chat, or /m,
+  );
   assert.equal(urls().length, 0, 'nobody has asked for a browser');
   await enter('/mcp login calc', /^calc: connected · .* 7 tools/);
   await enter('add 2 and 40', 'It is 42.');
   assert.match(terminal.text, /^✓ mcp__calc__add\(a: 2, b: 40\)/m);
   const { tokens } = tokensIn(where)[0];
   await enter('/mcp logout calc', /^calc: needs-auth$/);
-  assert.deepEqual((await log('/revoke')).map(({ form }) => form.token), [tokens.refresh]);
+  assert.deepEqual(
+    (await log('/revoke')).map(({ form }) => form.token),
+    [tokens.refresh],
+  );
   assert.equal(tokensIn(where).length, 0);
   await enter('and now?', 'none any more');
   await enter('/mcp logout calc', 'you are not logged in at calc');
@@ -325,7 +420,10 @@ test('/mcp logout where nobody can be told to revoke: the token is not used any 
   terminal.enter('/mcp logout far');
   await terminal.see(/^far: needs-auth$/);
   await terminal.ready();
-  assert.deepEqual([called('tools/list').length, tokensIn(where).length, as.live.size], [before, 0, 1]);
+  assert.deepEqual(
+    [called('tools/list').length, tokensIn(where).length, as.live.size],
+    [before, 0, 1],
+  );
 });
 
 test('/mcp login after a call that lacks rights: the same call works', async () => {
@@ -334,9 +432,15 @@ test('/mcp login after a call that lacks rights: the same call works', async () 
   const { where } = await lockedCalculator();
   const desk = desktop();
   await logIn(where, 'calc', desk);
-  const terminal = new Terminal(where, ['--allow', 'mcp__calc__*', 'greet Ada'], { ...desk.env, ...anthropic(model) });
+  const terminal = new Terminal(where, ['--allow', 'mcp__calc__*', 'greet Ada'], {
+    ...desk.env,
+    ...anthropic(model),
+  });
   await terminal.see('Not allowed yet.');
-  assert.match(terminal.text, /^ {2}MCP server "calc" .* wants a login with more rights \(calculator:write\)/m);
+  assert.match(
+    terminal.text,
+    /^ {2}MCP server "calc" .* wants a login with more rights \(calculator:write\)/m,
+  );
   await terminal.ready();
   terminal.enter('/mcp login calc');
   await terminal.see(/^calc: connected/);
@@ -346,7 +450,10 @@ test('/mcp login after a call that lacks rights: the same call works', async () 
   assert.match(terminal.text, /^✓ mcp__calc__greet\(name: "Ada"\)/m);
   const scopes = desk.urls().map((url) => url.searchParams.get('scope')!.split(' ').sort());
   const [reads, writes, stays] = ['calculator:read', 'calculator:write', 'offline_access'];
-  assert.deepEqual(scopes, [[reads, stays], [reads, writes, stays]]);
+  assert.deepEqual(scopes, [
+    [reads, stays],
+    [reads, writes, stays],
+  ]);
 });
 
 test('Ctrl-C during /mcp login: back at the prompt, the chat goes on, and a second /mcp login works', async () => {
@@ -395,7 +502,7 @@ test('/mcp login for what is unknown, disabled or of this machine: nobody is ask
   assert.deepEqual([far.log.length, urls()], [0, []]);
 });
 
-test('/mcp login for a project\'s server: it is asked about once, and after a no nothing reaches it', async () => {
+test("/mcp login for a project's server: it is asked about once, and after a no nothing reaches it", async () => {
   const far = await refusesAll();
   const where = place({ '.mcp.json': { far: { type: 'http', url: `${far.origin}/mcp` } } });
   const { env, urls } = desktop();
@@ -420,8 +527,13 @@ test('-p goes on with the other servers, and says once on stderr what is missing
   const inJson = await run(where, [...flags, '--json', 'add 2 and 40'], { env });
   assert.deepEqual([text.code, inJson.code], [0, 0]);
   assert.match(text.out, /\b42\b/);
-  assert.ok(jsonLines(inJson.out).some(({ type, name }) => type === 'tool_end' && name === 'mcp__demo__add'));
-  const warning = /^! MCP server "calc" .* wants a login\. To log in: \/mcp login calc in a chat, or .* login calc\n$/;
+  assert.ok(
+    jsonLines(inJson.out).some(
+      ({ type, name }) => type === 'tool_end' && name === 'mcp__demo__add',
+    ),
+  );
+  const warning =
+    /^! MCP server "calc" .* wants a login\. To log in: \/mcp login calc in a chat, or .* login calc\n$/;
   for (const { err } of [text, inJson]) assert.match(err, warning);
   assert.deepEqual(urls(), []);
 });
@@ -437,7 +549,10 @@ test('what a server said counts for 15 minutes, also for the next program; then 
   const once = far.log.length;
   assert.ok(once > 0);
   assert.deepEqual(await states(), ['needs-auth']);
-  assert.match((await run(where, ['-p', 'hello'])).err, /^! MCP server "far" .* said at .* that it wants a login\./);
+  assert.match(
+    (await run(where, ['-p', 'hello'])).err,
+    /^! MCP server "far" .* said at .* that it wants a login\./,
+  );
   assert.equal(far.log.length, once, 'nobody has asked it since');
   const age = (ms: number) => {
     const content = stored(where);
@@ -477,7 +592,10 @@ test('"callbackPort" and "redirectUri": that port, or a clear error if another p
   const { calc } = await lockedCalculator();
   const redirectUri = `http://localhost:${port}/callback`;
   const fixedUri = `http://127.0.0.1:${port}/callback`;
-  const servers = { fixed: { ...calc, oauth: { callbackPort: port } }, named: { ...calc, oauth: { redirectUri } } };
+  const servers = {
+    fixed: { ...calc, oauth: { callbackPort: port } },
+    named: { ...calc, oauth: { redirectUri } },
+  };
   const where = place({}, userServers(servers));
   const { env, urls } = desktop();
   const refused = new Terminal(where, ['mcp', 'login', 'fixed'], env);
@@ -486,7 +604,10 @@ test('"callbackPort" and "redirectUri": that port, or a clear error if another p
   assert.deepEqual(urls(), []);
   await leave();
   for (const name of ['fixed', 'named']) await logIn(where, name, { ...desktop(), env });
-  assert.deepEqual(urls().map((url) => url.searchParams.get('redirect_uri')), [fixedUri, redirectUri]);
+  assert.deepEqual(
+    urls().map((url) => url.searchParams.get('redirect_uri')),
+    [fixedUri, redirectUri],
+  );
 });
 
 test('"redirectUri" with localhost: a program that has the port at one of its addresses is in the way', async () => {
@@ -494,9 +615,13 @@ test('"redirectUri" with localhost: a program that has the port at one of its ad
   const { calc } = await lockedCalculator();
   const oauth = { redirectUri: `http://localhost:${port}/callback` };
   const { env, urls } = desktop('exit 0');
-  const terminal = new Terminal(place({}, userServers({ calc: { ...calc, oauth } })), ['mcp', 'login', 'calc'], env);
+  const terminal = new Terminal(
+    place({}, userServers({ calc: { ...calc, oauth } })),
+    ['mcp', 'login', 'calc'],
+    env,
+  );
   await terminal.see(/another program|^waiting for the browser/);
-  assert.deepEqual(urls(), [], 'nobody is sent to a port that is another\'s');
+  assert.deepEqual(urls(), [], "nobody is sent to a port that is another's");
   assert.equal(await terminal.ended(), 3);
 });
 
@@ -511,17 +636,26 @@ test('mcp get, mcp list, probe, --wire, --trace show no secret: no token, nothin
     clientSecret: 'machine-secret',
     assertion: 'signed-by-a-platform',
     privateKeyFile: '/no/such/file',
-    company: { issuer, clientId: 'x', clientSecret: 'company-secret', idToken: 'who-the-user-is' },
+    idp: { issuer, clientId: 'x', clientSecret: 'company-secret', idToken: 'who-the-user-is' },
   };
   const { privateKeyFile, ...bySecret } = oauth;
-  const servers = { calc, machine: { type: 'http', url, oauth: bySecret }, odd: { type: 'http', url, oauth } };
+  const servers = {
+    calc,
+    machine: { type: 'http', url, oauth: bySecret },
+    odd: { type: 'http', url, oauth },
+  };
   const where = place({}, userServers(servers));
   await logIn(where);
   const trace = join(where.cwd, 'trace.jsonl');
   const runs = [
-    ['mcp', 'list'], ['mcp', 'list', '--json'],
-    ['mcp', 'get', 'odd'], ['mcp', 'get', 'odd', '--json'], ['mcp', 'get', 'calc'],
-    ['probe', 'machine', '--wire', '--json'], ['probe', 'odd'], ['-p', '--wire', '--trace', trace, 'hello'],
+    ['mcp', 'list'],
+    ['mcp', 'list', '--json'],
+    ['mcp', 'get', 'odd'],
+    ['mcp', 'get', 'odd', '--json'],
+    ['mcp', 'get', 'calc'],
+    ['probe', 'machine', '--wire', '--json'],
+    ['probe', 'odd'],
+    ['-p', '--wire', '--trace', trace, 'hello'],
   ];
   const shown: string[] = [];
   for (const args of runs) {
@@ -532,7 +666,10 @@ test('mcp get, mcp list, probe, --wire, --trace show no secret: no token, nothin
   assert.match(shown[2]!, /clientId/);
   assert.ok(readLines(trace).length > 1);
   const all = [...shown, read(trace)].join('\n');
-  const kept = stored(where).rows.flatMap(({ tokens: { access, refresh } }: any) => [access, refresh]);
+  const kept = stored(where).rows.flatMap(({ tokens: { access, refresh } }: any) => [
+    access,
+    refresh,
+  ]);
   const tokens = kept.filter(Boolean);
   assert.ok(tokens.length >= 3);
   const given = ['machine-secret', 'signed-by-a-platform', 'company-secret', 'who-the-user-is'];
@@ -541,7 +678,10 @@ test('mcp get, mcp list, probe, --wire, --trace show no secret: no token, nothin
 
 test('mcp logout, mcp remove, trust revoke, trust reset: tokens are forgotten here, and revoked there', async () => {
   const { log, calc } = await lockedCalculator();
-  const where = place({ '.mcp.json': { a: calc, b: calc } }, userServers({ mine: calc, other: calc }));
+  const where = place(
+    { '.mcp.json': { a: calc, b: calc } },
+    userServers({ mine: calc, other: calc }),
+  );
   for (const name of ['a', 'b']) assert.equal((await run(where, ['trust', 'allow', name])).code, 0);
   for (const name of ['a', 'b', 'mine', 'other']) await logIn(where, name);
   const left = () => tokensIn(where).map(({ server }: any) => server);
@@ -557,7 +697,10 @@ test('mcp logout, mcp remove, trust revoke, trust reset: tokens are forgotten he
     const { code, out } = await run(where, args);
     assert.deepEqual([code, words.test(out)], [0, true], out);
     const revoked = (await log('/revoke')).map(({ form }) => form.token);
-    assert.deepEqual([left().length, revoked.length, refresh.includes(revoked.at(-1))], [3 - n, n + 1, true]);
+    assert.deepEqual(
+      [left().length, revoked.length, refresh.includes(revoked.at(-1))],
+      [3 - n, n + 1, true],
+    );
   }
   const twice = await run(where, ['mcp', 'logout', 'mine']);
   assert.deepEqual([twice.code, twice.err], [3, 'you are not logged in at "mine"\n']);
@@ -572,5 +715,8 @@ test('a probe asks the server whatever it said a moment ago; a list tells where 
   assert.equal(code, 3);
   assert.match(out, /"calc" .* wants a login\. /);
   await logIn(where);
-  assert.match(await list(), /^ {2}logged in at http:\/\/127\.0\.0\.1:\d+ \(calculator:read offline_access\)$/m);
+  assert.match(
+    await list(),
+    /^ {2}logged in at http:\/\/127\.0\.0\.1:\d+ \(calculator:read offline_access\)$/m,
+  );
 });

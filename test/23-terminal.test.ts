@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { cleanUp, root } from './helpers.ts';
-import { call, say, startModelServer } from './model-server.ts';
-import { KEYS, place, run, Terminal, userServers } from './terminal.ts';
+import { cleanUp, root } from './help/basics.ts';
+import { call, say, startModelServer } from './help/model-server.ts';
+import { KEYS, place, run, Terminal, userServers } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -18,7 +18,15 @@ const PARCEL = {
     properties: {
       city: { type: 'string', minLength: 2 },
       floor: { type: 'integer', default: 3 },
-      when: { type: 'array', items: { anyOf: [{ const: 'am', title: 'Morning' }, { const: 'pm', title: 'Evening' }] } },
+      when: {
+        type: 'array',
+        items: {
+          anyOf: [
+            { const: 'am', title: 'Morning' },
+            { const: 'pm', title: 'Evening' },
+          ],
+        },
+      },
     },
     required: ['city'],
   },
@@ -28,14 +36,26 @@ const rules = ['--allow', 'mcp__shop__ask', '--no-color'];
 
 test('a form is filled in by keys, a choice like a no is declined, a form is left; sampling and roots', async () => {
   const decision = { type: 'string', enum: ['approve', 'reject'] };
-  const drop = { message: 'Drop "customers"?', requestedSchema: { type: 'object', properties: { decision } } };
-  const prompt = { messages: [{ role: 'user', content: { type: 'text', text: 'Say hello' } }], maxTokens: 20 };
+  const drop = {
+    message: 'Drop "customers"?',
+    requestedSchema: { type: 'object', properties: { decision } },
+  };
+  const prompt = {
+    messages: [{ role: 'user', content: { type: 'text', text: 'Say hello' } }],
+    maxTokens: 20,
+  };
   const model = await startModelServer([
-    ask('elicitation/create', PARCEL), say('first done'),
-    ask('elicitation/create', drop), say('second done'),
-    ask('elicitation/create', PARCEL), say('third done'),
-    ask('sampling/createMessage', prompt), say('Hello, shop.'), say('fourth done'),
-    ask('roots/list', {}), say('fifth done'),
+    ask('elicitation/create', PARCEL),
+    say('first done'),
+    ask('elicitation/create', drop),
+    say('second done'),
+    ask('elicitation/create', PARCEL),
+    say('third done'),
+    ask('sampling/createMessage', prompt),
+    say('Hello, shop.'),
+    say('fourth done'),
+    ask('roots/list', {}),
+    say('fifth done'),
   ]);
   const env = { ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: model.url };
   const where = place({}, userServers({ shop: asker }));
@@ -61,8 +81,12 @@ test('a form is filled in by keys, a choice like a no is declined, a form is lef
   terminal.enter('2');
   await terminal.see(/^Send it\?.*: *$/);
   terminal.enter('y');
-  await terminal.see('first done');
-  assert.deepEqual(heard(1), { action: 'accept', content: { city: 'Graz', floor: 3, when: ['pm'] } });
+  await terminal.see('first done'); // and the server has echoed it
+  assert.doesNotMatch(terminal.text, /Graz/);
+  assert.deepEqual(heard(1), {
+    action: 'accept',
+    content: { city: 'Graz', floor: 3, when: ['pm'] },
+  });
   await terminal.ready();
 
   terminal.enter('two');
@@ -109,19 +133,39 @@ test('a form is filled in by keys, a choice like a no is declined, a form is lef
 });
 
 test('without a terminal a form is cancelled, with one line on stderr, and the exit code is that of the answer', async () => {
-  const model = await startModelServer([ask('elicitation/create', PARCEL), say('It was cancelled.')]);
+  const model = await startModelServer([
+    ask('elicitation/create', PARCEL),
+    say('It was cancelled.'),
+  ]);
   const env = { ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: model.url };
-  const ended = await run(place({}, userServers({ shop: asker })), ['-p', 'one', ...rules], { env });
+  const ended = await run(place({}, userServers({ shop: asker })), ['-p', 'one', ...rules], {
+    env,
+  });
   assert.deepEqual([ended.code, ended.out], [0, 'It was cancelled.\n']);
   assert.match(ended.err, /"shop" asks something, and there is no terminal to ask at/);
   assert.match(JSON.stringify(model.requests[1]!.body.messages.at(-1)), /cancel/);
 });
 
 test('--json tells of a question that nobody answered', async () => {
-  const model = await startModelServer([ask('elicitation/create', PARCEL), say('It was cancelled.')]);
+  const model = await startModelServer([
+    ask('elicitation/create', PARCEL),
+    say('It was cancelled.'),
+  ]);
   const env = { ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: model.url };
-  const { out } = await run(place({}, userServers({ shop: asker })), ['-p', 'one', '--json', ...rules], { env });
-  const events = out.trim().split('\n').map((line) => JSON.parse(line));
+  const { out } = await run(
+    place({}, userServers({ shop: asker })),
+    ['-p', 'one', '--json', ...rules],
+    { env },
+  );
+  const events = out
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
   const [{ model: _, ...question }] = events.filter(({ type }) => type === 'question');
-  assert.deepEqual(question, { type: 'question', server: 'shop', message: PARCEL.message, action: 'cancel' });
+  assert.deepEqual(question, {
+    type: 'question',
+    server: 'shop',
+    message: PARCEL.message,
+    action: 'cancel',
+  });
 });

@@ -3,15 +3,18 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import type { Json } from '../mcp.ts';
-import { cleanUp } from './helpers.ts';
-import { call, say, startModelServer, type ModelServer } from './model-server.ts';
-import { mount } from './peers.ts';
-import { entryOf, filesOf, skillMd } from './skill-server.ts';
-import { place, run, Terminal, userServers } from './terminal.ts';
+import { cleanUp } from './help/basics.ts';
+import { call, say, startModelServer, type ModelServer } from './help/model-server.ts';
+import { mount } from './help/scripted-peer.ts';
+import { entryOf, filesOf, skillMd } from './help/skill-server.ts';
+import { place, run, Terminal, userServers } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
-const anthropic = ({ url }: ModelServer) => ({ ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: url });
+const anthropic = ({ url }: ModelServer) => ({
+  ANTHROPIC_API_KEY: 'a-key-for-tests',
+  ANTHROPIC_BASE_URL: url,
+});
 const root = 'skill://pdf';
 const forms = 'references/FORMS.md';
 
@@ -20,14 +23,21 @@ async function server(): Promise<Json> {
   const files = filesOf(root);
   const capabilities = { resources: {}, extensions: { 'io.modelcontextprotocol/skills': {} } };
   const { config } = await mount.http({
-    initialize: { result: { protocolVersion: '2025-11-25', capabilities, serverInfo: { name: 'x', version: '1' } } },
+    initialize: {
+      result: {
+        protocolVersion: '2025-11-25',
+        capabilities,
+        serverInfo: { name: 'x', version: '1' },
+      },
+    },
     'skills/list': { result: { skills: [entryOf(root, files)] } },
     'resources/read': ({ uri }) => ({ result: { contents: [{ uri, text: files[uri] }] } }),
   });
   return config;
 }
 
-const toolIn = (model: ModelServer, n: number) => model.requests[n]!.body.tools.find(({ name }: any) => name === 'skill');
+const toolIn = (model: ModelServer, n: number) =>
+  model.requests[n]!.body.tools.find(({ name }: any) => name === 'skill');
 const lastResult = (model: ModelServer, n: number): string =>
   JSON.stringify(model.requests[n]!.body.messages.at(-1).content);
 
@@ -39,7 +49,10 @@ test('a chat: the model is told of skills in its first request, loads one after 
     say('done'),
     say('used'),
   ]);
-  const home = { ...userServers({ docs: await server() }), '.claude/skills/mine/SKILL.md': skillMd('mine', '', 'My own way.') };
+  const home = {
+    ...userServers({ docs: await server() }),
+    '.claude/skills/mine/SKILL.md': skillMd('mine', '', 'My own way.'),
+  };
   const where = place({ '.claude/skills/theirs/SKILL.md': skillMd('theirs') }, home);
   const terminal = new Terminal(where, ['fill in the form'], anthropic(model));
   await terminal.see(/^Let the model work by it\?[^]*: *$/);
@@ -60,7 +73,9 @@ test('a chat: the model is told of skills in its first request, loads one after 
   assert.match(lastResult(model, 3), /My own way/);
 
   terminal.enter('/skills');
-  await terminal.see(/^user\/mine \(yours\): What mine is for\nproject\/theirs \(you will be asked\): What theirs is for\ndocs\/pdf \(approved\): What pdf is for$/);
+  await terminal.see(
+    /^user\/mine \(yours\): What mine is for\nproject\/theirs \(you will be asked\): What theirs is for\ndocs\/pdf \(approved\): What pdf is for$/,
+  );
   terminal.enter('/skills show docs/pdf');
   await terminal.see(/^    │ # How$/);
   terminal.enter('/skills revoke docs/pdf');
@@ -76,8 +91,15 @@ test('a chat: the model is told of skills in its first request, loads one after 
 
 test('without a terminal: an approved skill is loaded, another one is refused, and the exit code says so', async () => {
   const load = (name: string) => [call('skill', { name }), say('done')];
-  const model = await startModelServer([...load('docs/pdf'), ...load('user/mine'), ...load('user/mine')]);
-  const home = { ...userServers({ docs: await server() }), '.claude/skills/mine/SKILL.md': skillMd('mine') };
+  const model = await startModelServer([
+    ...load('docs/pdf'),
+    ...load('user/mine'),
+    ...load('user/mine'),
+  ]);
+  const home = {
+    ...userServers({ docs: await server() }),
+    '.claude/skills/mine/SKILL.md': skillMd('mine'),
+  };
   const where = place({}, home);
   const refused = await run(where, ['-p', 'fill in the form'], { env: anthropic(model) });
   assert.deepEqual([refused.code, refused.out], [3, 'done\n']);

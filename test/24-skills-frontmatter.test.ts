@@ -21,9 +21,15 @@ const known: [yaml: string, fields: unknown][] = [
   ['a:\n  b: 1\n  c:\n    d: x', { a: { b: 1, c: { d: 'x' } } }],
   ['a:\n- x\n- y: 1\n  z: 2\n-\n  - w', { a: ['x', { y: 1, z: 2 }, ['w']] }],
   ['a:\n  - - x\n    - y', { a: [['x', 'y']] }],
-  ['a: [x, "y, z", Bash(git:*), [1], {b: c}]', { a: ['x', 'y, z', 'Bash(git:*)', [1], { b: 'c' }] }],
+  [
+    'a: [x, "y, z", Bash(git:*), [1], {b: c}]',
+    { a: ['x', 'y, z', 'Bash(git:*)', [1], { b: 'c' }] },
+  ],
   ['a: [x,\n  y, # why\n  z]\nb: {}', { a: ['x', 'y', 'z'], b: {} }],
-  ['a: 1\nb: -2.50\nc: 0x1F\nd: 1e3\ne: 0o17\nf: 012', { a: 1, b: -2.5, c: 31, d: 1000, e: 15, f: 12 }],
+  [
+    'a: 1\nb: -2.50\nc: 0x1F\nd: 1e3\ne: 0o17\nf: 012',
+    { a: 1, b: -2.5, c: 31, d: 1000, e: 15, f: 12 },
+  ],
   ['a: true\nb: FALSE\nc: ~\nd: null\ne:', { a: true, b: false, c: null, d: null, e: null }],
   ['a: yes\nb: 2026-11-17\nc: 1.2.3\nd: "1"', { a: 'yes', b: '2026-11-17', c: '1.2.3', d: '1' }],
   ['"a b": 1\nio.x/y: 2', { 'a b': 1, 'io.x/y': 2 }],
@@ -78,8 +84,18 @@ test('what it does not know it refuses, and says where', () => {
 });
 
 test('it is between two lines of ---, the first of them the first of all', () => {
-  assert.deepEqual(parseFrontmatter('\ufeff---  \r\na: 1\r\n---\r\nbody\r\n---\r\n'), { fields: { a: 1 }, body: 'body\n---\n' });
-  for (const text of ['', 'a: 1', '\n---\na: 1\n---\n', '---\na: 1\n', '----\na: 1\n---\n', '--- a: 1\n---\n'])
+  assert.deepEqual(parseFrontmatter('\ufeff---  \r\na: 1\r\n---\r\nbody\r\n---\r\n'), {
+    fields: { a: 1 },
+    body: 'body\n---\n',
+  });
+  for (const text of [
+    '',
+    'a: 1',
+    '\n---\na: 1\n---\n',
+    '---\na: 1\n',
+    '----\na: 1\n---\n',
+    '--- a: 1\n---\n',
+  ])
     assert.throws(() => parseFrontmatter(text), /---/, text);
 });
 
@@ -90,8 +106,17 @@ test('a field called __proto__ is a field', () => {
 });
 
 test('the longest and oddest that it takes comes to an end', () => {
-  const shapes = ['a: "' + "'".repeat(65_000), 'a: [' + '"x",'.repeat(16_000), 'a:\n' + '- [\n'.repeat(16_000), 'a: "x\n' + ' y\n'.repeat(21_000),
-    'a: ' + ' '.repeat(65_000) + '#', 'a: ' + '# '.repeat(32_000), 'a: |\n' + ' \n'.repeat(32_000), "a: '" + "''".repeat(32_000), 'a: {' + '{'.repeat(65_000)];
+  const shapes = [
+    'a: "' + "'".repeat(65_000),
+    'a: [' + '"x",'.repeat(16_000),
+    'a:\n' + '- [\n'.repeat(16_000),
+    'a: "x\n' + ' y\n'.repeat(21_000),
+    'a: ' + ' '.repeat(65_000) + '#',
+    'a: ' + '# '.repeat(32_000),
+    'a: |\n' + ' \n'.repeat(32_000),
+    "a: '" + "''".repeat(32_000),
+    'a: {' + '{'.repeat(65_000),
+  ];
   for (const yaml of shapes) {
     try {
       assert.equal(typeof read(yaml), 'object');

@@ -3,23 +3,35 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { cleanUp, root } from './helpers.ts';
-import { call, say, startModelServer } from './model-server.ts';
-import { KEYS, place, run, Terminal, userServers } from './terminal.ts';
+import { cleanUp, root } from './help/basics.ts';
+import { call, say, startModelServer } from './help/model-server.ts';
+import { KEYS, place, run, Terminal, userServers } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
-const library = (...flags: string[]) =>
-  ({ command: process.execPath, args: [join(root, 'fixtures', 'library.mjs'), ...flags] });
-const anthropic = (model: { url: string }) => ({ ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: model.url });
+const library = (...flags: string[]) => ({
+  command: process.execPath,
+  args: [join(root, 'fixtures', 'library.mjs'), ...flags],
+});
+const anthropic = (model: { url: string }) => ({
+  ANTHROPIC_API_KEY: 'a-key-for-tests',
+  ANTHROPIC_BASE_URL: model.url,
+});
 /** What the user has said to the model in this request: all blocks of the last message. */
 const saidIn = (request: { body: any }): any[] => [request.body.messages.at(-1).content].flat();
 
 test('@server:uri with Tab, a template filled in, prompts with arguments, /watch and /logs', async () => {
   const model = await startModelServer([
-    say('one'), say('two'), say('three'), say('four'), say('five'),
-    call('mcp__library__change', { uri: 'library://news', text: 'A new atlas.' }), say('changed'), say('heard'),
-    call('mcp__library__log', { level: 'error', data: 'the roof leaks' }), say('logged'),
+    say('one'),
+    say('two'),
+    say('three'),
+    say('four'),
+    say('five'),
+    call('mcp__library__change', { uri: 'library://news', text: 'A new atlas.' }),
+    say('changed'),
+    say('heard'),
+    call('mcp__library__log', { level: 'error', data: 'the roof leaks' }),
+    say('logged'),
   ]);
   const where = place({ 'rules.txt': 'a file\n' }, userServers({ library: library() }));
   const rules = ['--allow', 'mcp__library__change', '--allow', 'mcp__library__log', '--no-color'];
@@ -36,11 +48,16 @@ test('@server:uri with Tab, a template filled in, prompts with arguments, /watch
   await terminal.see(/^› what says @library:library:\/\/$/);
   terminal.type('rul');
   terminal.press(KEYS.tab);
-  await terminal.see(/^› what says @library:library:\/\/rules $|^› what says @library:library:\/\/rules$/);
+  await terminal.see(
+    /^› what says @library:library:\/\/rules $|^› what says @library:library:\/\/rules$/,
+  );
   terminal.enter('?');
   await terminal.see(/@library:library:\/\/rules: \d+ characters are sent/);
   await terminal.see(/^one$/);
-  assert.match(saidIn(model.requests[0]!)[0].text, /^what says @library:library:\/\/rules \?\n\nThe resource "library:\/\/rules" of the MCP server "library" \("text\/plain"\), as data:\n```\nBe quiet\.\n```$/);
+  assert.match(
+    saidIn(model.requests[0]!)[0].text,
+    /^what says @library:library:\/\/rules \?\n\nThe resource "library:\/\/rules" of the MCP server "library" \("text\/plain"\), as data:\n```\nBe quiet\.\n```$/,
+  );
   await terminal.ready();
 
   terminal.type('see @library:library://li');
@@ -102,12 +119,17 @@ test('@server:uri with Tab, a template filled in, prompts with arguments, /watch
   await terminal.see(/^watched:\n {2}library:library:\/\/news$/);
   await terminal.ready();
   terminal.enter('change it');
-  await terminal.see(/"library:\/\/news" of "library" has changed; the model hears of it with your next prompt/);
+  await terminal.see(
+    /"library:\/\/news" of "library" has changed; the model hears of it with your next prompt/,
+  );
   await terminal.see(/^changed$/);
   await terminal.ready();
   terminal.enter('what is new?');
   await terminal.see(/^heard$/);
-  assert.match(saidIn(model.requests[7]!)[0].text, /^what is new\?\n\nThis has changed since you were told last\. The resource "library:\/\/news".*\n```\nA new atlas\.\n```$/);
+  assert.match(
+    saidIn(model.requests[7]!)[0].text,
+    /^what is new\?\n\nThis has changed since you were told last\. The resource "library:\/\/news".*\n```\nA new atlas\.\n```$/,
+  );
   await terminal.ready();
   terminal.enter('log it');
   await terminal.see(/^! "library" logs \(error\): library: the roof leaks$/);
@@ -124,7 +146,11 @@ test('@server:uri with Tab, a template filled in, prompts with arguments, /watch
 test('C20 what a server of the project would say for you is shown first; its prompts are fetched on your word only', async () => {
   const model = await startModelServer([call('mcp__library__told', {}), say('told')]);
   const where = place({ '.mcp.json': JSON.stringify({ mcpServers: { library: library() } }) });
-  const terminal = new Terminal(where, ['--allow', 'mcp__library__told', '--no-color'], anthropic(model));
+  const terminal = new Terminal(
+    where,
+    ['--allow', 'mcp__library__told', '--no-color'],
+    anthropic(model),
+  );
   await terminal.ready();
   terminal.enter('/prompts');
   await terminal.see(/Start it\?.*: *$|approve.*: *$|\[y\]es.*: *$/);
@@ -132,7 +158,9 @@ test('C20 what a server of the project would say for you is shown first; its pro
   await terminal.see(/^\/mcp__library__explain/);
   await terminal.ready();
   terminal.enter('/mcp__library__explain x');
-  await terminal.see(/The prompt "explain" of the project's MCP server "library" is:\nuser:\n {2}│ Explain x\.\nSay this to the model\?.*: *$/);
+  await terminal.see(
+    /The prompt "explain" of the project's MCP server "library" is:\nuser:\n {2}│ Explain x\.\nSay this to the model\?.*: *$/,
+  );
   terminal.enter('n');
   await terminal.see('nothing was sent');
   await terminal.ready();
@@ -152,11 +180,15 @@ test('C21 what comes through a pipe, or as an argument, reads no resource', asyn
   const piped = await run(where, [], { env, input: 'see @library:library://rules\n' });
   const argued = await run(where, ['-p', 'see @library:library://rules'], { env, input: '' });
   assert.deepEqual([piped.code, argued.code], [0, 0]);
-  for (const request of model.requests) assert.doesNotMatch(JSON.stringify(request.body.messages), /Be quiet/);
+  for (const request of model.requests)
+    assert.doesNotMatch(JSON.stringify(request.body.messages), /Be quiet/);
 });
 
 test('read, prompt, resources and prompts on the command line; probe shows all of it', async () => {
-  const where = place({}, userServers({ library: library(), archive: library('modern', 'no-templates') }));
+  const where = place(
+    {},
+    userServers({ library: library(), archive: library('modern', 'no-templates') }),
+  );
   const read = await run(where, ['read', 'library', 'library://rules']);
   assert.deepEqual([read.code, read.out], [0, 'Be quiet.\n']);
   const bytes = await run(where, ['read', 'archive', 'library://archive']);
@@ -180,8 +212,16 @@ test('read, prompt, resources and prompts on the command line; probe shows all o
   const probe = await run(where, ['probe', 'library']);
   assert.match(probe.out, /resources \(8\)[^]*library:\/\/rules +House rules/);
   assert.match(probe.out, /resource templates \(2\)[^]*prompts \(3\)[^]*explain\(thing, style\?\)/);
-  const tolerant = await run(where, ['probe', '--json', '--', ...Object.values(library('broken-list', 'no-templates')).flat()]);
+  const tolerant = await run(where, [
+    'probe',
+    '--json',
+    '--',
+    ...Object.values(library('broken-list', 'no-templates')).flat(),
+  ]);
   const report = JSON.parse(tolerant.out);
-  assert.deepEqual([tolerant.code, report.ok, report.tools.length, report.prompts.length, report.resources], [0, true, 3, 3, undefined]);
+  assert.deepEqual(
+    [tolerant.code, report.ok, report.tools.length, report.prompts.length, report.resources],
+    [0, true, 3, 3, undefined],
+  );
   assert.match(report.warnings.join(), /did not list its resources: .*the database is not there/);
 });

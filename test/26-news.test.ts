@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { cleanUp, folder, habit, until } from './helpers.ts';
-import { yes } from './loop.ts';
-import { say, startModelServer } from './model-server.ts';
-import { prepareTable } from './table.ts';
-import { place, run, Terminal, userServers } from './terminal.ts';
+import { cleanUp, folder, habit, until } from './help/basics.ts';
+import { yes } from './help/agent-alone.ts';
+import { say, startModelServer } from './help/model-server.ts';
+import { prepareTable } from './help/agent-with-tools.ts';
+import { place, run, Terminal, userServers } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -30,7 +30,9 @@ test('the model is told of a new tool, and of one that is gone, with the next re
     ],
   });
   await agent.chat('grow');
-  const told = model.requests.map(({ system }) => /The tools have changed.*/.exec(system)?.[0] ?? '');
+  const told = model.requests.map(
+    ({ system }) => /The tools have changed.*/.exec(system)?.[0] ?? '',
+  );
   assert.deepEqual(told.slice(0, 2), ['', '']); // nothing has changed yet when these were asked
   assert.match(told[2]!, /new: mcp__s__new\.$/);
   assert.match(told[3]!, /new: mcp__s__new, then gone: .*mcp__s__grow.*mcp__s__new/); // all of it
@@ -39,7 +41,10 @@ test('the model is told of a new tool, and of one that is gone, with the next re
 });
 
 test('a new conversation begins without the news of the old one', async () => {
-  const { agent, model, mcp, of } = prepareTable({ servers: { s: habit('grows-a-tool') }, script: ['1', '2', '3', '4'] });
+  const { agent, model, mcp, of } = prepareTable({
+    servers: { s: habit('grows-a-tool') },
+    script: ['1', '2', '3', '4'],
+  });
   await agent.chat('one');
   await mcp.callTool('mcp__s__grow');
   await until(() => mcp.isMcpTool('mcp__s__new'));
@@ -71,7 +76,9 @@ test('/clear begins such a conversation', async () => {
   await terminal.see('a new conversation');
   terminal.enter('3');
   await terminal.see(/^three$/);
-  const told = model.requests.map(({ body }) => JSON.stringify(body.system).includes('The tools have changed'));
+  const told = model.requests.map(({ body }) =>
+    JSON.stringify(body.system).includes('The tools have changed'),
+  );
   assert.deepEqual([told, model.requests[2]!.body.messages.length], [[false, true, false], 1]);
   assert.deepEqual(model.problems, []);
 });
@@ -80,8 +87,15 @@ test('the trace tells how each server was opened, and of every change of its sta
   const where = place({}, userServers({ good: habit(), dead: habit('dies-at-once') }));
   const trace = join(folder(), 'trace.jsonl');
   await run(where, ['-p', 'hello', '--trace', trace]);
-  const records = readFileSync(trace, 'utf8').trim().split('\n').map((line) => JSON.parse(line)).filter(({ type }) => type === 'server');
+  const records = readFileSync(trace, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+    .filter(({ type }) => type === 'server');
   const good = records.find(({ server, state }) => server === 'good' && state === 'connected');
-  assert.deepEqual([good.protocolVersion, good.because], ['2025-11-25', 'it does not know server/discover']);
+  assert.deepEqual(
+    [good.protocolVersion, good.because],
+    ['2025-11-25', 'it does not know server/discover'],
+  );
   assert.match(records.findLast(({ server }) => server === 'dead').reason, /exited with code 3/);
 });

@@ -7,8 +7,17 @@ import { statusLines } from '../chapters/19-the-terminal/status.ts';
 import { httpTransports } from '../chapters/20-streamable-http/http.ts';
 import { Attempts, stayAlive } from '../chapters/26-staying-alive/alive.ts';
 import { heartbeat, type Later } from '../chapters/27-scopes/heartbeat.ts';
-import { McpConnection, McpError, McpManager, type Json, type Transport, type TransportEvents } from '../mcp.ts';
-import { cleanUp, later as afterwards, rejection } from './helpers.ts';
+import {
+  McpConnection,
+  McpError,
+  McpManager,
+  type Extension,
+  type Json,
+  type Transport,
+  type TransportEvents,
+} from '../mcp.ts';
+import { cleanUp, later as afterwards, rejection, until } from './help/basics.ts';
+import { manage } from './help/manager.ts';
 
 afterEach(cleanUp);
 
@@ -41,8 +50,12 @@ function scripted(answer: (method: string) => Json | undefined, heard: string[],
       close: async () => {},
       send: async ({ id, method = '' }) => {
         heard.push(method);
-        const result = method === 'initialize' ? { protocolVersion: REVISION, capabilities: { tools: {} } } : answer(method);
-        if (id !== undefined && result) setImmediate(() => events.message({ jsonrpc: '2.0', id, result }));
+        const result =
+          method === 'initialize'
+            ? { protocolVersion: REVISION, capabilities: { tools: {} } }
+            : answer(method);
+        if (id !== undefined && result)
+          setImmediate(() => events.message({ jsonrpc: '2.0', id, result }));
       },
     };
   };
@@ -52,9 +65,15 @@ function scripted(answer: (method: string) => Json | undefined, heard: string[],
 async function opened(config: Json, answer: (method: string) => Json | undefined, later: Later) {
   const heard: string[] = [];
   const warnings: string[] = [];
-  const connection = new McpConnection('demo', { type: 'ws', url: 'ws://x', ...config }, {
-    transports: scripted(answer, heard, `${config.type ?? 'ws'}`), extensions: [heartbeat({ later })], onWarning: (text) => warnings.push(text),
-  });
+  const connection = new McpConnection(
+    'demo',
+    { type: 'ws', url: 'ws://x', ...config },
+    {
+      transports: scripted(answer, heard, `${config.type ?? 'ws'}`),
+      extensions: [heartbeat({ later })],
+      onWarning: (text) => warnings.push(text),
+    },
+  );
   afterwards(() => connection.close());
   await connection.connect();
   await connection.initialize();
@@ -66,7 +85,10 @@ const pings = (heard: string[]) => heard.filter((method) => method === 'ping').l
 test('a connection that is held open and silent for five minutes is pinged, again and again, until it ends', async () => {
   const { later, ring, waiting } = clock();
   const { connection, heard } = await opened({}, () => ({}), later);
-  assert.deepEqual([...waiting].map(({ ms }) => ms), [300_000]);
+  assert.deepEqual(
+    [...waiting].map(({ ms }) => ms),
+    [300_000],
+  );
   await ring(); // too early: it was heard a moment ago
   assert.equal(pings(heard), 0);
   const { performance } = globalThis;
@@ -93,40 +115,102 @@ test('heartbeat: an entry says how often, or never; a pipe and plain HTTP have n
   assert.deepEqual(await of({ type: 'http' }), []);
   assert.deepEqual(await of({ type: 'http', heartbeat: 60_000 }), [60_000]);
   for (const odd of ['30 s', 5, -1, Infinity, null])
-    assert.match((await rejection(of({ heartbeat: odd }))).message, /"heartbeat" that is not a number of milliseconds/);
+    assert.match(
+      (await rejection(of({ heartbeat: odd }))).message,
+      /"heartbeat" is not a number of milliseconds/,
+    );
 });
 
-test('three calls in a row whose connections broke: the fourth opens another session first; one answer in between starts the count again', async () => {
+/** A server over HTTP whose tool "break" breaks the connection, and what it has seen. */
+async function breaking() {
   const seen: string[] = [];
-  let breaks = 0;
-  let sessions = 0;
+  const counts = { breaks: 0, sessions: 0, lists: 0 };
+  const tools = ['break', 'fine'].map((name) => ({ name, inputSchema: { type: 'object' } }));
   const server = createServer((request, response) => {
     let text = '';
-    request.on('data', (chunk) => (text += chunk)).on('end', (): unknown => {
-      if (request.method !== 'POST') return response.writeHead(405).end();
-      const { id, method, params } = JSON.parse(text);
-      if (id === undefined) return response.writeHead(202).end();
-      seen.push(method === 'tools/call' ? params.name : method);
-      if (method === 'tools/call' && params.name === 'break') return breaks++, request.socket.destroy();
-      if (method === 'initialize') response.setHeader('mcp-session-id', `s${++sessions}`);
-      const result = method === 'initialize' ? { protocolVersion: REVISION, capabilities: { tools: {} } } : { content: [] };
-      response.setHeader('content-type', 'application/json');
-      return response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
-    });
+    request
+      .on('data', (chunk) => (text += chunk))
+      .on('end', (): unknown => {
+        if (request.method !== 'POST') return response.writeHead(405).end();
+        const { id, method, params } = JSON.parse(text);
+        if (id === undefined) return response.writeHead(202).end();
+        seen.push(method === 'tools/call' ? params.name : method);
+        if (method === 'tools/call' && params.name === 'break')
+          return counts.breaks++, request.socket.destroy();
+        if (method === 'initialize') response.setHeader('mcp-session-id', `s${++counts.sessions}`);
+        if (method === 'tools/list') counts.lists++;
+        const capabilities = { tools: {}, prompts: {}, resources: {} };
+        const result =
+          method === 'initialize'
+            ? { protocolVersion: REVISION, capabilities }
+            : { content: [], tools, prompts: [], resources: [] };
+        response.setHeader('content-type', 'application/json');
+        return response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+      });
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   afterwards(() => (server.closeAllConnections(), server.close()));
   const url = `http://127.0.0.1:${(server.address() as { port: number }).port}/`;
-  const connection = new McpConnection('demo', { type: 'http', url }, { transports: httpTransports, extensions: [stayAlive({ pause: async () => {} })], onWarning: () => {} });
+  const options = {
+    transports: httpTransports,
+    extensions: [stayAlive({ pause: async () => {} })],
+    onWarning: () => {},
+  };
+  return { config: { type: 'http', url }, options, seen, counts };
+}
+
+const kindOf = (call: Promise<unknown>) =>
+  call.then(
+    () => 'ok',
+    (error: McpError) => error.kind,
+  );
+
+test('three calls in a row whose connections broke: the fourth opens another session first; one answer in between starts the count again', async () => {
+  const { config, options, seen, counts } = await breaking();
+  const connection = new McpConnection('demo', config, options);
   afterwards(() => connection.close());
   await connection.connect();
   await connection.initialize();
-  const call = (name: string) => connection.callTool(name).then(() => 'ok', (error: McpError) => error.kind);
-  assert.deepEqual([await call('break'), await call('break'), await call('fine'), await call('break'), await call('break')], ['lost', 'lost', 'ok', 'lost', 'lost']);
-  assert.equal(sessions, 1);
+  const call = (name: string) => kindOf(connection.callTool(name));
+  assert.deepEqual(
+    [
+      await call('break'),
+      await call('break'),
+      await call('fine'),
+      await call('break'),
+      await call('break'),
+    ],
+    ['lost', 'lost', 'ok', 'lost', 'lost'],
+  );
+  assert.equal(counts.sessions, 1);
   assert.deepEqual([await call('break'), await call('fine')], ['lost', 'ok']);
-  assert.equal(sessions, 2);
-  assert.deepEqual([breaks, seen.slice(-3)], [5, ['break', 'initialize', 'fine']]);
+  assert.equal(counts.sessions, 2);
+  assert.deepEqual([counts.breaks, seen.slice(-3)], [5, ['break', 'initialize', 'fine']]);
+});
+
+test("a look at what the server offers does not start that count again: not the manager's own, nor one at its prompts", async () => {
+  const { config, options, seen, counts } = await breaking();
+  // As extensions do that show prompts and resources: they look again when these may have changed.
+  const looks = { done: 0 };
+  const looking: Extension = (connection) => ({
+    changed: async (what) => {
+      if (what === 'tools') return;
+      await connection.listAll(`${what}/list`, what);
+      looks.done++;
+    },
+  });
+  const extensions = [...options.extensions, looking];
+  const { manager } = await manage({ demo: config }, undefined, { ...options, extensions });
+  const call = (name: string) => kindOf(manager.callTool(`mcp__demo__${name}`, {}));
+  for (let n = 0; n < 3; n++) {
+    assert.equal(await call('break'), 'lost');
+    // Before each call that follows a loss we look: at prompts and resources, and the manager at the tools.
+    await until(() => looks.done >= 2 * n);
+  }
+  await until(() => counts.lists > 1);
+  assert.equal(await call('fine'), 'ok');
+  const order = seen.filter((what) => ['initialize', 'break', 'fine'].includes(what));
+  assert.deepEqual(order, ['initialize', 'break', 'break', 'break', 'initialize', 'fine']);
 });
 
 test('/mcp shows how far we are: attempt 2 of 5', async () => {
@@ -141,15 +225,40 @@ test('/mcp shows how far we are: attempt 2 of 5', async () => {
     },
     close: async () => {},
     send: async ({ id, method }) => {
-      const result = method === 'initialize' ? { protocolVersion: REVISION, capabilities: { tools: {} } } : { tools: [{ name: 'a', inputSchema: { type: 'object' } }] };
+      const result =
+        method === 'initialize'
+          ? { protocolVersion: REVISION, capabilities: { tools: {} } }
+          : { tools: [{ name: 'a', inputSchema: { type: 'object' } }] };
       if (id !== undefined) setImmediate(() => tell.message({ jsonrpc: '2.0', id, result }));
     },
   });
   const rows = { attempts: (server: string) => attempts.of(server) };
   const manager: McpManager = new McpManager({
-    load: () => new Map([['demo', { name: 'demo', config: { type: 'ws', url: 'ws://x' }, file: 'x', scope: 'user', authority: 'user' }]]),
+    load: () =>
+      new Map([
+        [
+          'demo',
+          {
+            name: 'demo',
+            config: { type: 'ws', url: 'ws://x' },
+            file: 'x',
+            scope: 'user',
+            authority: 'user',
+          },
+        ],
+      ]),
     transports: { ws },
-    extensions: [stayAlive({ attempts, pause: async () => void shown.push(statusLines(manager, { rows }).map((line) => (typeof line === 'string' ? line : '')).join('\n')) })],
+    extensions: [
+      stayAlive({
+        attempts,
+        pause: async () =>
+          void shown.push(
+            statusLines(manager, { rows })
+              .map((line) => (typeof line === 'string' ? line : ''))
+              .join('\n'),
+          ),
+      }),
+    ],
     onWarning: () => {},
   });
   afterwards(() => manager.disconnectAll());
@@ -157,6 +266,9 @@ test('/mcp shows how far we are: attempt 2 of 5', async () => {
   isAway = true;
   tell!.closed(new McpError('unreachable', 'MCP server "demo" went away'));
   await rejection(manager.callTool('mcp__demo__a'));
-  assert.deepEqual(shown.map((text) => /attempt \d of \d/.exec(text)?.[0]), ['attempt 2 of 5', 'attempt 3 of 5', 'attempt 4 of 5', 'attempt 5 of 5']);
+  assert.deepEqual(
+    shown.map((text) => /attempt \d of \d/.exec(text)?.[0]),
+    ['attempt 2 of 5', 'attempt 3 of 5', 'attempt 4 of 5', 'attempt 5 of 5'],
+  );
   assert.deepEqual(attempts.of('demo'), []);
 });

@@ -6,10 +6,10 @@ import { inBothEras } from '../chapters/22-no-handshake/era.ts';
 import { inOrder } from '../chapters/28-a-thousand-tools/order.ts';
 import { stayAlive } from '../chapters/26-staying-alive/alive.ts';
 import type { ConnectionOptions, Json } from '../mcp.ts';
-import { calls, prepareAgent } from './agents.ts';
-import { desk } from './desk.ts';
-import { row, saying, yes } from './loop.ts';
-import { cleanUp, connect, open, pause, rejection, until } from './helpers.ts';
+import { calls, prepareAgent } from './help/agent-with-gate.ts';
+import { heldServer } from './help/held-server.ts';
+import { row, saying, yes } from './help/agent-alone.ts';
+import { cleanUp, connect, open, pause, rejection, until } from './help/basics.ts';
 
 afterEach(cleanUp);
 
@@ -18,10 +18,14 @@ const soon = () => pause(1);
 
 /** A connection to a server of which the test decides when it answers. */
 async function line(config: Json = {}, options: ConnectionOptions = {}) {
-  const server = desk(['write', READER]);
-  const opened = await open({ type: 'desk', ...config }, { transports: { desk: server.factory }, extensions: [inOrder], ...options });
+  const server = heldServer(['write', READER]);
+  const opened = await open(
+    { type: 'held', ...config },
+    { transports: { held: server.factory }, extensions: [inOrder], ...options },
+  );
   await opened.connection.listTools();
-  const call = (name: string, n: number, signal?: AbortSignal) => opened.connection.callTool(name, { n }, { signal });
+  const call = (name: string, n: number, signal?: AbortSignal) =>
+    opened.connection.callTool(name, { n }, { signal });
   const numbers = () => server.heard.map(({ args }) => args.n);
   return { ...opened, server, call, numbers };
 }
@@ -36,16 +40,29 @@ test('serial, which is the default: one call after the other, in their order', a
   const all = [1, 2, 3, 4].map((n) => call(n % 2 ? 'write' : 'look', n));
   for (let n = 1; n <= 4; n++) {
     await settled();
-    assert.deepEqual(numbers(), [1, 2, 3, 4].slice(0, n), 'the next one is not sent before this one is answered');
+    assert.deepEqual(
+      numbers(),
+      [1, 2, 3, 4].slice(0, n),
+      'the next one is not sent before this one is answered',
+    );
     server.open()[0]!.answer(`${n}`);
   }
-  assert.deepEqual((await Promise.all(all)).map(({ text }) => text), ['1', '2', '3', '4']);
+  assert.deepEqual(
+    (await Promise.all(all)).map(({ text }) => text),
+    ['1', '2', '3', '4'],
+  );
   assert.equal(server.most(), 1);
 });
 
 test('reads-parallel: what says that it reads goes side by side, and nobody overtakes', async () => {
   const { server, call, numbers } = await line({ order: 'reads-parallel' });
-  const all = [call('look', 1), call('look', 2), call('write', 3), call('look', 4), call('look', 5)];
+  const all = [
+    call('look', 1),
+    call('look', 2),
+    call('write', 3),
+    call('look', 4),
+    call('look', 5),
+  ];
   await settled();
   assert.deepEqual(numbers(), [1, 2], 'the reads behind the write wait as well');
   server.heard[0]!.answer();
@@ -63,8 +80,11 @@ test('reads-parallel: what says that it reads goes side by side, and nobody over
 
 test('reads-parallel goes by what the tool says now', async () => {
   const tools: Json[] = [{ ...READER }];
-  const server = desk(tools);
-  const { connection } = await open({ type: 'desk', order: 'reads-parallel' }, { transports: { desk: server.factory }, extensions: [inOrder] });
+  const server = heldServer(tools);
+  const { connection } = await open(
+    { type: 'held', order: 'reads-parallel' },
+    { transports: { held: server.factory }, extensions: [inOrder] },
+  );
   await connection.listTools();
   tools[0] = { name: 'look' }; // it has changed its mind
   await connection.listTools();
@@ -103,12 +123,18 @@ test('only calls of tools wait: a ping, a list and a question are not held up', 
 });
 
 test('waiting in line takes nothing of the limit of a call', async () => {
-  const server = desk();
-  const { connection } = await open({ type: 'desk' }, { transports: { desk: server.factory }, extensions: [inOrder], callTimeoutMs: 2 ** 30 });
+  const server = heldServer();
+  const { connection } = await open(
+    { type: 'held' },
+    { transports: { held: server.factory }, extensions: [inOrder], callTimeoutMs: 2 ** 30 },
+  );
   const first = connection.callTool('write', { n: 1 });
   const second = connection.callTool('write', { n: 2 }, { timeoutMs: 50 });
   let isOver = false;
-  void second.then(() => (isOver = true), () => (isOver = true));
+  void second.then(
+    () => (isOver = true),
+    () => (isOver = true),
+  );
   await pause(150); // three times its limit
   assert.equal(isOver, false, 'it waits, and is not out of time');
   server.open()[0]!.answer();
@@ -127,7 +153,10 @@ test('a call that waits can be cancelled: it is never sent, and those behind it 
   stop.abort();
   const error = await second;
   assert.deepEqual([error.kind, /while it waited in line/.test(error.message)], ['aborted', true]);
-  assert.ok(!JSON.stringify(wire).includes('notifications/cancelled'), 'there is nothing to cancel on the wire');
+  assert.ok(
+    !JSON.stringify(wire).includes('notifications/cancelled'),
+    'there is nothing to cancel on the wire',
+  );
   server.open()[0]!.answer();
   await first;
   await until(() => server.open().length === 1);
@@ -169,7 +198,10 @@ test('a server that dies: what waited was not sent, and goes to the next process
   assert.match((await first).message, /Whether tools\/call was carried out is not known/);
   for (const _ of others) {
     await until(() => server.open().some(({ args }) => args.n !== 1));
-    server.open().find(({ args }) => args.n !== 1)!.answer();
+    server
+      .open()
+      .find(({ args }) => args.n !== 1)!
+      .answer();
     await settled();
   }
   await Promise.all(others);
@@ -183,17 +215,23 @@ test('without an extension that restarts it, those that waited learn that it is 
   await server.hangUp();
   const [first, second] = await Promise.all(all);
   assert.equal(first.kind, 'closed');
-  assert.deepEqual([second.kind, /ended before this call was sent/.test(second.message)], ['unreachable', true]);
+  assert.deepEqual(
+    [second.kind, /ended before this call was sent/.test(second.message)],
+    ['unreachable', true],
+  );
   assert.equal((await rejection(call('write', 3))).kind, 'closed');
 });
 
 test('an order that there is not: the server does not start, and the message names the three', async () => {
   for (const order of ['fast', 3, null]) {
-    const server = desk();
-    const failed = connect({ type: 'desk', order }, { transports: { desk: server.factory }, extensions: [inOrder] });
+    const server = heldServer();
+    const failed = connect(
+      { type: 'held', order },
+      { transports: { held: server.factory }, extensions: [inOrder] },
+    );
     const { kind, message } = await rejection(failed);
     assert.equal(kind, 'config');
-    assert.match(message, /"demo" has an "order" that is not one of serial, reads-parallel, parallel: /);
+    assert.match(message, /"demo": "order" is not one of serial, reads-parallel, parallel$/);
   }
 });
 
@@ -216,17 +254,35 @@ test('a tool that fails, and one that is refused, free the line as well', async 
 // ─── In one answer of a model ─────────────────────────────────────────────────────────────────────────────────
 
 /** An agent with servers of which the test decides when they answer. */
-function answering(script: ReturnType<typeof calls>, entries: Record<string, Json>, more: Json = {}) {
-  const servers = Object.fromEntries(Object.keys(entries).map((name) => [name, desk(['write', READER])]));
-  const transports = Object.fromEntries(Object.entries(servers).map(([name, { factory }]) => [name, factory]));
-  const config = Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, { type: name, ...entry }]));
+function answering(
+  script: ReturnType<typeof calls>,
+  entries: Record<string, Json>,
+  more: Json = {},
+) {
+  const servers = Object.fromEntries(
+    Object.keys(entries).map((name) => [name, heldServer(['write', READER])]),
+  );
+  const transports = Object.fromEntries(
+    Object.entries(servers).map(([name, { factory }]) => [name, factory]),
+  );
+  const config = Object.fromEntries(
+    Object.entries(entries).map(([name, entry]) => [name, { type: name, ...entry }]),
+  );
   const manager = { transports, extensions: [inOrder] };
   return { ...prepareAgent({ script, servers: config, manager, gate: yes, ...more }), servers };
 }
 
 test('two slow servers are called side by side, and each one call after the other', async () => {
-  const script = calls(['mcp__a__write', { n: 1 }], ['mcp__a__write', { n: 2 }], ['mcp__b__write', { n: 3 }]);
-  const { agent, servers: { a, b }, results } = answering(script, { a: {}, b: {} });
+  const script = calls(
+    ['mcp__a__write', { n: 1 }],
+    ['mcp__a__write', { n: 2 }],
+    ['mcp__b__write', { n: 3 }],
+  );
+  const {
+    agent,
+    servers: { a, b },
+    results,
+  } = answering(script, { a: {}, b: {} });
   const chatting = agent.chat('go');
   await until(() => a!.open().length + b!.open().length === 2, 'both work at the same time');
   await settled();
@@ -236,18 +292,29 @@ test('two slow servers are called side by side, and each one call after the othe
   await until(() => a!.heard.length === 2);
   a!.open()[0]!.answer('two');
   await chatting;
-  assert.deepEqual(results().map(({ text }) => text), ['one', 'two', 'three'], 'in the order of the calls');
+  assert.deepEqual(
+    results().map(({ text }) => text),
+    ['one', 'two', 'three'],
+    'in the order of the calls',
+  );
 });
 
 test('a question does not let the next call to the same server pass', async () => {
-  const script = calls(['mcp__a__write', { n: 1 }], ['mcp__a__look', { n: 2 }], ['mcp__b__write', { n: 3 }]);
+  const script = calls(
+    ['mcp__a__write', { n: 1 }],
+    ['mcp__a__look', { n: 2 }],
+    ['mcp__b__write', { n: 3 }],
+  );
   let allow = () => {};
   const asked = new Promise<void>((done) => (allow = done));
   const gate = async ({ definition: { name } }: { definition: { name: string } }) => {
     if (name === 'mcp__a__write') await asked;
     return { allowed: true as const };
   };
-  const { agent, servers: { a, b } } = answering(script, { a: { order: 'reads-parallel' }, b: {} }, { gate } as any);
+  const {
+    agent,
+    servers: { a, b },
+  } = answering(script, { a: { order: 'reads-parallel' }, b: {} }, { gate } as any);
   const chatting = agent.chat('go');
   await until(() => b!.open().length === 1);
   await settled();
@@ -259,13 +326,22 @@ test('a question does not let the next call to the same server pass', async () =
     await settled();
   }
   await chatting;
-  assert.deepEqual(a!.heard.map(({ args }) => args.n), [1, 2]);
+  assert.deepEqual(
+    a!.heard.map(({ args }) => args.n),
+    [1, 2],
+  );
 });
 
 test('the entry decides: reads and parallel calls of one answer go out together', async () => {
-  for (const [order, name] of [['reads-parallel', 'look'], ['parallel', 'write']] as const) {
+  for (const [order, name] of [
+    ['reads-parallel', 'look'],
+    ['parallel', 'write'],
+  ] as const) {
     const script = calls(...[1, 2, 3].map((n) => [`mcp__a__${name}`, { n }] as [string, Json]));
-    const { agent, servers: { a } } = answering(script, { a: { order } });
+    const {
+      agent,
+      servers: { a },
+    } = answering(script, { a: { order } });
     const chatting = agent.chat('go');
     await until(() => a!.open().length === 3, order);
     for (const each of a!.open()) each.answer();
@@ -276,9 +352,19 @@ test('the entry decides: reads and parallel calls of one answer go out together'
 
 test('a tool of ours that changes something runs alone: after all before it, and before all behind it', async () => {
   const log: string[] = [];
-  const own = (name: string, readOnly: boolean) => row(name, async () => (log.push(name), saying(name)()), { readOnly });
-  const script = calls(['mcp__a__write', { n: 1 }], ['peek', {}], ['change', {}], ['mcp__a__write', { n: 2 }], ['peek', {}]);
-  const { agent, servers: { a } } = answering(script, { a: {} }, { tools: [own('peek', true), own('change', false)] } as any);
+  const own = (name: string, readOnly: boolean) =>
+    row(name, async () => (log.push(name), saying(name)()), { readOnly });
+  const script = calls(
+    ['mcp__a__write', { n: 1 }],
+    ['peek', {}],
+    ['change', {}],
+    ['mcp__a__write', { n: 2 }],
+    ['peek', {}],
+  );
+  const {
+    agent,
+    servers: { a },
+  } = answering(script, { a: {} }, { tools: [own('peek', true), own('change', false)] } as any);
   const chatting = agent.chat('go');
   await until(() => a!.open().length === 1);
   await settled();

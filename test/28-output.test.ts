@@ -2,18 +2,25 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { checkOutput } from '../chapters/28-a-thousand-tools/output.ts';
+import { checkOutput } from '../chapters/28-a-thousand-tools/results/output.ts';
 import type { Json } from '../mcp.ts';
-import { desk } from './desk.ts';
-import { cleanUp, open, until } from './helpers.ts';
+import { heldServer } from './help/held-server.ts';
+import { cleanUp, open, until } from './help/basics.ts';
 
 afterEach(cleanUp);
 
 const outputSchema = { type: 'object', properties: { sum: { type: 'number' } }, required: ['sum'] };
 
 test('a mismatch is told once for each tool, and the result stays as it is', async () => {
-  const server = desk([{ name: 'add', outputSchema }, { name: 'other', outputSchema }, 'free']);
-  const { connection, warnings } = await open({ type: 'desk' }, { transports: { desk: server.factory }, extensions: [checkOutput] });
+  const server = heldServer([
+    { name: 'add', outputSchema },
+    { name: 'other', outputSchema },
+    'free',
+  ]);
+  const { connection, warnings } = await open(
+    { type: 'held' },
+    { transports: { held: server.factory }, extensions: [checkOutput] },
+  );
   await connection.listTools();
   const call = async (name: string, more: Json) => {
     const calling = connection.callTool(name);
@@ -25,7 +32,9 @@ test('a mismatch is told once for each tool, and the result stays as it is', asy
   await call('add', { isError: true });
   await call('free', { structuredContent: 7 });
   assert.deepEqual(warnings, []);
-  assert.deepEqual((await call('add', { structuredContent: { sum: '1' } })).structuredContent, { sum: '1' });
+  assert.deepEqual((await call('add', { structuredContent: { sum: '1' } })).structuredContent, {
+    sum: '1',
+  });
   await call('add', { structuredContent: {} });
   await call('other', {});
   assert.deepEqual(warnings, [

@@ -4,19 +4,19 @@
 import { afterEach, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { Agent, Scripted, type AgentEvent, type AgentOptions, type Model } from '../agent.ts';
-import { ToolShelf, type ShelfLimits } from '../chapters/28-a-thousand-tools/shelf.ts';
+import { resourceRows } from '../chapters/24-more-than-tools/rows.ts';
+import { ToolShelf, type ShelfLimits } from '../chapters/28-a-thousand-tools/tool-shelf.ts';
 import { Anthropic } from '../chapters/18-minds/anthropic.ts';
 import { OpenAi } from '../chapters/18-minds/openai.ts';
 import { knowsReferences } from '../chapters/18-minds/references.ts';
-import { McpManager, problemWithConfig, type Json } from '../mcp.ts';
-import { cleanUp, folder as newFolder } from './helpers.ts';
-import { call, fail, say, startModelServer, type Script } from './model-server.ts';
+import { McpManager, onNode, problemWithConfig, type Json } from '../mcp.ts';
+import { cleanUp, folder as newFolder } from './help/basics.ts';
+import { call, fail, say, startModelServer, type Script } from './help/model-server.ts';
 
 afterEach(cleanUp);
 
 const fixture = '../fixtures/catalogue.mjs';
 const { services, madeUp } = await import(fixture);
-
 
 type Given = Partial<AgentOptions> & { entries?: Record<string, Json>; limits?: ShelfLimits };
 
@@ -42,6 +42,28 @@ const toolsIn = ({ requests }: Scripted) =>
   requests.map(({ tools }) => tools.map(({ name }) => name.replace('mcp__', '')));
 const outcomes = (events: AgentEvent[]) =>
   events.flatMap((event) => (event.type === 'tool_end' ? event.outcome : []));
+
+test('how the servers stand is asked once for each answer of the model', async () => {
+  const model = new Scripted([
+    'Ready.',
+    use('find_tools', { query: 'delete an event from the diary' }),
+    use('read_resource', { server: 'diary', uri: 'diary://today' }),
+    'Done.',
+  ]);
+  const shelf = new ToolShelf();
+  const rows = resourceRows({ manager: () => mcp, resultsFolder: newFolder() });
+  const tools = [shelf.findTools, ...rows];
+  const { agent, mcp } = await start(model, { shelf: shelf.arrange, tools });
+  await agent.chat('Start the servers.');
+  let asked = 0;
+  const status = mcp.status.bind(mcp);
+  mcp.status = () => {
+    asked++;
+    return status();
+  };
+  await agent.chat('Go.');
+  assert.equal(asked, 3);
+});
 
 test('too many tools: the request holds one that finds them, and what it found stays, in order', async () => {
   const model = new Scripted([
@@ -105,7 +127,7 @@ test('an entry may say that its tools are always shown, or never at once', async
   assert.equal(toolsIn(model)[1]!.length, 381, 'all but those of the one that asks for it');
   assert.match(model.requests[1]!.system, /"diary"/);
   assert.doesNotMatch(model.requests[1]!.system, /- "drive"/);
-  const problem = (more: Json) => problemWithConfig({ command: 'x', ...more }) ?? '';
+  const problem = (more: Json) => problemWithConfig({ command: 'x', ...more }, onNode({})) ?? '';
   assert.match(problem({ alwaysLoad: 'yes' }), /alwaysLoad/);
   assert.match(problem({ alwaysLoad: true, deferred: true }), /both/);
   assert.equal(problem({ deferred: false, alwaysLoad: true }), '');
@@ -142,7 +164,10 @@ test('names are loaded as they are; other words are answered with what there is'
 
 test('a conversation that is resumed has its tools again; a new one does not', async () => {
   const model = new Scripted([
-    use('find_tools', { query: 'delete an event from the diary', limit: 2 }), 'Done.', 'Again.', 'New.',
+    use('find_tools', { query: 'delete an event from the diary', limit: 2 }),
+    'Done.',
+    'Again.',
+    'New.',
   ]);
   const { agent } = await start(model);
   await agent.chat('Go.');
@@ -178,7 +203,9 @@ test('an agent finds its own tools, also if another with fewer was at the shelf 
   const names = ['mcp__diary__delete_event'];
   let visit = async () => {};
   const model = new Scripted([
-    async () => (await visit(), use('find_tools', { names })), 'Nothing to do.', 'Done.',
+    async () => (await visit(), use('find_tools', { names })),
+    'Nothing to do.',
+    'Done.',
   ]);
   const { agent } = await start(model);
   const fewer = agent.fork({ switchedOff: () => [{ server: 'diary', tool: 'delete_event' }] });
@@ -188,13 +215,20 @@ test('an agent finds its own tools, also if another with fewer was at the shelf 
 });
 
 test('a wire has no room for every wish: the last of those that are always shown must be found', async () => {
-  const always = Object.fromEntries([...services().keys()].map((name) => [name, { alwaysLoad: true }]));
+  const always = Object.fromEntries(
+    [...services().keys()].map((name) => [name, { alwaysLoad: true }]),
+  );
   const names = ['mcp__studio__create_picture'];
-  const model = Object.assign(new Scripted([use('find_tools', { names }), 'Done.']), { maxTools: 128 });
+  const model = Object.assign(new Scripted([use('find_tools', { names }), 'Done.']), {
+    maxTools: 128,
+  });
   const { agent } = await start(model, { entries: always, contextWindow: 1e9 });
   await agent.chat('Go.');
   const [first, second] = toolsIn(model);
-  assert.deepEqual([first!.length, second!.length, second!.at(-1)], [101, 102, 'studio__create_picture']);
+  assert.deepEqual(
+    [first!.length, second!.length, second!.at(-1)],
+    [101, 102, 'studio__create_picture'],
+  );
   assert.match(model.requests[0]!.system, /- "studio": 20 tools/);
   const fitting = Object.assign(new Scripted(['Done.']), { maxTools: 401 });
   const { agent: other } = await start(fitting, { entries: always, contextWindow: 1e9 });
@@ -220,9 +254,14 @@ test('Anthropic: found tools are marked, and the result that found them refers t
   await agent.chat('And now?');
   assert.deepEqual(server.problems, []);
   const { tools, messages } = server.requests[1]!.body;
-  assert.deepEqual(tools.map((tool: any) => [tool.name, tool.defer_loading ?? false]), [
-    ['find_tools', false], [found, true], [tools[2].name, true],
-  ]);
+  assert.deepEqual(
+    tools.map((tool: any) => [tool.name, tool.defer_loading ?? false]),
+    [
+      ['find_tools', false],
+      [found, true],
+      [tools[2].name, true],
+    ],
+  );
   const [{ content }] = messages.at(-1).content;
   assert.deepEqual(content, [
     { type: 'tool_reference', tool_name: found },
@@ -254,9 +293,15 @@ test('Anthropic: without the server, or after a summary, nothing refers to a too
   await agent.compact();
   assert.equal((await agent.chat('And now?')).text, 'After it.');
   assert.deepEqual(server.problems, []);
-  const refersIn = server.requests.map(({ body }) => /"tool_reference"/.test(JSON.stringify(body.messages)));
+  const refersIn = server.requests.map(({ body }) =>
+    /"tool_reference"/.test(JSON.stringify(body.messages)),
+  );
   assert.deepEqual(refersIn, [false, true, true, false, true, false, false]);
-  assert.deepEqual(server.requests.at(-1)!.body.tools.length, 1, 'and what was found must be found again');
+  assert.deepEqual(
+    server.requests.at(-1)!.body.tools.length,
+    1,
+    'and what was found must be found again',
+  );
 });
 
 test('Anthropic: a tool that was called without a search is referred to as well', async () => {
@@ -281,7 +326,10 @@ test('Anthropic elsewhere: definitions come in at the end, and no mark leaves us
 });
 
 test('a service that refuses references gets words, in the same turn and from then on', async () => {
-  const refusal = { type: 'invalid_request_error', message: 'tools.1.defer_loading: not permitted' };
+  const refusal = {
+    type: 'invalid_request_error',
+    message: 'tools.1.defer_loading: not permitted',
+  };
   const [find, ...rest] = searching;
   const server = await startModelServer([find!, fail(400, refusal), ...rest]);
   const options = { model: 'claude-sonnet-5', key: 'k', baseUrl: server.url, wait };
@@ -292,7 +340,7 @@ test('a service that refuses references gets words, in the same turn and from th
   assert.doesNotMatch(JSON.stringify(server.requests.slice(2)), /defer_loading/);
 });
 
-test('references are for the vendor\'s own address, and for models that know them', () => {
+test("references are for the vendor's own address, and for models that know them", () => {
   const at = (url: string, model = 'claude-sonnet-5') => knowsReferences(new URL(url), model);
   assert.ok(at('https://api.anthropic.com/v1/messages'));
   assert.ok(at('https://api.anthropic.com/v1/messages', 'claude-opus-4-5-20251101'));
@@ -307,9 +355,15 @@ test('the strict server refuses a reference to a tool that is gone', async () =>
   const result = { tool_use_id: 'a', content: [{ type: 'tool_reference', tool_name: 'gone' }] };
   const response = await fetch(`${server.url}/v1/messages`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', 'x-api-key': 'k', 'anthropic-version': '2023-06-01' },
+    headers: {
+      'content-type': 'application/json',
+      'x-api-key': 'k',
+      'anthropic-version': '2023-06-01',
+    },
     body: JSON.stringify({
-      model: 'm', max_tokens: 9, stream: true,
+      model: 'm',
+      max_tokens: 9,
+      stream: true,
       tools: [{ name: 'a', description: '', input_schema: { type: 'object' } }],
       messages: [
         { role: 'user', content: [{ type: 'text', text: 'x' }] },
@@ -337,5 +391,8 @@ test('OpenAI: found tools are functions of the next request, and never more than
   const opening = (list: unknown[]) => JSON.stringify(list).slice(0, -1);
   assert.equal(JSON.stringify(after.tools), JSON.stringify(before.tools), 'byte for byte');
   assert.ok(opening(before.tools).startsWith(opening(server.requests[0]!.body.tools)));
-  assert.ok(opening(after.messages).startsWith(opening(before.messages)), 'what was sent stays as it was');
+  assert.ok(
+    opening(after.messages).startsWith(opening(before.messages)),
+    'what was sent stays as it was',
+  );
 });

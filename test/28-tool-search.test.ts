@@ -3,7 +3,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { indexTools, type SearchableTool } from '../chapters/28-a-thousand-tools/tool-search.ts';
-import { Lexicon } from '../chapters/28-a-thousand-tools/words.ts';
+import { Lexicon } from '../chapters/28-a-thousand-tools/lexicon.ts';
 
 const fixture = '../fixtures/catalogue.mjs';
 const { services, toolsOf } = await import(fixture);
@@ -81,7 +81,11 @@ test('a question does not find first what would change something, nor an order w
     tool('crm', 'get_deal', 'Deals of a company.'),
   ]);
   const found = (need: string) => index.search(need).map((label) => label.split('__')[2]);
-  assert.deepEqual(found('which deals does the company have?'), ['get_deal', 'deals', 'create_deal']);
+  assert.deepEqual(found('which deals does the company have?'), [
+    'get_deal',
+    'deals',
+    'create_deal',
+  ]);
   assert.equal(found('make a deal with the company')[0], 'create_deal');
   assert.equal(found('deal, company').at(-1), 'get_deal', 'no verb: the order of the table');
 });
@@ -117,14 +121,32 @@ test('hostile tools and queries are only text', () => {
 test('a stem is the same for both sides', () => {
   const lexicon = new Lexicon();
   const same = [
-    'create created creates creating', 'query queries', 'box boxes', 'plan planning planned',
-    'delete deleting', 'status', 'class classes', 'use', 'move moving moved', 'add adding added',
-    'deploy deployment', 'connect connection', 'colour color', 'summarise summarizing',
-    'write wrote written', 'index indices', 'store storing',
+    'create created creates creating',
+    'query queries',
+    'box boxes',
+    'plan planning planned',
+    'delete deleting',
+    'status',
+    'class classes',
+    'use',
+    'move moving moved',
+    'add adding added',
+    'deploy deployment',
+    'connect connection',
+    'colour color',
+    'summarise summarizing',
+    'write wrote written',
+    'index indices',
+    'store storing',
   ];
   for (const words of same) assert.equal(new Set(lexicon.stems(words)).size, 1, words);
   assert.equal(new Set(lexicon.stems('plane plan')).size, 2, 'a server may be called Plane');
   assert.deepEqual(lexicon.terms('What is the getFileInfo of 2,307?'), [
-    'get', 'file', 'info', 'getfileinfo', '2', '307',
+    'get',
+    'file',
+    'info',
+    'getfileinfo',
+    '2',
+    '307',
   ]);
 });

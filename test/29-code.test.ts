@@ -1,17 +1,27 @@
 // Code search below the wire: the tree, plain search, the ranking, the index, the chunks.
 
 import assert from 'node:assert/strict';
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { Roots } from '../chapters/16-hands/paths.ts';
-import { chunksOf } from '../chapters/29-a-server/chunks.ts';
-import { CodeIndex } from '../chapters/29-a-server/code-index.ts';
+import { codeChunks } from '../chapters/29-a-server/chunks.ts';
+import { CodeIndex } from '../chapters/29-a-server/code/code-index.ts';
 import { literalsIn, PlainSearch, type PlainQuery } from '../chapters/29-a-server/plain-search.ts';
 import { CodeTree } from '../chapters/29-a-server/tree.ts';
-import { stem, wordsIn } from '../chapters/29-a-server/words.ts';
-import { repository } from './compiled.ts';
-import { cleanUp, folder, later, root } from './helpers.ts';
+import { stem, codeWords } from '../chapters/29-a-server/vocabulary.ts';
+import { repository } from './help/compiled.ts';
+import { cleanUp, folder, root } from './help/basics.ts';
 import { changedIn, isCovered } from './retrieval/chunks.ts';
 
 afterEach(cleanUp);
@@ -41,10 +51,11 @@ function old(path: string): void {
 function open(at: string) {
   const tree = new CodeTree({ roots: new Roots(at) });
   const plain = new PlainSearch(tree, 2000);
-  later(() => plain.close());
   const find = async (query: string, more: Partial<PlainQuery> = {}) => {
     const { matches } = await plain.find({ query, max_results: 50, ...more }, signal);
-    return matches.map(({ file_path, line_number, column }) => `${file_path}:${line_number}:${column}`);
+    return matches.map(
+      ({ file_path, line_number, column }) => `${file_path}:${line_number}:${column}`,
+    );
   };
   return { tree, plain, find, index: new CodeIndex(tree) };
 }
@@ -69,7 +80,12 @@ test('a plain search finds lines with their columns, in text files that may be s
   symlinkSync(outside, join(at, 'linked'));
   linkSync(join(at, 'twice.txt'), join(at, 'twin.txt'));
   const { find, tree } = open(at);
-  assert.deepEqual(await find('needle'), ['a.ts:2:3', 'a.ts:3:3', 'deep/b.txt:1:1', 'sub/keep.txt:1:1']);
+  assert.deepEqual(await find('needle'), [
+    'a.ts:2:3',
+    'a.ts:3:3',
+    'deep/b.txt:1:1',
+    'sub/keep.txt:1:1',
+  ]);
   assert.match(tree.notes.join(), /files that may hold secrets were left out/);
   assert.deepEqual(await find('needle', { glob: '*.txt' }), ['deep/b.txt:1:1', 'sub/keep.txt:1:1']);
   assert.deepEqual(await find('NEEDLE'), []);
@@ -114,9 +130,16 @@ test('a search that is given up ends, and takes nobody with it', async () => {
 
 test('what a file must contain to match a pattern', () => {
   const table: [string, string[]][] = [
-    ['\\bclass \\w+Error\\b', ['class ', 'Error']], ['colou?r', ['colo']], ['foo\\.bar\\(', ['foo.bar(']],
+    ['\\bclass \\w+Error\\b', ['class ', 'Error']],
+    ['colou?r', ['colo']],
+    ['foo\\.bar\\(', ['foo.bar(']],
     [`[${'\\\\'.repeat(300)}]end`, ['end']], // read in two ways it would never end
-    ['ab*cde', ['cde']], ['one|two', []], ['(one)?two', []], ['\\x41bc', []], ['[abc]def+', ['def']], ['fo{2}bar', ['bar']],
+    ['ab*cde', ['cde']],
+    ['one|two', []],
+    ['(one)?two', []],
+    ['\\x41bc', []],
+    ['[abc]def+', ['def']],
+    ['fo{2}bar', ['bar']],
   ];
   for (const [source, literals] of table) assert.deepEqual(literalsIn(source), literals, source);
 });
@@ -132,7 +155,12 @@ test('an unchanged tree is only looked at: nothing is listed or read', async () 
 
 test('what changes is noticed: contents, new and removed files, rules, a folder that becomes a link', async () => {
   const outside = place({ 'x.ts': 'alpha' });
-  const at = place({ 'src/a.ts': 'alpha', 'src/b.ts': 'beta', 'lib/x.ts': 'alpha', 'log/y.ts': 'alpha' });
+  const at = place({
+    'src/a.ts': 'alpha',
+    'src/b.ts': 'beta',
+    'lib/x.ts': 'alpha',
+    'log/y.ts': 'alpha',
+  });
   const { find, tree } = open(at);
   assert.deepEqual(await find('alpha'), ['lib/x.ts:1:1', 'log/y.ts:1:1', 'src/a.ts:1:1']);
   put(at, 'src/a.ts', 'omega');
@@ -174,8 +202,22 @@ test('too much text is left out, and said', async () => {
 });
 
 test('names are split into words, and words cut to their stems', () => {
-  assert.deepEqual(wordsIn('getHTTPResponse user_ids utf8Decode $x'), ['get', 'http', 'respons', 'user', 'ids', 'utf', 'decod']);
-  for (const [one, two] of [['closing', 'closed'], ['stops', 'stopped'], ['queries', 'query'], ['classes', 'class'], ['caches', 'caching']])
+  assert.deepEqual(codeWords('getHTTPResponse user_ids utf8Decode $x'), [
+    'get',
+    'http',
+    'respons',
+    'user',
+    'ids',
+    'utf',
+    'decod',
+  ]);
+  for (const [one, two] of [
+    ['closing', 'closed'],
+    ['stops', 'stopped'],
+    ['queries', 'query'],
+    ['classes', 'class'],
+    ['caches', 'caching'],
+  ])
     assert.equal(stem(one!), stem(two!), one);
   assert.notEqual(stem('string'), stem('str'));
 });
@@ -215,23 +257,41 @@ export function parseHeaders(text: string): Map<string, string> {
 test('a question in words finds the function, and says where it is', async () => {
   const { index } = open(place(SOURCES));
   await index.update(signal);
-  const { results, ranked_by } = await index.search('remove sessions that have been idle for too long', 3, signal);
+  const { results, ranked_by } = await index.search(
+    'remove sessions that have been idle for too long',
+    3,
+    signal,
+  );
   const [first] = results;
   assert.equal(ranked_by, 'words');
   assert.match(first!.text, /expireIdleSessions/);
   assert.deepEqual([first!.file_path, first!.symbol], ['src/session.ts', 'SessionStore']);
   assert.ok(first!.score > 0 && first!.score <= 1);
-  assert.equal((await index.search('header parsing', 1, signal)).results[0]!.symbol, 'parseHeaders');
+  assert.equal(
+    (await index.search('header parsing', 1, signal)).results[0]!.symbol,
+    'parseHeaders',
+  );
   assert.deepEqual((await index.search('zyzzyva', 5, signal)).results, []);
 });
 
 test('an index that followed many changes answers as one that is new', async () => {
   const at = place(SOURCES);
   const { index, tree } = open(at);
-  const questions = ['open a session', 'idle sessions', 'parse header lines', 'write the report', 'colon'];
+  const questions = [
+    'open a session',
+    'idle sessions',
+    'parse header lines',
+    'write the report',
+    'colon',
+  ];
   for (let round = 0; round < 6; round++) {
-    put(at, `src/extra${round % 3}.ts`, `export function writeReport${round}(lines: string[]): string {\n  return lines.join('colon ${round}');\n}\n`);
-    if (round === 4) put(at, 'src/parser.ts', SOURCES['src/parser.ts'].replace('parseHeaders', 'readHeaders'));
+    put(
+      at,
+      `src/extra${round % 3}.ts`,
+      `export function writeReport${round}(lines: string[]): string {\n  return lines.join('colon ${round}');\n}\n`,
+    );
+    if (round === 4)
+      put(at, 'src/parser.ts', SOURCES['src/parser.ts'].replace('parseHeaders', 'readHeaders'));
     await index.update(signal);
   }
   rmSync(join(at, 'src/extra0.ts'));
@@ -241,7 +301,10 @@ test('an index that followed many changes answers as one that is new', async () 
   await fresh.update(signal);
   assert.equal(index.ranking.size, fresh.ranking.size);
   for (const question of questions) {
-    const [ours, theirs] = [await index.search(question, 10, signal), await fresh.search(question, 10, signal)];
+    const [ours, theirs] = [
+      await index.search(question, 10, signal),
+      await fresh.search(question, 10, signal),
+    ];
     const key = ({ file_path, start_line, score }: any) => `${score} ${file_path}:${start_line}`;
     assert.deepEqual(ours.results.map(key).sort(), theirs.results.map(key).sort(), question);
     assert.ok(ours.results.length > 0, question);
@@ -252,53 +315,102 @@ test('an index that followed many changes answers as one that is new', async () 
 });
 
 test('chunks: every line exactly once, the same for the same bytes, none too large, whatever the text is', () => {
-  const own = ['mcp.ts', 'agent.ts', 'package.json', 'chapters/16-hands/search.ts'].map((name) => [name, readFileSync(join(root, name), 'utf8')] as const);
+  const own = ['mcp.ts', 'agent.ts', 'package.json', 'chapters/16-hands/search.ts'].map(
+    (name) => [name, readFileSync(join(root, name), 'utf8')] as const,
+  );
   let seed = 29;
   const next = (below: number) => (seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0) % below;
   const noise = Array.from({ length: 60 }, (_, n) => {
-    const pieces = ['{', '}', '\n', '\n  ', '\n\t', '`', '"""', '/*', '*/', '# x', 'function f() {', '\r\n', '(', 'word ', '\ufeff', '/', "'"];
-    return [`noise${n}.${['ts', 'py', 'md', 'xyz'][n % 4]}`, Array.from({ length: 400 }, () => pieces[next(pieces.length)]).join('')] as const;
+    const pieces = [
+      '{',
+      '}',
+      '\n',
+      '\n  ',
+      '\n\t',
+      '`',
+      '"""',
+      '/*',
+      '*/',
+      '# x',
+      'function f() {',
+      '\r\n',
+      '(',
+      'word ',
+      '\ufeff',
+      '/',
+      "'",
+    ];
+    return [
+      `noise${n}.${['ts', 'py', 'md', 'xyz'][n % 4]}`,
+      Array.from({ length: 400 }, () => pieces[next(pieces.length)]).join(''),
+    ] as const;
   });
-  const long = [['long.js', 'x'.repeat(2 ** 20)], ['blank.py', '\n'.repeat(10 ** 5)], ['', ''],
-    ['stairs.py', Array.from({ length: 1500 }, (_, n) => `${' '.repeat(n)}if x:`).join('\n')]] as const;
+  const long = [
+    ['long.js', 'x'.repeat(2 ** 20)],
+    ['blank.py', '\n'.repeat(10 ** 5)],
+    ['', ''],
+    ['stairs.py', Array.from({ length: 1500 }, (_, n) => `${' '.repeat(n)}if x:`).join('\n')],
+  ] as const;
   for (const [name, text] of [...own, ...noise, ...long]) {
-    const chunks = chunksOf(name, text);
+    const chunks = codeChunks(name, text);
     assert.ok(isCovered(text, chunks), name);
-    assert.deepEqual(chunksOf(name, text), chunks, name);
+    assert.deepEqual(codeChunks(name, text), chunks, name);
     for (const { text: piece, start_line, end_line } of chunks)
-      assert.ok(piece.replace(/\s/g, '').length <= 1500 || start_line === end_line, `${name}:${start_line}`);
+      assert.ok(
+        piece.replace(/\s/g, '').length <= 1500 || start_line === end_line,
+        `${name}:${start_line}`,
+      );
   }
 });
 
 test('chunks: CRLF and a BOM move no boundary', () => {
-  const placesIn = (name: string, text: string) => chunksOf(name, text).map(({ start_line, symbol }) => `${start_line} ${symbol}`);
-  for (const name of ['chapters/29-a-server/symbols.ts', 'package-lock.json', 'LICENSE', 'chapters/29-a-server/2-serve.md']) {
+  const placesIn = (name: string, text: string) =>
+    codeChunks(name, text).map(({ start_line, symbol }) => `${start_line} ${symbol}`);
+  for (const name of [
+    'chapters/29-a-server/code/symbols.ts',
+    'package-lock.json',
+    'LICENSE',
+    'chapters/29-a-server/2-serve.md',
+  ]) {
     const text = readFileSync(join(repository, name), 'utf8');
     const places = placesIn(name, text);
     assert.deepEqual(placesIn(name, text.replaceAll('\n', '\r\n')), places, name);
     assert.deepEqual(placesIn(name, `\ufeff${text}`), places, name);
   }
-  assert.deepEqual(placesIn('a.md', '\ufeff# One\n\ntext\n\n# Two\n\ntext\n'), placesIn('a.md', '# One\n\ntext\n\n# Two\n\ntext\n'));
+  assert.deepEqual(
+    placesIn('a.md', '\ufeff# One\n\ntext\n\n# Two\n\ntext\n'),
+    placesIn('a.md', '# One\n\ntext\n\n# Two\n\ntext\n'),
+  );
 });
 
 test('chunks: a function stays whole with its comment, a method knows its class, an edit stays local', () => {
-  const body = Array.from({ length: 12 }, (_, n) => `    const value${n} = compute(${n}, 'some text that is long enough');`).join('\n');
-  const method = (name: string) => `  /** Says what ${name} does. */\n  ${name}(input) {\n${body}\n  }\n`;
+  const body = Array.from(
+    { length: 12 },
+    (_, n) => `    const value${n} = compute(${n}, 'some text that is long enough');`,
+  ).join('\n');
+  const method = (name: string) =>
+    `  /** Says what ${name} does. */\n  ${name}(input) {\n${body}\n  }\n`;
   const text = `import x from 'x';\n\nclass Shelf {\n${['add', 'remove', 'find'].map(method).join('\n')}}\n\nexport default Shelf;\n`;
-  const chunks = chunksOf('shelf.js', text);
+  const chunks = codeChunks('shelf.js', text);
   const [add, remove, find] = chunks.filter(({ symbol }) => symbol.startsWith('Shelf'));
-  assert.deepEqual([add?.symbol, remove?.symbol, find?.symbol], ['Shelf.add', 'Shelf.remove', 'Shelf.find']);
+  assert.deepEqual(
+    [add?.symbol, remove?.symbol, find?.symbol],
+    ['Shelf.add', 'Shelf.remove', 'Shelf.find'],
+  );
   assert.match(remove!.text, /^  \/\*\* Says what remove does[^]*\n  \}\n?$/);
   const lines = text.split('\n');
   for (let at = 0; at < lines.length; at += 3) {
     const edited = lines.toSpliced(at, 0, `${/^\s*/.exec(lines[at]!)![0]}touched();`).join('\n');
-    assert.ok(changedIn(chunks, chunksOf('shelf.js', edited)) <= 2, `line ${at + 1}`);
+    assert.ok(changedIn(chunks, codeChunks('shelf.js', edited)) <= 2, `line ${at + 1}`);
   }
 });
 
 test('a file that the index leaves out is named in the notes; one of two megabytes is not left out', async () => {
   const filler = `${'x'.repeat(999)}\n`.repeat(1500); // 1.5 MB
-  const at = place({ 'long.js': `${filler}module.exports = function paintFence() {}\n`, 'data.js': filler.repeat(3) });
+  const at = place({
+    'long.js': `${filler}module.exports = function paintFence() {}\n`,
+    'data.js': filler.repeat(3),
+  });
   const { index } = open(at);
   await index.update(signal);
   const { results, notes } = await index.search('paint the fence', 1, signal);

@@ -11,8 +11,8 @@ import { inBothEras } from '../chapters/22-no-handshake/era.ts';
 import { readServe } from '../chapters/29-a-server/serve-command.ts';
 import { compose } from '../chapters/composition.ts';
 import type { Extension, Json } from '../mcp.ts';
-import { cleanUp, folder, goodServer, later, open, until } from './helpers.ts';
-import { command } from './terminal.ts';
+import { cleanUp, folder, goodServer, later, open, until } from './help/basics.ts';
+import { command } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -31,7 +31,10 @@ function places(settings: Json = {}) {
 }
 
 function start(home: string, cwd: string, ...words: string[]) {
-  const child = spawn(process.execPath, line(...words), { cwd, env: { ...process.env, HOME: home } });
+  const child = spawn(process.execPath, line(...words), {
+    cwd,
+    env: { ...process.env, HOME: home },
+  });
   later(() => child.kill('SIGKILL'));
   const seen = { out: '', err: '' };
   child.stdout.setEncoding('utf8').on('data', (text) => (seen.out += text));
@@ -40,8 +43,14 @@ function start(home: string, cwd: string, ...words: string[]) {
   return { child, seen, ended };
 }
 
-test('on stdio: the user\'s rules count, an own defaultMode of yolo does not; a question, and a person who agrees', async () => {
-  const { home, cwd } = places({ permissions: { defaultMode: 'bypassPermissions', allow: ['Bash(touch by-rule)'], deny: ['Bash(touch never)'] } });
+test("on stdio: the user's rules count, an own defaultMode of yolo does not; a question, and a person who agrees", async () => {
+  const { home, cwd } = places({
+    permissions: {
+      defaultMode: 'bypassPermissions',
+      allow: ['Bash(touch by-rule)'],
+      deny: ['Bash(touch never)'],
+    },
+  });
   const config = { command: process.execPath, args: line(cwd), env: { HOME: home } };
   const { connection: mute } = await open(config, { extensions: inBothEras() });
   assert.equal(mute.server?.protocolVersion, '2026-07-28');
@@ -50,8 +59,14 @@ test('on stdio: the user\'s rules count, an own defaultMode of yolo does not; a 
   await mute.close();
   const { connection } = await open(config, { extensions: [agreeing] });
   assert.equal((await connection.callTool('bash', { command: 'touch asked' })).isError, false);
-  assert.match((await connection.callTool('bash', { command: 'touch never' })).text, /forbids bash/);
-  assert.deepEqual(['asked', 'by-rule', 'never'].map((name) => existsSync(join(cwd, name))), [true, true, false]);
+  assert.match(
+    (await connection.callTool('bash', { command: 'touch never' })).text,
+    /forbids bash/,
+  );
+  assert.deepEqual(
+    ['asked', 'by-rule', 'never'].map((name) => existsSync(join(cwd, name))),
+    [true, true, false],
+  );
 });
 
 test('over HTTP: the token is on stderr, nothing is on stdout, and Ctrl-C ends it', async () => {
@@ -64,7 +79,10 @@ test('over HTTP: the token is on stderr, nothing is on stdout, and Ctrl-C ends i
   const { transports } = compose(plainHost());
   const entry = { type: 'http', url, headers: { Authorization: `Bearer ${token}` } };
   const { connection } = await open(entry, { transports });
-  assert.equal((await connection.callTool('write', { path: 'new.txt', content: 'x' })).isError, false);
+  assert.equal(
+    (await connection.callTool('write', { path: 'new.txt', content: 'x' })).isError,
+    false,
+  );
   assert.equal(existsSync(join(cwd, 'new.txt')), true);
   await connection.close();
   child.kill('SIGINT');
@@ -88,7 +106,8 @@ test('D30 what it does not start with: the root as the folder, a foreign address
     [[cwd, '--mode', 'free'], 2, /--mode is one of/],
     [[cwd, '--answer-within', '0'], 2, /--answer-within/],
   ];
-  for (const [words, code, message] of cases) assert.throws(() => readServe(words), { code, message });
+  for (const [words, code, message] of cases)
+    assert.throws(() => readServe(words), { code, message });
   chmodSync(secret, 0o600);
   const shared = readServe([cwd, '--http', '0', '--host', '0.0.0.0', '--secret-file', secret]);
   assert.equal(shared.token, readServe([cwd, '--secret-file', secret]).token);
@@ -99,19 +118,25 @@ test('D30 what it does not start with: the root as the folder, a foreign address
   assert.equal(seen.out, '');
 });
 
-test('D31 --servers: the user\'s own server is there, a project\'s is not started, and one of us among them is no end', async () => {
+test("D31 --servers: the user's own server is there, a project's is not started, and one of us among them is no end", async () => {
   const own = { command: process.execPath, args: [goodServer] };
   const self = { command: process.execPath, args: line(folder(), '--servers') };
   const { home, cwd } = places({ mcpServers: { own, self } });
   const stolen = join(cwd, 'started');
-  const touch = { command: process.execPath, args: ['-e', `require('fs').writeFileSync(${JSON.stringify(stolen)}, '')`] };
+  const touch = {
+    command: process.execPath,
+    args: ['-e', `require('fs').writeFileSync(${JSON.stringify(stolen)}, '')`],
+  };
   writeFileSync(join(cwd, '.mcp.json'), JSON.stringify({ mcpServers: { theirs: touch } }));
   const config = { command: process.execPath, args: line(cwd, '--servers'), env: { HOME: home } };
   const { connection } = await open(config, { extensions: [agreeing] });
   const own_ = async () => (await connection.listTools()).map(({ name }) => name).slice(6);
   let found = await own_();
   while (found.length === 0) found = await own_(); // on a slow machine it joins later
-  assert.ok(found.every((name) => name.startsWith('own__')), `${found}`);
+  assert.ok(
+    found.every((name) => name.startsWith('own__')),
+    `${found}`,
+  );
   assert.match((await connection.callTool('own__add', { a: 2, b: 40 })).text, /42/);
   assert.equal(existsSync(stolen), false);
 });

@@ -11,14 +11,14 @@ import { parseRules, type Effect } from '../chapters/17-the-gate/rules.ts';
 import { plainHost } from '../chapters/19-the-terminal/host.ts';
 import { inBothEras } from '../chapters/22-no-handshake/era.ts';
 import { inProcess } from '../chapters/25-other-pipes/in-process.ts';
-import { serveHttp } from '../chapters/29-a-server/http.ts';
+import { serveHttp } from '../chapters/29-a-server/serve-http.ts';
 import { overPipe } from '../chapters/29-a-server/pipe.ts';
 import { Served, TrustWithoutGrants, type ServedOptions } from '../chapters/29-a-server/serve.ts';
 import { PassedOn, usersOwn } from '../chapters/29-a-server/passed-on.ts';
 import { compose } from '../chapters/composition.ts';
 import type { Extension, Json, McpConnection, ServerEntry } from '../mcp.ts';
-import { desk } from './desk.ts';
-import { cleanUp, folder, later, open, rejection, until } from './helpers.ts';
+import { heldServer } from './help/held-server.ts';
+import { cleanUp, folder, later, open, rejection, until } from './help/basics.ts';
 
 afterEach(cleanUp);
 
@@ -41,10 +41,12 @@ function prepare({ texts = {}, ...more }: Given = {}) {
   const roots = new Roots(cwd, [], [resultsFolder]);
   const reader = { tools: hands({ roots, resultsFolder }), warn: () => {} };
   const rules = (['allow', 'ask', 'deny'] as const).flatMap((effect) =>
-    parseRules(effect, texts[effect] ?? [], { name: 'test', isHere: true }, reader));
+    parseRules(effect, texts[effect] ?? [], { name: 'test', isHere: true }, reader),
+  );
   const trust = more.trust ?? new TrustWithoutGrants({ home, cwd });
   const { server } = new Served({ roots, trust, rules, resultsFolder, ...more });
-  const file = (name: string) => (existsSync(join(cwd, name)) ? readFileSync(join(cwd, name), 'utf8') : undefined);
+  const file = (name: string) =>
+    existsSync(join(cwd, name)) ? readFileSync(join(cwd, name), 'utf8') : undefined;
   return { server, home, cwd: roots.cwd, file, trust };
 }
 type Prepared = ReturnType<typeof prepare>;
@@ -78,7 +80,10 @@ async function onPipe(prepared: Prepared, era: Era, ...answers: unknown[]) {
   const { questions, extension } = answering(...answers);
   const extensions = [extension, ...(era === 'stateless' ? inBothEras() : [])];
   const { connection, wire } = await open(config, { transports, extensions });
-  assert.equal(connection.server?.protocolVersion, era === 'stateless' ? '2026-07-28' : '2025-11-25');
+  assert.equal(
+    connection.server?.protocolVersion,
+    era === 'stateless' ? '2026-07-28' : '2025-11-25',
+  );
   return { connection, questions, wire };
 }
 
@@ -93,8 +98,10 @@ async function overHttp({ server }: Prepared, era: Era, ...answers: unknown[]) {
   return { connection, questions, url: http.url };
 }
 
-const names = async (connection: McpConnection) => (await connection.listTools()).map(({ name }) => name);
-const bash = (connection: McpConnection, command = 'touch made') => connection.callTool('bash', { command });
+const names = async (connection: McpConnection) =>
+  (await connection.listTools()).map(({ name }) => name);
+const bash = (connection: McpConnection, command = 'touch made') =>
+  connection.callTool('bash', { command });
 
 // ─── What is offered ───
 
@@ -102,25 +109,50 @@ test('six tools with schemas, titles and honest annotations; over stateless HTTP
   const prepared = prepare();
   const { connection } = await onPipe(prepared, 'handshake');
   const tools = await connection.listTools();
-  assert.deepEqual(tools.map(({ name }) => name), ['read', 'write', 'edit', 'grep', 'glob', 'bash']);
+  assert.deepEqual(
+    tools.map(({ name }) => name),
+    ['read', 'write', 'edit', 'grep', 'glob', 'bash'],
+  );
   for (const tool of tools as Json[]) {
     const hints = tool.annotations as Json;
     const isReading = ['read', 'grep', 'glob'].includes(`${tool.name}`);
-    assert.deepEqual([hints.readOnlyHint, hints.destructiveHint, hints.openWorldHint], [isReading, !isReading, tool.name === 'bash']);
+    assert.deepEqual(
+      [hints.readOnlyHint, hints.destructiveHint, hints.openWorldHint],
+      [isReading, !isReading, tool.name === 'bash'],
+    );
     assert.equal((tool.inputSchema as Json).type, 'object');
-    assert.deepEqual(Object.keys(tool).sort(), ['annotations', 'description', 'inputSchema', 'name', 'title']);
+    assert.deepEqual(Object.keys(tool).sort(), [
+      'annotations',
+      'description',
+      'inputSchema',
+      'name',
+      'title',
+    ]);
   }
   assert.equal((await names((await onPipe(prepared, 'stateless')).connection)).length, 6);
   assert.equal((await names((await overHttp(prepared, 'handshake')).connection)).length, 6);
   const { connection: alone } = await overHttp(prepared, 'stateless', YES);
   assert.deepEqual(await names(alone), ['read', 'grep', 'glob']);
-  assert.match((await rejection(alone.request('tools/call', { name: 'bash', arguments: { command: 'touch made' } }))).message, /Unknown tool: bash/);
-  assert.equal((await alone.callTool('read', { path: 'note.txt' })).text.includes('the first line'), true);
+  assert.match(
+    (
+      await rejection(
+        alone.request('tools/call', { name: 'bash', arguments: { command: 'touch made' } }),
+      )
+    ).message,
+    /Unknown tool: bash/,
+  );
+  assert.equal(
+    (await alone.callTool('read', { path: 'note.txt' })).text.includes('the first line'),
+    true,
+  );
   assert.equal(prepared.file('made'), undefined);
 });
 
 test('--tools narrows, also for a client that knows the others by name', async () => {
-  const { connection } = await onPipe(prepare({ tools: ['read', 'grep'], mode: 'yolo' }), 'handshake');
+  const { connection } = await onPipe(
+    prepare({ tools: ['read', 'grep'], mode: 'yolo' }),
+    'handshake',
+  );
   assert.deepEqual(await names(connection), ['read', 'grep']);
   assert.match((await rejection(bash(connection))).message, /Unknown tool/);
 });
@@ -148,10 +180,16 @@ for (const era of ERAS) {
 
   test(`D30 ${era}: what is not exactly a yes is a no`, async () => {
     const noes = [
-      { action: 'decline' }, { action: 'cancel' }, { action: 'decline', content: { allow: true } },
-      { action: 'accept', content: { allow: false } }, { action: 'accept', content: {} }, { action: 'accept' },
-      { action: 'accept', content: { allow: 'true' } }, { action: 'accept', content: { allow: 1 } },
-      { action: 'ACCEPT', content: { allow: true } }, { action: 'accept', content: [true] },
+      { action: 'decline' },
+      { action: 'cancel' },
+      { action: 'decline', content: { allow: true } },
+      { action: 'accept', content: { allow: false } },
+      { action: 'accept', content: {} },
+      { action: 'accept' },
+      { action: 'accept', content: { allow: 'true' } },
+      { action: 'accept', content: { allow: 1 } },
+      { action: 'ACCEPT', content: { allow: true } },
+      { action: 'accept', content: [true] },
     ];
     const prepared = prepare();
     const { connection, questions } = await onPipe(prepared, era, ...noes);
@@ -186,9 +224,21 @@ for (const era of ERAS) {
   test(`D30 ${era}: outside the folder nothing is written, asked or not; private keys are shown after a question only`, async () => {
     const prepared = prepare();
     const outside = join(prepared.home, 'stolen.txt');
-    const keys = [join(prepared.home, '.ssh', 'id_rsa'), '.ssh/id_rsa', `${prepared.cwd}/x/../.ssh/id_rsa`];
-    const { connection, questions } = await onPipe(prepared, era, ...keys.map(() => ({ action: 'decline' })), YES);
-    assert.match((await connection.callTool('write', { path: outside, content: 'x' })).text, /outside the folder/);
+    const keys = [
+      join(prepared.home, '.ssh', 'id_rsa'),
+      '.ssh/id_rsa',
+      `${prepared.cwd}/x/../.ssh/id_rsa`,
+    ];
+    const { connection, questions } = await onPipe(
+      prepared,
+      era,
+      ...keys.map(() => ({ action: 'decline' })),
+      YES,
+    );
+    assert.match(
+      (await connection.callTool('write', { path: outside, content: 'x' })).text,
+      /outside the folder/,
+    );
     assert.equal(questions.length, 0);
     assert.equal(existsSync(outside), false);
     for (const path of keys) {
@@ -225,7 +275,11 @@ test('D30 a silent client is refused in time, and hears that the question is wit
   const { isError, text } = await bash(connection);
   assert.equal(isError, true);
   assert.match(text, /did not answer the question within 0\.03 s/);
-  assert.ok(wire.some(([, { method, params }]) => method === 'notifications/cancelled' && params.requestId === 'q1'));
+  assert.ok(
+    wire.some(
+      ([, { method, params }]) => method === 'notifications/cancelled' && params.requestId === 'q1',
+    ),
+  );
   assert.equal(prepared.file('made'), undefined);
 });
 
@@ -234,7 +288,11 @@ test('D30 a client that answers with an error, or leaves while it is asked, gets
   const { config, transports } = pipeTo(prepared);
   const failing: Extension = () => ({
     capabilities: { elicitation: {} },
-    handlers: { 'elicitation/create': () => { throw new Error('the window is closed'); } },
+    handlers: {
+      'elicitation/create': () => {
+        throw new Error('the window is closed');
+      },
+    },
   });
   const { connection } = await open(config, { transports, extensions: [failing] });
   assert.match((await bash(connection)).text, /did not answer the question in a way that counts/);
@@ -242,7 +300,12 @@ test('D30 a client that answers with an error, or leaves while it is asked, gets
   const isAsked = new Promise<void>((done) => (asked = done));
   const leaving: Extension = () => ({
     capabilities: { elicitation: {} },
-    handlers: { 'elicitation/create': () => { asked(); return silent as Promise<Json>; } },
+    handlers: {
+      'elicitation/create': () => {
+        asked();
+        return silent as Promise<Json>;
+      },
+    },
   });
   const { connection: gone } = await open(config, { transports, extensions: [leaving] });
   const lost = rejection(bash(gone));
@@ -255,7 +318,10 @@ test('D30 a client that answers with an error, or leaves while it is asked, gets
 test('D30 what a question could not show whole is refused, and not cut', async () => {
   const prepared = prepare();
   const { connection, questions } = await onPipe(prepared, 'handshake', YES);
-  const { text } = await connection.callTool('write', { path: 'long.txt', content: 'x'.repeat(200).concat('\n').repeat(1000) });
+  const { text } = await connection.callTool('write', {
+    path: 'long.txt',
+    content: 'x'.repeat(200).concat('\n').repeat(1000),
+  });
   assert.match(text, /too long to be shown/);
   assert.equal(questions.length, 0);
   assert.equal(prepared.file('long.txt'), undefined);
@@ -272,7 +338,9 @@ test('D30 what was allowed for good in a chat counts for that chat, not for clie
 
 test('over HTTP with a handshake the question goes through the stream of the call; what was read belongs to a session', async () => {
   const prepared = prepare();
-  const { connection, questions } = await overHttp(prepared, 'handshake', YES, YES, { action: 'decline' });
+  const { connection, questions } = await overHttp(prepared, 'handshake', YES, YES, {
+    action: 'decline',
+  });
   assert.equal((await bash(connection)).isError, false);
   assert.equal(prepared.file('made'), '');
   await connection.callTool('read', { path: 'note.txt' });
@@ -287,7 +355,12 @@ test('over HTTP with a handshake the question goes through the stream of the cal
 
 test('over stateless HTTP a private key is asked about, in the result', async () => {
   const prepared = prepare();
-  const { connection, questions } = await overHttp(prepared, 'stateless', { action: 'decline' }, YES);
+  const { connection, questions } = await overHttp(
+    prepared,
+    'stateless',
+    { action: 'decline' },
+    YES,
+  );
   const path = join(prepared.home, '.ssh', 'id_rsa');
   assert.match((await connection.callTool('read', { path })).text, /The user said no/);
   assert.match((await connection.callTool('read', { path })).text, /4711/);
@@ -298,13 +371,25 @@ test('D30 without the token, from a foreign page, or with a made-up permission: 
   const prepared = prepare();
   const { url } = await overHttp(prepared, 'stateless');
   const key = { name: 'read', arguments: { path: join(prepared.home, '.ssh', 'id_rsa') } };
-  const _meta = { [`${META}protocolVersion`]: '2026-07-28', [`${META}clientCapabilities`]: { elicitation: {} } };
+  const _meta = {
+    [`${META}protocolVersion`]: '2026-07-28',
+    [`${META}clientCapabilities`]: { elicitation: {} },
+  };
   const post = async (params: Json, more: Record<string, string> = {}) => {
     const headers = {
-      'content-type': 'application/json', authorization: `Bearer ${TOKEN}`,
-      'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'read', ...more,
+      'content-type': 'application/json',
+      authorization: `Bearer ${TOKEN}`,
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': 'read',
+      ...more,
     };
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...params, _meta } });
+    const body = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { ...params, _meta },
+    });
     const response = await fetch(url, { method: 'POST', headers, body });
     const text = await response.text();
     assert.doesNotMatch(text, /4711/);
@@ -322,24 +407,54 @@ test('D30 without the token, from a foreign page, or with a made-up permission: 
   assert.match(moved.body.error.message, /belongs to another request/);
   const [text, mac] = requestState.split('.');
   for (const state of [`${text}.${mac.slice(1)}A`, `${text}A.${mac}`, 'x.y', '']) {
-    assert.match((await post({ ...key, inputResponses, requestState: state })).body.error.message, /not one of ours/);
+    assert.match(
+      (await post({ ...key, inputResponses, requestState: state })).body.error.message,
+      /not one of ours/,
+    );
   }
-  const no = await post({ ...key, inputResponses: { answer: { action: 'accept', content: {} } }, requestState });
+  const no = await post({
+    ...key,
+    inputResponses: { answer: { action: 'accept', content: {} } },
+    requestState,
+  });
   assert.match(no.body.result.content[0].text, /The user said no/);
 });
 
 // ─── The user's servers ───
 
-type Behind = { tools?: (string | Json)[]; most?: number; answers?: unknown[]; era?: Era; texts?: Given['texts']; isLate?: boolean };
+type Behind = {
+  tools?: (string | Json)[];
+  most?: number;
+  answers?: unknown[];
+  era?: Era;
+  texts?: Given['texts'];
+  isLate?: boolean;
+};
 
 /** A client of `serve --servers`, with one server of the user behind it, in this process. */
-async function passing({ tools = ['add', 'look'], most, answers = [], era = 'handshake', texts, isLate }: Behind) {
-  const behind = desk(tools, { isQuick: true });
-  const entry: ServerEntry = { name: 'notes', scope: 'user', authority: 'user', file: 'settings.json', config: { type: 'desk' } };
+async function passing({
+  tools = ['add', 'look'],
+  most,
+  answers = [],
+  era = 'handshake',
+  texts,
+  isLate,
+}: Behind) {
+  const behind = heldServer(tools, { isQuick: true });
+  const entry: ServerEntry = {
+    name: 'notes',
+    scope: 'user',
+    authority: 'user',
+    file: 'settings.json',
+    config: { type: 'held' },
+  };
   const composition = compose(plainHost());
   const trust = new TrustWithoutGrants({ home: folder(), cwd: folder() });
   const resultsFolder = join(folder(), 'results');
-  const manager = { load: () => new Map([[entry.name, entry]]), transports: { desk: behind.factory } };
+  const manager = {
+    load: () => new Map([[entry.name, entry]]),
+    transports: { held: behind.factory },
+  };
   const passedOn = new PassedOn({ composition, trust, resultsFolder, warn: () => {}, manager });
   const prepared = prepare({ passedOn, trust, most, texts });
   if (!isLate) await passedOn.manager.loadAndConnect();
@@ -350,35 +465,66 @@ async function passing({ tools = ['add', 'look'], most, answers = [], era = 'han
 for (const era of ERAS) {
   test(`D31 ${era}: the tools of the user's servers pass the gate; what they say of themselves loosens nothing`, async () => {
     const tools = ['add', { name: 'look', annotations: { readOnlyHint: true } }];
-    const { connection, questions, behind } = await passing({ tools, era, answers: [YES, { action: 'decline' }, { action: 'decline' }] });
+    const { connection, questions, behind } = await passing({
+      tools,
+      era,
+      answers: [YES, { action: 'decline' }, { action: 'decline' }],
+    });
     const listed = (await connection.listTools()) as Json[];
     const found = listed.find(({ name }) => name === 'notes__look')!;
     assert.equal((found.annotations as Json).readOnlyHint, false);
-    assert.equal((await connection.callTool('notes__add', { text: 'milk' })).text, '{"text":"milk"}');
-    assert.match(`${questions[0]!.message}`, /the tool "add" of the MCP server "notes"[^]*text: "milk"/);
-    for (const name of ['notes__add', 'notes__look']) assert.match((await connection.callTool(name, {})).text, /The user said no/);
-    assert.deepEqual(behind.heard.map(({ name }) => name), ['add']);
+    assert.equal(
+      (await connection.callTool('notes__add', { text: 'milk' })).text,
+      '{"text":"milk"}',
+    );
+    assert.match(
+      `${questions[0]!.message}`,
+      /the tool "add" of the MCP server "notes"[^]*text: "milk"/,
+    );
+    for (const name of ['notes__add', 'notes__look'])
+      assert.match((await connection.callTool(name, {})).text, /The user said no/);
+    assert.deepEqual(
+      behind.heard.map(({ name }) => name),
+      ['add'],
+    );
   });
 }
 
 test('D31 nobody to ask: refused, unless a rule allows it', async () => {
   const { connection, behind } = await passing({ texts: { allow: ['mcp__notes__look'] } });
-  assert.match((await connection.callTool('notes__add', {})).text, /nobody to ask.*--allow 'mcp__notes__add'/);
+  assert.match(
+    (await connection.callTool('notes__add', {})).text,
+    /nobody to ask.*--allow 'mcp__notes__add'/,
+  );
   assert.equal((await connection.callTool('notes__look', {})).isError, false);
   assert.equal(behind.heard.length, 1);
 });
 
 test('D31 many tools are searched: two tools find and call them, and the question names the real one', async () => {
   const tools = ['add_note', 'send_mail', 'paint_wall'];
-  const { connection, questions, behind } = await passing({ tools, most: 2, answers: [YES, { action: 'decline' }] });
+  const { connection, questions, behind } = await passing({
+    tools,
+    most: 2,
+    answers: [YES, { action: 'decline' }],
+  });
   assert.deepEqual((await names(connection)).slice(6), ['find_tools', 'call_tool']);
-  assert.match((await connection.callTool('find_tools', { query: 'send a mail', limit: 1 })).text, /^notes__send_mail \{/);
+  assert.match(
+    (await connection.callTool('find_tools', { query: 'send a mail', limit: 1 })).text,
+    /^notes__send_mail \{/,
+  );
   const mail = { name: 'notes__send_mail', arguments: { to: 'Ada' } };
   assert.equal((await connection.callTool('call_tool', mail)).text, '{"to":"Ada"}');
   assert.match(`${questions[0]!.message}`, /the tool "send_mail" of the MCP server "notes"/);
   assert.match((await connection.callTool('call_tool', mail)).text, /The user said no/);
-  assert.match((await connection.callTool('call_tool', { name: 'bash', arguments: { command: 'touch made' } })).text, /There is no tool/);
-  assert.match((await connection.callTool('call_tool', { ...mail, arguments: 'x' as never })).text, /arguments/);
+  assert.match(
+    (await connection.callTool('call_tool', { name: 'bash', arguments: { command: 'touch made' } }))
+      .text,
+    /There is no tool/,
+  );
+  assert.match(
+    (await connection.callTool('call_tool', { ...mail, arguments: 'x' as never })).text,
+    /arguments/,
+  );
   assert.equal(behind.heard.length, 1);
 });
 
@@ -388,17 +534,28 @@ test('D31 a server that is slow joins later, and clients hear of it; over statel
   await passedOn.manager.loadAndConnect();
   await until(() => wire.some(([, { method }]) => method === 'notifications/tools/list_changed'));
   assert.deepEqual((await names(connection)).slice(6), ['notes__add', 'notes__look']);
-  assert.deepEqual(await names((await overHttp(prepared, 'stateless')).connection), ['read', 'grep', 'glob']);
+  assert.deepEqual(await names((await overHttp(prepared, 'stateless')).connection), [
+    'read',
+    'grep',
+    'glob',
+  ]);
 });
 
-test('D31 never a project\'s: neither its servers, nor one that has taken the name of yours', () => {
-  const entry = (name: string, more: Partial<ServerEntry>): [string, ServerEntry] =>
-    [name, { name, config: {}, file: '.mcp.json', scope: 'project', authority: 'project', ...more }];
+test("D31 never a project's: neither its servers, nor one that has taken the name of yours", () => {
+  const entry = (name: string, more: Partial<ServerEntry>): [string, ServerEntry] => [
+    name,
+    { name, config: {}, file: '.mcp.json', scope: 'project', authority: 'project', ...more },
+  ];
   const warnings: string[] = [];
-  const own = usersOwn(new Map([
-    entry('mine', { authority: 'user' }), entry('theirs', {}), entry('taken', { shadows: 'settings.json' }),
-    entry('forbidden', { authority: 'user', blocked: 'by policy' }),
-  ]), (text) => warnings.push(text));
+  const own = usersOwn(
+    new Map([
+      entry('mine', { authority: 'user' }),
+      entry('theirs', {}),
+      entry('taken', { shadows: 'settings.json' }),
+      entry('forbidden', { authority: 'user', blocked: 'by policy' }),
+    ]),
+    (text) => warnings.push(text),
+  );
   assert.deepEqual([...own.keys()], ['mine']);
   assert.match(warnings.join(), /^taken is not passed on: \.mcp\.json has another/);
 });

@@ -2,21 +2,26 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { httpTransports } from '../chapters/20-streamable-http/http.ts';
-import { readTrace } from '../chapters/30-seeing/trace.ts';
+import { readTrace } from '../chapters/30-seeing/more/read-trace.ts';
 import { McpConnection, type Json } from '../mcp.ts';
-import { cleanUp, goodServer, later, rejection, until } from './helpers.ts';
-import { command, jsonLines, place, run, start, userServers } from './terminal.ts';
+import { cleanUp, goodServer, later, rejection, until } from './help/basics.ts';
+import { opener } from './help/hostile-login.ts';
+import { command, jsonLines, place, run, start, Terminal, userServers } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
 /** A client of the program, which is a server when it records or replays. */
 async function talkTo(args: string[], cwd: string) {
   const [node, ...before] = command;
-  const connection = new McpConnection('s', { command: node, args: [...before, ...args], cwd }, { onWarning: () => {} });
+  const connection = new McpConnection(
+    's',
+    { command: node, args: [...before, ...args], cwd },
+    { onWarning: () => {} },
+  );
   later(() => connection.close());
   await connection.connect();
   await connection.initialize();
@@ -28,7 +33,10 @@ async function talkTo(args: string[], cwd: string) {
 async function recorded() {
   const where = place();
   const file = join(where.cwd, 'sums.jsonl');
-  const { connection, add } = await talkTo(['record', file, '--', process.execPath, goodServer], where.cwd);
+  const { connection, add } = await talkTo(
+    ['record', file, '--', process.execPath, goodServer],
+    where.cwd,
+  );
   await connection.listTools();
   assert.deepEqual([await add(2, 40), await add(1, 1)], ['42', '2']);
   await connection.close();
@@ -51,7 +59,10 @@ test('record, replay, replay --live, trace check: as processes, with their exit 
   await again.connection.close();
 
   // Misses are passed on to a real server, and are in the file the next time.
-  const live = await talkTo(['replay', file, '--live', '--', process.execPath, goodServer], where.cwd);
+  const live = await talkTo(
+    ['replay', file, '--live', '--', process.execPath, goodServer],
+    where.cwd,
+  );
   assert.deepEqual([await live.add(2, 40), await live.add(20, 22)], ['42', '42']);
   await live.connection.close();
   await until(() => /live-\d+-1","result/.test(readFileSync(file, 'utf8')), 'the miss in the file');
@@ -59,9 +70,24 @@ test('record, replay, replay --live, trace check: as processes, with their exit 
   assert.equal(await whole.add(20, 22), '42');
 });
 
-const HELLO = { jsonrpc: '2.0', id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } } };
-const say = (...messages: Json[]) => messages.map((message) => `${JSON.stringify(message)}\n`).join('');
-const sum = (id: number, b: number) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'add', arguments: { a: 2, b } } });
+const HELLO = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'c', version: '1' },
+  },
+};
+const say = (...messages: Json[]) =>
+  messages.map((message) => `${JSON.stringify(message)}\n`).join('');
+const sum = (id: number, b: number) => ({
+  jsonrpc: '2.0',
+  id,
+  method: 'tools/call',
+  params: { name: 'add', arguments: { a: 2, b } },
+});
 
 test('exit codes: 0 when all was in the recording, 1 after a miss or a finding, 2 for what cannot be done', async () => {
   const { where, file } = await recorded();
@@ -69,17 +95,36 @@ test('exit codes: 0 when all was in the recording, 1 after a miss or a finding, 
   assert.equal(hello.code, 0, hello.err);
   assert.equal(jsonLines(hello.out).find(({ id }) => id === 2).result.content[0].text, '42');
   const missed = await run(where, ['replay', file], { input: say(HELLO, sum(2, 41)) });
-  assert.deepEqual([missed.code, /^replay: the recording has no such tools\/call/m.test(missed.err)], [1, true], missed.err);
+  assert.deepEqual(
+    [missed.code, /^replay: the recording has no such tools\/call/m.test(missed.err)],
+    [1, true],
+    missed.err,
+  );
 
   const bad = join(where.cwd, 'bad.jsonl');
-  const twice = readFileSync(file, 'utf8').trimEnd().split('\n').filter((line) => line.includes('"result"')).at(-1)!;
+  const twice = readFileSync(file, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .filter((line) => line.includes('"result"'))
+    .at(-1)!;
   writeFileSync(bad, `${readFileSync(file, 'utf8')}${twice}\n`);
   const judged = await run(where, ['trace', 'check', bad, '--json']);
-  assert.deepEqual([judged.code, jsonLines(judged.out).map(({ rule }) => rule)], [1, ['answer']], judged.err);
+  assert.deepEqual(
+    [judged.code, jsonLines(judged.out).map(({ rule }) => rule)],
+    [1, ['answer']],
+    judged.err,
+  );
 
   const table: string[][] = [
-    ['replay'], ['replay', 'none.jsonl'], ['replay', file, '--live'], ['replay', file, '--speed', 'fast'],
-    ['record'], ['record', 'x.jsonl'], ['trace', 'check'], ['trace', 'check', goodServer], ['trace', 'draw', file],
+    ['replay'],
+    ['replay', 'none.jsonl'],
+    ['replay', file, '--live'],
+    ['replay', file, '--speed', 'fast'],
+    ['record'],
+    ['record', 'x.jsonl'],
+    ['trace', 'check'],
+    ['trace', 'check', goodServer],
+    ['trace', 'draw', file],
   ];
   for (const args of table) {
     const { code, err, out } = await run(where, args);
@@ -93,12 +138,18 @@ test('record passes on the exit code of the server, and a signal that it gets', 
   const file = join(where.cwd, 't.jsonl');
   const ended = await run(where, ['record', file, '--', process.execPath, '-e', 'process.exit(7)']);
   assert.equal(ended.code, 7);
-  const script = 'process.on("SIGTERM", () => process.exit(9)); console.log("ready"); setInterval(() => {}, 1000)';
+  const script =
+    'process.on("SIGTERM", () => process.exit(9)); console.log("ready"); setInterval(() => {}, 1000)';
   const [node, ...before] = command;
-  const child = spawn(node, [...before, 'record', file, '--', process.execPath, '-e', script], { cwd: where.cwd, env: { ...process.env, HOME: where.home } });
+  const child = spawn(node, [...before, 'record', file, '--', process.execPath, '-e', script], {
+    cwd: where.cwd,
+    env: { ...process.env, HOME: where.home },
+  });
   later(() => child.kill('SIGKILL'));
   let out = '';
-  child.stdout.on('data', (chunk) => { out += chunk; });
+  child.stdout.on('data', (chunk) => {
+    out += chunk;
+  });
   const code = new Promise((done) => child.on('close', done));
   await until(() => out.includes('ready'));
   child.kill('SIGTERM');
@@ -110,7 +161,11 @@ test('replay --http: a client over HTTP gets the recorded answers; Ctrl-C ends i
   const replay = start(where, ['replay', file, '--http']);
   await until(() => /http:\S+/.test(replay.seen.out + replay.seen.err), 'its address');
   const [url] = /http:\S+/.exec(replay.seen.out + replay.seen.err)!;
-  const connection = new McpConnection('s', { type: 'http', url }, { onWarning: () => {}, transports: httpTransports });
+  const connection = new McpConnection(
+    's',
+    { type: 'http', url },
+    { onWarning: () => {}, transports: httpTransports },
+  );
   later(() => connection.close());
   await connection.connect();
   await connection.initialize();
@@ -120,8 +175,27 @@ test('replay --http: a client over HTTP gets the recorded answers; Ctrl-C ends i
   assert.equal((await replay.ended).code, 0);
 });
 
+test('G40: the token of the page is in no argument of what opens it', async () => {
+  if (process.platform !== 'linux') return; // only there is `xdg-open` ours
+  const where = place({});
+  const { env, opened } = opener();
+  const terminal = new Terminal(where, ['--page', '--no-color'], { ...env, HOME: where.home });
+  await until(() => opened().length > 0, 'the browser');
+  const [{ url, mode, command }] = opened() as [ReturnType<typeof opened>[number]];
+  const [, token = ''] = /^http:\/\/127\.0\.0\.1:\d+\/(\w{32})\/$/.exec(url)!;
+  assert.deepEqual([(await fetch(url)).status, mode], [200, 0o600]);
+  assert.ok(!command.includes(token) && !command.includes('http'), command);
+  await terminal.ready();
+  terminal.enter('/exit');
+  assert.equal(await terminal.ended(), 0);
+  assert.deepEqual(readdirSync(join(where.home, '.mcp-by-hand', 'open')), []);
+});
+
 test('/page: opened in the midst of a chat it has the states of the servers, then every message; it ends with the program', async () => {
-  const where = place({}, userServers({ calculator: { command: process.execPath, args: [goodServer] } }));
+  const where = place(
+    {},
+    userServers({ calculator: { command: process.execPath, args: [goodServer] } }),
+  );
   const chat = start(where, ['--allow', 'mcp__calculator__*'], { input: null });
   chat.child.stdin.write('hello\n/page\n');
   await until(() => /http:\S+/.test(chat.seen.out), 'its address');
@@ -131,10 +205,16 @@ test('/page: opened in the midst of a chat it has the states of the servers, the
   const reading = (async () => {
     for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) told += chunk;
   })().catch(() => {}); // the end of the program
-  await until(() => /"server":"calculator","state":"connected","transport":"stdio"/.test(told), 'the state');
+  await until(
+    () => /"server":"calculator","state":"connected","transport":"stdio"/.test(told),
+    'the state',
+  );
   chat.child.stdin.write('add 2 and 40\n');
   await until(() => /"msg":\{[^\n]*"42"/.test(told), 'the answer on the page');
-  assert.match(told, /"type":"prompt","text":"add 2 and 40"[^]*"type":"tool_start"[^]*"method":"tools\/call"/);
+  assert.match(
+    told,
+    /"type":"prompt","text":"add 2 and 40"[^]*"type":"tool_start"[^]*"method":"tools\/call"/,
+  );
   chat.child.stdin.end();
   assert.equal((await chat.ended).code, 0);
   await reading;

@@ -4,9 +4,20 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { allGone, cleanUp, folder, goodServer, habit, isRunning, later, pidsIn, root, until } from './helpers.ts';
-import { calculator, peer } from './http-peers.ts';
-import { place, run, start, userServers } from './terminal.ts';
+import {
+  allGone,
+  cleanUp,
+  folder,
+  goodServer,
+  habit,
+  isRunning,
+  later,
+  pidsIn,
+  root,
+  until,
+} from './help/basics.ts';
+import { calculator, peer } from './help/http-servers.ts';
+import { place, run, start, userServers } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -18,24 +29,39 @@ const number = { type: 'number' };
 /** A server may be there before the trace is. */
 function records(file: string) {
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
-  return text.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+  return text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
 }
 
 /** The arguments that a tool with this schema gets. */
 const echoing = (inputSchema: object) =>
-  server('tools', JSON.stringify([{ name: 'echo', inputSchema: { type: 'object', ...inputSchema } }]));
+  server(
+    'tools',
+    JSON.stringify([{ name: 'echo', inputSchema: { type: 'object', ...inputSchema } }]),
+  );
 
 test('a command: the result and nothing else, as text or as the server sent it', async () => {
   const where = place();
   const odd = 'a=b & "c" می‌خواهم 👩‍👩‍👧 \u202e';
-  const result = { content: [{ type: 'text', text: 'two\nlines\n' }], structuredContent: { n: 2 }, _meta: { x: 1 } };
+  const result = {
+    content: [{ type: 'text', text: 'two\nlines\n' }],
+    structuredContent: { n: 2 },
+    _meta: { x: 1 },
+  };
   const [sum, odds, mixed, lines, whole, picture, nothing] = await Promise.all([
     run(where, ['call', 'add', 'a=2', 'b=40', ...good]),
     run(where, ['call', 'greet', `name=${odd}`, ...good]),
     run(where, ['call', 'add', '{"a": 1, "b": 1}', 'b=40', ...good]),
     run(where, ['call', 'result', JSON.stringify({ result }), ...server()]),
     run(where, ['call', '--json', 'result', JSON.stringify({ result }), ...server()]),
-    run(where, ['call', 'result', 'result={"content":[{"type":"image","mimeType":"image/png","data":"AAAA"}]}', ...server()]),
+    run(where, [
+      'call',
+      'result',
+      'result={"content":[{"type":"image","mimeType":"image/png","data":"AAAA"}]}',
+      ...server(),
+    ]),
     run(where, ['call', 'result', 'result={"content":[]}', ...server()]),
   ]);
   assert.deepEqual([sum.code, sum.out, sum.err], [0, '42\n', '']);
@@ -49,29 +75,71 @@ test('a command: the result and nothing else, as text or as the server sent it',
 
 test('arguments are typed by the schema: text where text is allowed, else JSON', async () => {
   const properties = {
-    n: number, text: { type: 'string' }, on: { type: 'boolean' }, list: { type: 'array' }, any: {},
-    maybe: { anyOf: [{ type: 'string' }, { type: 'null' }] }, pick: { enum: ['1', '2'] }, unit: { $ref: '#/$defs/Unit' },
+    n: number,
+    text: { type: 'string' },
+    on: { type: 'boolean' },
+    list: { type: 'array' },
+    any: {},
+    maybe: { anyOf: [{ type: 'string' }, { type: 'null' }] },
+    pick: { enum: ['1', '2'] },
+    unit: { $ref: '#/$defs/Unit' },
     texts: { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' } }] },
   };
-  const schema = { properties, $defs: { Unit: { type: 'string' } }, required: ['n'], additionalProperties: false };
-  const words = ['n=7', 'text=7', 'on=true', 'list=[1,"x"]', 'any=x=y', 'maybe=7', 'pick=1', 'unit=7', 'texts=["a"]'];
+  const schema = {
+    properties,
+    $defs: { Unit: { type: 'string' } },
+    required: ['n'],
+    additionalProperties: false,
+  };
+  const words = [
+    'n=7',
+    'text=7',
+    'on=true',
+    'list=[1,"x"]',
+    'any=x=y',
+    'maybe=7',
+    'pick=1',
+    'unit=7',
+    'texts=["a"]',
+  ];
   const where = place();
   const [typed, probed, missing, mistyped, lost] = await Promise.all([
     run(where, ['call', 'echo', ...words, ...echoing(schema)]),
     run(where, ['probe', '--json', '--call', 'echo', ...words, ...echoing(schema)]),
-    run(where, ['call', 'echo', 'text=x', ...echoing({ ...schema, required: ['n', 'text', 'unit'] })]),
+    run(where, [
+      'call',
+      'echo',
+      'text=x',
+      ...echoing({ ...schema, required: ['n', 'text', 'unit'] }),
+    ]),
     run(where, ['call', 'echo', 'n=7', 'txet=x', ...echoing(schema)]),
     run(where, ['call', 'echo', 'n', ...echoing(schema)]),
   ]);
-  const sent = { n: 7, text: '7', on: true, list: [1, 'x'], any: 'x=y', maybe: '7', pick: '1', unit: '7', texts: ['a'] };
+  const sent = {
+    n: 7,
+    text: '7',
+    on: true,
+    list: [1, 'x'],
+    any: 'x=y',
+    maybe: '7',
+    pick: '1',
+    unit: '7',
+    texts: ['a'],
+  };
   assert.deepEqual(JSON.parse(typed.out), sent, typed.err);
   assert.deepEqual(JSON.parse(JSON.parse(probed.out).result.text), sent);
-  assert.deepEqual([missing.code, missing.out, missing.err], [2, '', 'echo needs n=number unit=string\n']);
-  assert.deepEqual([mistyped.code, mistyped.err], [2, 'echo takes no argument txet; did you mean text?\n']);
+  assert.deepEqual(
+    [missing.code, missing.out, missing.err],
+    [2, '', 'echo needs n=number unit=string\n'],
+  );
+  assert.deepEqual(
+    [mistyped.code, mistyped.err],
+    [2, 'echo takes no argument txet; did you mean text?\n'],
+  );
   assert.match(lost.err, /^what is n\? Arguments are key=value, or a JSON object/);
 });
 
-test('a server of the files: the user\'s runs, a project\'s must be approved first', async () => {
+test("a server of the files: the user's runs, a project's must be approved first", async () => {
   const demo = { command: node, args: [goodServer] };
   const where = place({ '.mcp.json': { theirs: demo } }, userServers({ mine: demo }));
   const call = (name: string) => run(where, ['call', name, 'add', 'a=2', 'b=40']);
@@ -79,9 +147,19 @@ test('a server of the files: the user\'s runs, a project\'s must be approved fir
   assert.deepEqual([mine.code, mine.out, mine.err], [0, '42\n', '']);
   assert.deepEqual([theirs.code, theirs.out], [3, '']);
   assert.match(theirs.err, /theirs is not approved/);
-  assert.deepEqual([unknown.code, /no MCP server is called "mime"; did you mean "mine"\?/.test(unknown.err)], [3, true]);
+  assert.deepEqual(
+    [unknown.code, /no MCP server is called "mime"; did you mean "mine"\?/.test(unknown.err)],
+    [3, true],
+  );
   const print = /theirs=(sha256:[0-9a-f]{64})/.exec(theirs.err)![1];
-  const named = await run(where, ['call', '--allow-server', `theirs=${print}`, 'theirs', 'greet', 'name=Ada']);
+  const named = await run(where, [
+    'call',
+    '--allow-server',
+    `theirs=${print}`,
+    'theirs',
+    'greet',
+    'name=Ada',
+  ]);
   assert.equal(named.out, 'Hello, Ada!\n');
 });
 
@@ -112,22 +190,38 @@ test('every way to fail has its exit code, and leaves stdout empty', async () =>
     [2, ['add', '--'], /there is no command after --/],
     [2, ['ad', ...good], /has no tool ad; did you mean add\?/],
     [2, ['zzz', ...good], /has no tool zzz; it has add, greet/],
-    [2, ['--jsno', 'add', ...server('canary', canary)], /there is no option --jsno; did you mean --json\?/],
+    [
+      2,
+      ['--jsno', 'add', ...server('canary', canary)],
+      /there is no option --jsno; did you mean --json\?/,
+    ],
     [2, ['add', '{"a":', ...good], /this is not a JSON object: \{"a":/],
     [2, ['-e', 'A=b', 'mine', 'add'], /--env goes with a command/],
     [2, ['--header', 'A: b', 'add', ...good], /--header goes with an address/],
     [2, ['--timeout', 'soon', 'add', ...good], /--timeout is a number of seconds, not soon/],
     [3, ['add', '--trace', folder(), ...good], /cannot write the trace/],
     [4, ['add', '--', 'no-such-command'], /command not found/],
-    [4, ['add', ...server('dies-at-once', 'API key')], /exited with code 3[^]*cannot find my API key/],
-    [4, ['--timeout', '0.3', 'sleep', 'ms=60000', ...server()], /did not answer tools\/call within 0\.3 s/],
+    [
+      4,
+      ['add', ...server('dies-at-once', 'API key')],
+      /exited with code 3[^]*cannot find my API key/,
+    ],
+    [
+      4,
+      ['--timeout', '0.3', 'sleep', 'ms=60000', ...server()],
+      /did not answer tools\/call within 0\.3 s/,
+    ],
     [4, ['http://127.0.0.1:1/mcp', 'add'], /127\.0\.0\.1/],
     [5, ['add', 'a=x', 'b=1', ...good], /^a and b must be numbers$/m],
     [5, ['add', ...server('refuses-initialize')], /Not today/],
   ];
   const where = place();
   const ends = await Promise.all(cases.map(([, args]) => run(where, ['call', ...args])));
-  assert.deepEqual(ends.map(({ code }) => code), cases.map(([code]) => code), JSON.stringify(ends));
+  assert.deepEqual(
+    ends.map(({ code }) => code),
+    cases.map(([code]) => code),
+    JSON.stringify(ends),
+  );
   for (const [n, { out, err }] of ends.entries()) {
     assert.equal(out, '');
     assert.match(err, cases[n]![2]);
@@ -140,11 +234,24 @@ test('every way to fail has its exit code, and leaves stdout empty', async () =>
 
 test('Ctrl-C cancels on the wire, and no server outlives it; the trace tells, without secrets', async () => {
   const file = join(folder(), 'pids');
-  later(() => pidsIn(file).filter(isRunning).forEach((pid) => process.kill(pid, 'SIGKILL')));
+  later(() =>
+    pidsIn(file)
+      .filter(isRunning)
+      .forEach((pid) => process.kill(pid, 'SIGKILL')),
+  );
   const where = place();
   const trace = join(where.cwd, 'trace');
   const secret = 'sk-0123456789abcdef0123456789';
-  const args = ['call', '--trace', 'trace', '-e', `KEY=${secret}`, 'sleep', 'ms=60000', ...server('notes-its-pid', file)];
+  const args = [
+    'call',
+    '--trace',
+    'trace',
+    '-e',
+    `KEY=${secret}`,
+    'sleep',
+    'ms=60000',
+    ...server('notes-its-pid', file),
+  ];
   const calling = start(where, args);
   const sent = (method: string) => () => records(trace).some(({ msg }) => msg?.method === method);
   await until(() => pidsIn(file).length === 1);
@@ -171,9 +278,14 @@ function loadedBy(...files: string[]): Set<string> {
     found.add(file);
     if (file.startsWith('node:')) return;
     const text = readFileSync(join(root, file), 'utf8');
-    for (const [statement, name] of text.matchAll(/^(?:import|export|\})[^;'(]*?from '([^']+)';$/gm)) {
+    for (const [statement, name] of text.matchAll(
+      /^(?:import|export|\})[^;'(]*?from '([^']+)';$/gm,
+    )) {
       const isType = /^(import|export) type /.test(statement!) || isOfTypes(text, name!);
-      if (!isType) visit(name!.startsWith('node:') ? name! : relative(root, resolve(root, dirname(file), name!)));
+      if (!isType)
+        visit(
+          name!.startsWith('node:') ? name! : relative(root, resolve(root, dirname(file), name!)),
+        );
     }
   };
   files.forEach(visit);
@@ -182,20 +294,34 @@ function loadedBy(...files: string[]): Set<string> {
 
 /** `import type { … } from` over several lines. */
 function isOfTypes(text: string, name: string): boolean {
-  const whole = new RegExp(`^(import(?: type)?) [^;]*? from '${name.replaceAll('.', '\\.')}';`, 'gm');
+  const whole = new RegExp(
+    `^(import(?: type)?) [^;]*? from '${name.replaceAll('.', '\\.')}';`,
+    'gm',
+  );
   return [...text.matchAll(whole)].every(([, how]) => how === 'import type');
 }
 
 test('a start loads what it needs: no agent, no HTTP, and for the version not even the rows', () => {
   const chapter = (name: string) => join('chapters', '19-the-terminal', name);
+  const isPart = (name: string) => /^chapters\/(0\d|1[0-4])-/.test(name); // mcp.ts is made of them
   const first = loadedBy('chapters/start.ts');
-  assert.ok(first.has('mcp.ts') && first.size < 20, [...first].join(' '));
-  for (const dear of ['node:crypto', chapter('screen.ts'), chapter('one-call.ts')]) assert.ok(!first.has(dear), dear);
+  const beside = [...first].filter((name) => !isPart(name));
+  assert.ok(first.has('mcp.ts') && beside.length < 20, beside.join(' '));
+  for (const dear of ['node:crypto', chapter('screen.ts'), chapter('one-call.ts')])
+    assert.ok(!first.has(dear), dear);
   const era = ['era.ts', 'verdicts.ts'].map((name) => join('chapters', '22-no-handshake', name));
-  const rest = ['as-program.ts', 'plain-screen.ts', 'one-call.ts'].map(chapter);
+  const rest = ['as-program.ts', join('more', 'plain-screen.ts'), 'one-call.ts'].map(chapter);
   const all = loadedBy('chapters/start.ts', ...rest, ...era);
-  const own = [...all].filter((name) => !name.startsWith('node:'));
+  const own = [...all].filter((name) => !name.startsWith('node:') && !isPart(name));
   assert.ok(own.length < 30, `${own.length}: ${own.join(' ')}`);
-  for (const dear of ['agent.ts', 'chapters/composition.ts', chapter('program.ts'), chapter('screen.ts'), 'node:http', 'node:https', 'node:worker_threads'])
+  for (const dear of [
+    'agent.ts',
+    'chapters/composition.ts',
+    chapter('program.ts'),
+    chapter('screen.ts'),
+    'node:http',
+    'node:https',
+    'node:worker_threads',
+  ])
     assert.ok(!all.has(dear), dear);
 });

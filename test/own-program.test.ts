@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, test } from 'node:test';
-import { cleanUp, folder, later, root } from './helpers.ts';
+import { cleanUp, folder, later, root } from './help/basics.ts';
 
 afterEach(cleanUp);
 
@@ -14,7 +14,11 @@ afterEach(cleanUp);
 async function own(args: string[], input = '') {
   const cwd = folder();
   const env = { PATH: process.env.PATH, HOME: cwd, USERPROFILE: cwd, NO_COLOR: '1' };
-  const program = [join(root, 'node_modules', 'tsx', 'dist', 'cli.mjs'), join(root, 'chapters', 'own.ts'), ...args];
+  const program = [
+    join(root, 'node_modules', 'tsx', 'dist', 'cli.mjs'),
+    join(root, 'chapters', 'own.ts'),
+    ...args,
+  ];
   const child = spawn(process.execPath, program, { cwd, env });
   later(() => child.kill('SIGKILL'));
   const seen = { out: '', err: '' };
@@ -30,14 +34,18 @@ async function serve(): Promise<string> {
   const path = join(folder(), 'socket');
   const results: Record<string, object> = {
     initialize: { protocolVersion: '2025-11-25', capabilities: { tools: {} } },
-    'tools/list': { tools: [{ name: 'greet', description: 'Greets.', inputSchema: { type: 'object' } }] },
+    'tools/list': {
+      tools: [{ name: 'greet', description: 'Greets.', inputSchema: { type: 'object' } }],
+    },
     'tools/call': { content: [{ type: 'text', text: 'Hello!' }] },
   };
   const server = createServer((socket) => {
-    const say = (message: object) => socket.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+    const say = (message: object) =>
+      socket.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
     createInterface(socket).on('line', (line) => {
       const { id, method } = JSON.parse(line);
-      if (method === 'tools/call') say({ method: 'notifications/message', params: { level: 'info', data: 'greeting now' } });
+      if (method === 'tools/call')
+        say({ method: 'notifications/message', params: { level: 'info', data: 'greeting now' } });
       if (id === undefined) return;
       const result = results[method];
       say(result ? { id, result } : { id, error: { code: -32601, message: 'What?' } });
@@ -70,9 +78,18 @@ test('its slash command works, and is listed', async () => {
   assert.match(out, /^\/mcp reconnect NAME/m);
 });
 
-test('its transport reaches a server, and its extension hears what that logs', { skip: process.platform === 'win32' }, async () => {
+test('its transport reaches a server, and its extension hears what that logs', {
+  skip: process.platform === 'win32',
+}, async () => {
   const config = JSON.stringify({ mcpServers: { shelf: { type: 'unix', path: await serve() } } });
-  const { out, err, code } = await own(['-p', 'greet', '--mcp-config', config, '--allow', 'mcp__shelf__greet']);
+  const { out, err, code } = await own([
+    '-p',
+    'greet',
+    '--mcp-config',
+    config,
+    '--allow',
+    'mcp__shelf__greet',
+  ]);
   assert.equal(code, 0, err);
   assert.match(out, /Hello!/);
   assert.match(err, /^! shelf: greeting now$/m);

@@ -8,13 +8,13 @@ import { afterEach, test } from 'node:test';
 import { compose } from '../chapters/composition.ts';
 import { LIMITS } from '../chapters/18-minds/tunnel.ts';
 import { forConnections, plainHost } from '../chapters/19-the-terminal/host.ts';
-import { Reach } from '../chapters/21-authorization/reach.ts';
-import { said, scripted } from './auth-peers.ts';
-import { cleanUp, later, open, rejection, until } from './helpers.ts';
-import { calculator } from './http-peers.ts';
-import { call, say, startModelServer } from './model-server.ts';
-import { CERTIFICATE, HOST, portOf, setEnv, startProxy, withTls } from './proxy-server.ts';
-import { place, run } from './terminal.ts';
+import { Fetcher } from '../chapters/21-authorization/fetcher.ts';
+import { said, scripted } from './help/oauth-servers.ts';
+import { cleanUp, later, open, rejection, until } from './help/basics.ts';
+import { calculator } from './help/http-servers.ts';
+import { call, say, startModelServer } from './help/model-server.ts';
+import { CERTIFICATE, HOST, portOf, setEnv, startProxy, withTls } from './help/proxy-server.ts';
+import { place, run } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -51,10 +51,17 @@ for (const [type, scheme, flags] of wires)
 test('a refusal of the proxy is told as such, and a WebSocket gives up a tunnel that does not open', async () => {
   const refusing = await startProxy({ login: 'me:right' });
   setEnv({ ALL_PROXY: refusing.url });
-  for (const [type, scheme] of [['http', 'https'], ['ws', 'wss'], ['ws', 'ws']]) {
+  for (const [type, scheme] of [
+    ['http', 'https'],
+    ['ws', 'wss'],
+    ['ws', 'ws'],
+  ]) {
     const error = await rejection(open({ type, url: `${scheme}://${HOST}/mcp` }, options()));
     assert.equal(error.kind, 'config', error.message);
-    assert.match(error.message, /cannot be reached: the proxy http:\/\/127\.0\.0\.1:\d+ answered 407 .* into ALL_PROXY/);
+    assert.match(
+      error.message,
+      /cannot be reached: the proxy http:\/\/127\.0\.0\.1:\d+ answered 407 .* into ALL_PROXY/,
+    );
   }
   const mute = await startProxy({ isMute: true });
   const { connectMs } = LIMITS;
@@ -69,9 +76,15 @@ test('a refusal of the proxy is told as such, and a WebSocket gives up a tunnel 
   assert.match((await starting).message, /was closed by us/);
   await until(() => mute.sockets.size === 0);
   setEnv({ ALL_PROXY: 'socks5://127.0.0.1:1' });
-  for (const [type, scheme] of [['http', 'https'], ['ws', 'wss']]) {
+  for (const [type, scheme] of [
+    ['http', 'https'],
+    ['ws', 'wss'],
+  ]) {
     const error = await rejection(open({ type, url: `${scheme}://${HOST}/mcp` }, options()));
-    assert.deepEqual([error.kind, /ALL_PROXY names a proxy of the kind socks5:\/\//.test(error.message)], ['config', true]);
+    assert.deepEqual(
+      [error.kind, /ALL_PROXY names a proxy of the kind socks5:\/\//.test(error.message)],
+      ['config', true],
+    );
   }
 });
 
@@ -79,15 +92,27 @@ test('G3: metadata is fetched through the proxy, where a name is known to it alo
   const issuer = await scripted({ 'GET /metadata': () => said({ issuer: 'right' }) });
   const proxy = await startProxy();
   proxy.lead(`${HOST}:443`, await withTls(issuer.port));
-  const reach = new Reach('demo', new URL(`https://${HOST}/mcp`));
-  const direct = await rejection(reach.fetch(`https://${HOST}/metadata`));
+  const fetcher = new Fetcher('demo', new URL(`https://${HOST}/mcp`));
+  const direct = await rejection(fetcher.fetch(`https://${HOST}/metadata`));
   assert.match(direct.message, /which cannot be found/);
   setEnv({ HTTPS_PROXY: proxy.url, NODE_TLS_REJECT_UNAUTHORIZED: '0' });
-  assert.deepEqual((await reach.fetch(`https://${HOST}/metadata`)).body, { issuer: 'right' });
-  assert.deepEqual(proxy.log.map(({ target }) => target), [`${HOST}:443`]);
-  const inside = ['10.0.0.1', '169.254.169.254', '[::ffff:a9fe:a9fe]', '0x7f.1', '0.0.0.0', 'localhost', '127.0.0.1', '[fd00::1]'];
+  assert.deepEqual((await fetcher.fetch(`https://${HOST}/metadata`)).body, { issuer: 'right' });
+  assert.deepEqual(
+    proxy.log.map(({ target }) => target),
+    [`${HOST}:443`],
+  );
+  const inside = [
+    '10.0.0.1',
+    '169.254.169.254',
+    '[::ffff:a9fe:a9fe]',
+    '0x7f.1',
+    '0.0.0.0',
+    'localhost',
+    '127.0.0.1',
+    '[fd00::1]',
+  ];
   for (const host of inside) {
-    const error = await rejection(reach.fetch(`https://${host}/metadata`));
+    const error = await rejection(fetcher.fetch(`https://${host}/metadata`));
     assert.equal(error.kind, 'auth', host);
     assert.match(error.message, /we do not go there/, host);
   }
@@ -95,7 +120,11 @@ test('G3: metadata is fetched through the proxy, where a name is known to it alo
 });
 
 test('the program: model and server through the proxy, with a certificate of NODE_EXTRA_CA_CERTS; a project sets no proxy (A6)', async () => {
-  const model = await startModelServer([call('mcp__far__add', { a: 2, b: 40 }), say('It is 42.'), say('Directly.')]);
+  const model = await startModelServer([
+    call('mcp__far__add', { a: 2, b: 40 }),
+    say('It is 42.'),
+    say('Directly.'),
+  ]);
   const { url } = await calculator('http', '--era', 'legacy');
   const proxy = await startProxy({ login: 'me:pass-word-1' });
   proxy.lead(`${HOST}:443`, await withTls(portOf(model.url)));
@@ -110,7 +139,16 @@ test('the program: model and server through the proxy, with a certificate of NOD
     NODE_EXTRA_CA_CERTS: join(where.home, 'ca.pem'),
   };
   const trace = join(where.cwd, 'trace.jsonl');
-  const flags = ['-p', '--allow', 'mcp__far__add', '--mcp-config', JSON.stringify(far), '--trace', trace, 'add'];
+  const flags = [
+    '-p',
+    '--allow',
+    'mcp__far__add',
+    '--mcp-config',
+    JSON.stringify(far),
+    '--trace',
+    trace,
+    'add',
+  ];
   const { code, out, err } = await run(where, flags, { env });
   assert.deepEqual([code, out, err], [0, 'It is 42.\n', '']);
   const targets = new Set(proxy.log.map(({ target }) => target));
@@ -118,8 +156,15 @@ test('the program: model and server through the proxy, with a certificate of NOD
   assert.deepEqual(model.problems, []);
 
   const seen = proxy.log.length;
-  const settings = { env: { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url, ALL_PROXY: proxy.url }, proxy: proxy.url };
-  const project = place({ '.claude/settings.json': settings, '.env': `ALL_PROXY=${proxy.url}\n`, '.npmrc': `proxy=${proxy.url}\n` });
+  const settings = {
+    env: { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url, ALL_PROXY: proxy.url },
+    proxy: proxy.url,
+  };
+  const project = place({
+    '.claude/settings.json': settings,
+    '.env': `ALL_PROXY=${proxy.url}\n`,
+    '.npmrc': `proxy=${proxy.url}\n`,
+  });
   const keyless = { OPENAI_BASE_URL: `http://${HOST}/v1` };
   const stray = await run(project, ['-p', '--model', 'openai/some', 'hello'], { env: keyless });
   assert.deepEqual([stray.code, proxy.log.length], [4, seen], stray.err);

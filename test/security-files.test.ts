@@ -4,8 +4,21 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import {
-  closeSync, existsSync, ftruncateSync, linkSync, mkdirSync, openSync, readFileSync, readdirSync, realpathSync, renameSync,
-  rmSync, statSync, symlinkSync, writeFileSync, writeSync,
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { createServer } from 'node:net';
 import { homedir } from 'node:os';
@@ -13,18 +26,22 @@ import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { Gate, Trust } from '../agent.ts';
-import { globMatcher, walk } from '../chapters/16-hands/glob.ts';
-import { openFile, replaceFile, Roots } from '../chapters/16-hands/paths.ts';
+import { globMatcher, walkFiles } from '../chapters/16-hands/more/glob.ts';
+import { openFile, replaceProjectFile, Roots } from '../chapters/16-hands/paths.ts';
 import { hands, type HandsOptions } from '../chapters/16-hands/tools.ts';
 import type { Rule } from '../chapters/17-the-gate/rules.ts';
-import { allGone, cleanUp, folder, isRunning, later, pidsIn, root, until } from './helpers.ts';
+import { allGone, cleanUp, folder, isRunning, later, pidsIn, root, until } from './help/basics.ts';
 
 afterEach(cleanUp);
 
 /** A folder with two folders in it: `app`, where the tools work, and `outside`, which holds a secret. */
 function prepare(options: Partial<HandsOptions> = {}) {
   const base = realpathSync(folder());
-  const [cwd, outside, resultsFolder] = [join(base, 'app'), join(base, 'outside'), join(base, 'results')];
+  const [cwd, outside, resultsFolder] = [
+    join(base, 'app'),
+    join(base, 'outside'),
+    join(base, 'results'),
+  ];
   for (const path of [cwd, outside]) mkdirSync(path);
   writeFileSync(join(outside, 'secret'), 'theirs');
   const roots = new Roots(cwd, [], [resultsFolder]);
@@ -33,19 +50,28 @@ function prepare(options: Partial<HandsOptions> = {}) {
   const call = async (name: string, args: { [key: string]: unknown }) => {
     const context = { signal: new AbortController().signal, onProgress() {} };
     const { blocks, isError } = await row(name).run(args, context);
-    return { isError, text: blocks.map((block) => (block.type === 'text' ? block.text : '[image]')).join('\n') };
+    return {
+      isError,
+      text: blocks.map((block) => (block.type === 'text' ? block.text : '[image]')).join('\n'),
+    };
   };
   /** Neither write nor edit may change what is outside, even if somebody has read it before. */
   const cannotWrite = async (path: string) => {
     await call('read', { path });
-    for (const [name, args] of [['write', { content: 'ours' }], ['edit', { old: 'theirs', new: 'ours' }]] as const) {
+    for (const [name, args] of [
+      ['write', { content: 'ours' }],
+      ['edit', { old: 'theirs', new: 'ours' }],
+    ] as const) {
       const { isError, text } = await call(name, { path, ...args });
       assert.ok(
         isError && /^.* is outside of the folders that you may write to/.test(text),
         `${name} ${path}: ${text}`,
       );
     }
-    assert.deepEqual([readdirSync(outside), readFileSync(join(outside, 'secret'), 'utf8')], [['secret'], 'theirs']);
+    assert.deepEqual(
+      [readdirSync(outside), readFileSync(join(outside, 'secret'), 'utf8')],
+      [['secret'], 'theirs'],
+    );
   };
   return { base, cwd, outside, resultsFolder, roots, row, call, cannotWrite };
 }
@@ -63,7 +89,10 @@ test('E1: a path that leaves the folder is known for that, however it is written
   ];
   for (const path of paths) {
     const { shown, inside, readable, real } = roots.locate(path);
-    assert.deepEqual([shown, inside, readable, real.startsWith(join(base, 'outside'))], [path, false, false, true]);
+    assert.deepEqual(
+      [shown, inside, readable, real.startsWith(join(base, 'outside'))],
+      [path, false, false, true],
+    );
     await cannotWrite(path);
   }
   for (const path of ['..', '/', '/proc/self/environ', '/etc/passwd'])
@@ -74,16 +103,25 @@ test('E1: a path that leaves the folder is known for that, however it is written
 test('E1: ~ is the home folder, and only where it stands for it', () => {
   const { roots, cwd } = prepare();
   const home = realpathSync(homedir());
-  assert.deepEqual([roots.locate('~').real, roots.locate('~/no such.file').real], [home, join(home, 'no such.file')]);
+  assert.deepEqual(
+    [roots.locate('~').real, roots.locate('~/no such.file').real],
+    [home, join(home, 'no such.file')],
+  );
   assert.equal(roots.locate('~/x').inside, false);
-  assert.deepEqual([roots.locate('~x').real, roots.locate('a~/b').real], [join(cwd, '~x'), join(cwd, 'a~', 'b')]);
+  assert.deepEqual(
+    [roots.locate('~x').real, roots.locate('a~/b').real],
+    [join(cwd, '~x'), join(cwd, 'a~', 'b')],
+  );
 });
 
 test('E1: a NUL character is refused before any system call could cut the path there', async () => {
   const { roots, call } = prepare();
   assert.throws(() => roots.locate('a\0../../x'), /NUL/);
   for (const name of ['read', 'write', 'grep', 'glob']) {
-    const args = { path: 'a\0b', ...(name === 'write' ? { content: '' } : name === 'read' ? {} : { pattern: 'x' }) };
+    const args = {
+      path: 'a\0b',
+      ...(name === 'write' ? { content: '' } : name === 'read' ? {} : { pattern: 'x' }),
+    };
     assert.match((await call(name, args)).text, /NUL/);
   }
 });
@@ -93,7 +131,10 @@ test('E1: inside are the folder itself, what is in it, and what the user added',
   for (const path of ['.', 'a', './a/b', '..a', '...', join(cwd, 'x'), '../app/x', ''])
     assert.equal(roots.locate(path).inside, true, path);
   const wider = new Roots(cwd, ['../outside']);
-  assert.deepEqual([wider.locate('../outside/new').inside, wider.locate('../other').inside], [true, false]);
+  assert.deepEqual(
+    [wider.locate('../outside/new').inside, wider.locate('../other').inside],
+    [true, false],
+  );
   assert.throws(() => new Roots(cwd, ['../missing']), /missing/);
   assert.equal(wider.show(join(outside, 'secret')), join(outside, 'secret'));
 });
@@ -102,10 +143,17 @@ test('E1: our own results can be read freely, but not written', async () => {
   const { roots, call, resultsFolder, cwd } = prepare();
   const path = join(resultsFolder, 'result-0001-x.txt');
   assert.deepEqual([roots.locate(path).inside, roots.locate(path).readable], [false, true]); // not there yet
-  assert.match((await call('write', { path, content: 'x' })).text, /outside of the folders that you may write to/);
+  assert.match(
+    (await call('write', { path, content: 'x' })).text,
+    /outside of the folders that you may write to/,
+  );
   const nested = new Roots(cwd, [], [join(cwd, 'saved')]);
   assert.deepEqual(
-    [nested.locate('saved/x').inside, nested.locate('saved/x').readable, nested.locate('saved-not').inside],
+    [
+      nested.locate('saved/x').inside,
+      nested.locate('saved/x').readable,
+      nested.locate('saved-not').inside,
+    ],
     [false, true, true],
   );
 });
@@ -122,7 +170,11 @@ test('E2: a sibling whose name begins like ours is outside', async () => {
   const { roots, base, call } = prepare();
   mkdirSync(join(base, 'app-evil'));
   for (const path of ['../app-evil/f', join(base, 'app-evil', 'f'), `${join(base, 'app')}-evil`]) {
-    assert.deepEqual([roots.locate(path).inside, roots.locate(path).readable], [false, false], path);
+    assert.deepEqual(
+      [roots.locate(path).inside, roots.locate(path).readable],
+      [false, false],
+      path,
+    );
     assert.ok((await call('write', { path, content: 'x' })).isError);
   }
   assert.deepEqual(readdirSync(join(base, 'app-evil')), []);
@@ -138,7 +190,11 @@ test('E3: links are judged by where they lead: to a file, through a folder, in a
   mkdirSync(join(cwd, 'deep'));
   symlinkSync('../chain/secret', join(cwd, 'deep', 'link'));
   for (const path of ['file', 'folder/secret', 'chain/secret', 'deep/link']) {
-    assert.deepEqual([roots.locate(path).real, roots.locate(path).inside], [join(outside, 'secret'), false], path);
+    assert.deepEqual(
+      [roots.locate(path).real, roots.locate(path).inside],
+      [join(outside, 'secret'), false],
+      path,
+    );
     await cannotWrite(path);
   }
   await cannotWrite('folder/new');
@@ -155,7 +211,8 @@ test('E3: a link to something that is not there yet is judged by its other end',
   symlinkSync('folder/x', join(cwd, 'through'));
   assert.equal(roots.locate('dangling').real, join(outside, 'planted'));
   assert.equal(roots.locate('through').real, join(outside, 'no', 'such', 'x'));
-  for (const path of ['dangling', 'chain', 'folder', 'folder/x', 'through']) await cannotWrite(path);
+  for (const path of ['dangling', 'chain', 'folder', 'folder/x', 'through'])
+    await cannotWrite(path);
 });
 
 test('E3: links that lead in a circle are an error, not a hang', () => {
@@ -163,7 +220,8 @@ test('E3: links that lead in a circle are an error, not a hang', () => {
   symlinkSync('b', join(cwd, 'a'));
   symlinkSync('a', join(cwd, 'b'));
   symlinkSync('self/x', join(cwd, 'self'));
-  for (const path of ['a', 'a/x', 'self']) assert.throws(() => roots.locate(path), /leads back to itself/, path);
+  for (const path of ['a', 'a/x', 'self'])
+    assert.throws(() => roots.locate(path), /leads back to itself/, path);
 });
 
 test('E3: a search in a folder follows no link out of it', async () => {
@@ -179,12 +237,18 @@ test('E5: what was judged is what is opened, though a folder became a link in be
   const { roots, cwd, outside } = prepare();
   mkdirSync(join(cwd, 'folder'));
   writeFileSync(join(cwd, 'folder', 'secret'), 'ours');
-  const [old, fresh, deep] = ['folder/secret', 'folder/new', 'folder/a/b/c'].map((path) => roots.locate(path));
+  const [old, fresh, deep] = ['folder/secret', 'folder/new', 'folder/a/b/c'].map((path) =>
+    roots.locate(path),
+  );
   renameSync(join(cwd, 'folder'), join(cwd, 'moved'));
   symlinkSync(outside, join(cwd, 'folder'));
   await assert.rejects(openFile(old!), /link/);
-  for (const location of [old!, fresh!, deep!]) await assert.rejects(replaceFile(location, 'ours'), /link/);
-  assert.deepEqual([readdirSync(outside), readFileSync(join(outside, 'secret'), 'utf8')], [['secret'], 'theirs']);
+  for (const location of [old!, fresh!, deep!])
+    await assert.rejects(replaceProjectFile(location, 'ours'), /link/);
+  assert.deepEqual(
+    [readdirSync(outside), readFileSync(join(outside, 'secret'), 'utf8')],
+    [['secret'], 'theirs'],
+  );
 });
 
 test('E5: nor if a folder further up, or the file itself, became a link', async () => {
@@ -198,11 +262,11 @@ test('E5: nor if a folder further up, or the file itself, became a link', async 
   renameSync(join(cwd, 'up'), join(cwd, 'moved'));
   symlinkSync(outside, join(cwd, 'up'));
   await assert.rejects(openFile(below), /no longer what was judged/);
-  await assert.rejects(replaceFile(below, 'ours'), /no longer what was judged/);
+  await assert.rejects(replaceProjectFile(below, 'ours'), /no longer what was judged/);
   rmSync(join(cwd, 'file'));
   symlinkSync(join(outside, 'secret'), join(cwd, 'file'));
   await assert.rejects(openFile(file), /no longer what was judged/);
-  await replaceFile(file, 'ours'); // takes the place of the link, and does not go through it
+  await replaceProjectFile(file, 'ours'); // takes the place of the link, and does not go through it
   assert.deepEqual(
     [readFileSync(join(outside, 'secret'), 'utf8'), readFileSync(join(cwd, 'file'), 'utf8')],
     ['theirs', 'ours'],
@@ -229,7 +293,10 @@ test('E5: a race against somebody who swaps the folder all the time writes nothi
     }`;
   const swapper = spawn(process.execPath, ['-e', swap], { stdio: 'ignore' });
   later(() => swapper.kill('SIGKILL'));
-  await until(() => !existsSync(join(cwd, 'folder')) || existsSync(join(cwd, 'folder', 'secret')), 'the first swap');
+  await until(
+    () => !existsSync(join(cwd, 'folder')) || existsSync(join(cwd, 'folder', 'secret')),
+    'the first swap',
+  );
   for (let i = 0; i < 1000; i++) {
     await call('write', { path: i % 2 ? `folder/${i}/x` : `folder/${i}`, content: 'ours' });
     const location = roots.locate('folder/secret');
@@ -248,7 +315,10 @@ test('E5: a link that changes while the user is asked is not followed to its new
   row('read').touches!(args);
   rmSync(join(cwd, 'link'));
   symlinkSync(join(outside, 'secret'), join(cwd, 'link'));
-  const { isError, blocks } = await row('read').run(args, { signal: new AbortController().signal, onProgress() {} });
+  const { isError, blocks } = await row('read').run(args, {
+    signal: new AbortController().signal,
+    onProgress() {},
+  });
   assert.ok(isError);
   assert.match(
     blocks[0]?.type === 'text' ? blocks[0].text : '',
@@ -289,9 +359,15 @@ test('E6: a file of 5 GB is read as far as needed, and not into memory', async (
   ftruncateSync(text, 5 * 2 ** 30);
   closeSync(text);
   const { text: page } = await call('read', { path: 'text' });
-  assert.match(page, /\[lines 1 to 2000 of a file too large to count them; go on with offset 2001\]$/);
+  assert.match(
+    page,
+    /\[lines 1 to 2000 of a file too large to count them; go on with offset 2001\]$/,
+  );
   await call('read', { path: 'sparse' });
-  assert.match((await call('edit', { path: 'text', old: 'a', new: 'b' })).text, /too many for edit/);
+  assert.match(
+    (await call('edit', { path: 'text', old: 'a', new: 'b' })).text,
+    /too many for edit/,
+  );
 });
 
 // ─── E7, E14, D8: what the gate is told about a path ───
@@ -299,15 +375,49 @@ test('E6: a file of 5 GB is read as far as needed, and not into memory', async (
 test('E14: files that may hold secrets are known by name, in any case and through links', async () => {
   const { roots, cwd, outside } = prepare();
   const secrets = [
-    '.env', '.env.local', '.ENV.Production', 'sub/.env', 'prod.env', '.env.example.local', 'server.pem', 'tls.KEY',
-    'a.p12', 'a.pfx', 'id_rsa', 'id_ed25519', 'keys/id_ecdsa', 'id_ed25519_work', '.npmrc', '.netrc', '.pypirc',
-    '.git-credentials', '.aws/credentials', 'kubeconfig', '.kube/config', '.ssh/config', '.ssh/known_hosts',
-    '.gnupg/x/y', '.envrc', '.docker/config.json', '.e\u200bnv', '.env.', '.env::$DATA',
+    '.env',
+    '.env.local',
+    '.ENV.Production',
+    'sub/.env',
+    'prod.env',
+    '.env.example.local',
+    'server.pem',
+    'tls.KEY',
+    'a.p12',
+    'a.pfx',
+    'id_rsa',
+    'id_ed25519',
+    'keys/id_ecdsa',
+    'id_ed25519_work',
+    '.npmrc',
+    '.netrc',
+    '.pypirc',
+    '.git-credentials',
+    '.aws/credentials',
+    'kubeconfig',
+    '.kube/config',
+    '.ssh/config',
+    '.ssh/known_hosts',
+    '.gnupg/x/y',
+    '.envrc',
+    '.docker/config.json',
+    '.e\u200bnv',
+    '.env.',
+    '.env::$DATA',
   ];
   for (const path of secrets) assert.ok(roots.locate(path).secret, path);
   const harmless = [
-    '.env.example', '.env.sample', '.env.template', 'id_rsa.pub', 'environment.ts', 'env.d.ts', 'monkey', 'keys.ts',
-    'ssh/x', 'pem', 'a.keyboard',
+    '.env.example',
+    '.env.sample',
+    '.env.template',
+    'id_rsa.pub',
+    'environment.ts',
+    'env.d.ts',
+    'monkey',
+    'keys.ts',
+    'ssh/x',
+    'pem',
+    'a.keyboard',
   ];
   for (const path of harmless) assert.equal(roots.locate(path).secret, undefined, path);
   writeFileSync(join(outside, '.env'), 'KEY=1');
@@ -330,13 +440,42 @@ test('E14: a search in a folder passes secrets by and says so; one that is named
 test('E7, D8: files that make programs run, or steer the agent, are known by name', () => {
   const { roots, cwd } = prepare();
   const fences = [
-    '.git/hooks/pre-commit', '.git/config', '.git', 'sub/.git/config', '.Git/Hooks/x', '.vscode/tasks.json',
-    '.idea/x.xml', '.husky/pre-push', '.claude/settings.json', '.CLAUDE/Settings.json', '.mcp.json', '.MCP.JSON',
-    '.mcp-by-hand/trust.json', '.npmrc', '.yarnrc.yml', '.bashrc', '.zshrc', '.profile', '.bash_profile', '.zshenv',
-    '.envrc', '.github/workflows/ci.yml', '.gitmodules', '.g\u200bit/config', '.git /config',
+    '.git/hooks/pre-commit',
+    '.git/config',
+    '.git',
+    'sub/.git/config',
+    '.Git/Hooks/x',
+    '.vscode/tasks.json',
+    '.idea/x.xml',
+    '.husky/pre-push',
+    '.claude/settings.json',
+    '.CLAUDE/Settings.json',
+    '.mcp.json',
+    '.MCP.JSON',
+    '.mcp-by-hand/trust.json',
+    '.npmrc',
+    '.yarnrc.yml',
+    '.bashrc',
+    '.zshrc',
+    '.profile',
+    '.bash_profile',
+    '.zshenv',
+    '.envrc',
+    '.github/workflows/ci.yml',
+    '.gitmodules',
+    '.g\u200bit/config',
+    '.git /config',
   ];
   for (const path of fences) assert.ok(roots.locate(path).fence, path);
-  const harmless = ['.gitignore', '.github/README.md', 'git/config', 'claude/x', 'profile', 'mcp.md', 'bashrc.ts'];
+  const harmless = [
+    '.gitignore',
+    '.github/README.md',
+    'git/config',
+    'claude/x',
+    'profile',
+    'mcp.md',
+    'bashrc.ts',
+  ];
   for (const path of harmless) assert.equal(roots.locate(path).fence, undefined, path);
   mkdirSync(join(cwd, '.git', 'hooks'), { recursive: true });
   symlinkSync('.git/hooks', join(cwd, 'scripts'));
@@ -386,7 +525,7 @@ test('J5: among 20,000 files timers fire, an abort is heard, and the time has an
   const next = () => void (turn++, (timer = setImmediate(next)));
   let timer = setImmediate(next);
   const perTurn: number[] = [];
-  for await (const _ of walk(cwd)) perTurn[turn] = (perTurn[turn] ?? 0) + 1;
+  for await (const _ of walkFiles(cwd)) perTurn[turn] = (perTurn[turn] ?? 0) + 1;
   clearImmediate(timer);
   const most = Math.max(...perTurn.filter(Boolean));
   assert.ok(most <= 100, `${most} files in one turn`);
@@ -394,7 +533,7 @@ test('J5: among 20,000 files timers fire, an abort is heard, and the time has an
   const context = { signal: controller.signal, onProgress() {} };
   const stopped = await row('grep').run({ pattern: 'x' }, context);
   assert.deepEqual(stopped.blocks, [{ type: 'text', text: 'stopped' }]);
-  assert.ok(hidden.length < 100, `${hidden.length}`);
+  assert.ok(hidden.length <= 100, `${hidden.length}`);
 
   rmSync(hurried.cwd, { recursive: true });
   renameSync(cwd, hurried.cwd);
@@ -448,7 +587,8 @@ test('E11: a command sees none of our keys, unless the user has named them', asy
   Object.assign(process.env, planted);
   const { text } = await prepare().call('bash', { command: 'env' });
   assert.match(text, /^PATH=/m);
-  for (const [name, value] of Object.entries(planted)) assert.ok(!text.includes(name) && !text.includes(value), name);
+  for (const [name, value] of Object.entries(planted))
+    assert.ok(!text.includes(name) && !text.includes(value), name);
   const named = await prepare({ shellEnv: ['GITHUB_TOKEN'] }).call('bash', { command: 'env' });
   assert.ok(named.text.includes('GITHUB_TOKEN=sk-3') && !named.text.includes('sk-1'));
 });
@@ -456,7 +596,9 @@ test('E11: a command sees none of our keys, unless the user has named them', asy
 test('E12: a background process neither keeps us waiting nor stays', async () => {
   const { call, cwd } = prepare();
   const pids = join(cwd, 'pids');
-  const { text, isError } = await call('bash', { command: 'sleep 1000 & echo $! > pids; echo done' });
+  const { text, isError } = await call('bash', {
+    command: 'sleep 1000 & echo $! > pids; echo done',
+  });
   assert.deepEqual(
     [text, isError],
     ['done\n[background processes of the command were ended with it]\nexit code 0', false],
@@ -469,12 +611,19 @@ test('E12: a background process neither keeps us waiting nor stays', async () =>
 test('E12: nor does one that has left the group keep us waiting', async () => {
   const { call, cwd } = prepare();
   const pids = join(cwd, 'pids');
-  later(() => pidsIn(pids).filter(isRunning).forEach((pid) => process.kill(pid, 'SIGKILL')));
-  writeFileSync(join(cwd, 'leave.cjs'), `
+  later(() =>
+    pidsIn(pids)
+      .filter(isRunning)
+      .forEach((pid) => process.kill(pid, 'SIGKILL')),
+  );
+  writeFileSync(
+    join(cwd, 'leave.cjs'),
+    `
     const { pid } = require('node:child_process').spawn('sleep', ['1000'], { detached: true, stdio: 'inherit' });
     require('node:fs').writeFileSync('pids', String(pid));
     process.exit();
-  `);
+  `,
+  );
   const pipes = () => process.getActiveResourcesInfo().filter((name) => name === 'PipeWrap').length;
   const before = pipes();
   const { text } = await call('bash', { command: `'${process.execPath}' leave.cjs; echo done` });
@@ -490,8 +639,14 @@ test('E12: endless output is bounded in the answer and on the disk', async () =>
     timeout: 60,
   });
   assert.ok(!isError && text.length < 32_000);
-  assert.match(text, /\[the file ends after 52428800 bytes, the command wrote more\]\nexit code 0$/);
-  assert.deepEqual(readdirSync(resultsFolder).map((name) => statSync(join(resultsFolder, name)).size), [50 * 2 ** 20]);
+  assert.match(
+    text,
+    /\[the file ends after 52428800 bytes, the command wrote more\]\nexit code 0$/,
+  );
+  assert.deepEqual(
+    readdirSync(resultsFolder).map((name) => statSync(join(resultsFolder, name)).size),
+    [50 * 2 ** 20],
+  );
   const endless = await call('bash', { command: 'yes', timeout: 1 });
   assert.match(endless.text, /timed out after 1 s$/);
 });
@@ -499,7 +654,8 @@ test('E12: endless output is bounded in the answer and on the disk', async () =>
 test('E12: our own end is the end of a command', async () => {
   const { cwd, resultsFolder } = prepare();
   const pids = join(cwd, 'pids');
-  const from = (file: string) => JSON.stringify(pathToFileURL(join(root, 'chapters', '16-hands', file)).href);
+  const from = (file: string) =>
+    JSON.stringify(pathToFileURL(join(root, 'chapters', '16-hands', file)).href);
   const program = `
     import { existsSync } from 'node:fs';
     import { Roots } from ${from('paths.ts')};

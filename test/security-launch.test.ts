@@ -3,7 +3,13 @@
 
 import assert from 'node:assert/strict';
 import {
-  chmodSync, existsSync, mkdirSync, readdirSync, realpathSync, symlinkSync, writeFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  realpathSync,
+  symlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -12,9 +18,9 @@ import { cautions } from '../chapters/17-the-gate/cautions.ts';
 import { hostsIn, quoted, withHosts } from '../chapters/17-the-gate/safe-text.ts';
 import { launchLines } from '../chapters/17-the-gate/trust.ts';
 import { McpManager, type Json } from '../mcp.ts';
-import { person } from './agents.ts';
-import { cleanUp, folder, goodServer, habit, later } from './helpers.ts';
-import { jsonLines, place, run, Terminal, userServers } from './terminal.ts';
+import { person } from './help/agent-with-gate.ts';
+import { cleanUp, folder, goodServer, habit, later } from './help/basics.ts';
+import { jsonLines, place, run, Terminal, userServers } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -56,11 +62,14 @@ test('A20: code of a clone does not run through npx, python -m or ./ of your ser
   const script = (marker: string) => `#!/bin/sh\ntouch "${marker}"\n`;
   const markers = folder();
   const [npx, python, dot] = ['npx', 'python', 'dot'].map((name) => join(markers, name));
-  const where = place({}, userServers({
-    npx: { command: 'npx', args: ['--offline', '-y', 'some-server'] },
-    python: { command: 'python3', args: ['-m', 'some_server'] },
-    dot: { command: './start' },
-  }));
+  const where = place(
+    {},
+    userServers({
+      npx: { command: 'npx', args: ['--offline', '-y', 'some-server'] },
+      python: { command: 'python3', args: ['-m', 'some_server'] },
+      dot: { command: './start' },
+    }),
+  );
   write(join(where.cwd, 'node_modules', '.bin', 'some-server'), script(npx!), 0o755);
   write(join(where.cwd, 'some_server.py'), `open(${JSON.stringify(python)}, 'w')`);
   write(join(where.cwd, 'start'), script(dot!), 0o755);
@@ -264,13 +273,24 @@ test('F5, A24: a host that is not what it looks like is shown in ASCII beside it
   ];
   for (const [text, host] of disguised) {
     assert.ok(quoted(text).endsWith(`" (that is ${host})`), quoted(text));
-    assert.ok(launchLines({ url: text, args: [text], deep: { list: [text] } }).every(
-      (line) => line === '  deep:' || line.endsWith(`(that is ${host})`)), text);
+    assert.ok(
+      launchLines({ url: text, args: [text], deep: { list: [text] } }).every(
+        (line) => line === '  deep:' || line.endsWith(`(that is ${host})`),
+      ),
+      text,
+    );
     assert.ok(withHosts(`first\n${text}\nlast`).includes(`${text} (that is ${host})\n`), text);
   }
   const plain = [
-    'https://example.com', 'HTTPS://EXAMPLE.com:443/ä?ö', 'pkg@1.2.3', 'http://127.0.0.1',
-    'Übersicht.md', 'http://[::1]:80', 'https://${HOST}/mcp', 'https:', 'http://',
+    'https://example.com',
+    'HTTPS://EXAMPLE.com:443/ä?ö',
+    'pkg@1.2.3',
+    'http://127.0.0.1',
+    'Übersicht.md',
+    'http://[::1]:80',
+    'https://${HOST}/mcp',
+    'https:',
+    'http://',
     `https://аррӏе.com (that is ${cyrillic})`,
   ];
   for (const text of plain) assert.equal(hostsIn(text), '', text);
@@ -283,11 +303,18 @@ test('F5: to look for hosts takes no time, whatever the text', () => {
     return performance.now() - start;
   };
   const hard = (size: number) => [
-    `https://${'ф'.repeat(size)}.com`, 'https:'.repeat(size / 6), `https://x${'.'.repeat(size)}y`,
-    '@'.repeat(size), `@${'a'.repeat(size)}`, `${'a+'.repeat(size / 2)}://`,
+    `https://${'ф'.repeat(size)}.com`,
+    'https:'.repeat(size / 6),
+    `https://x${'.'.repeat(size)}y`,
+    '@'.repeat(size),
+    `@${'a'.repeat(size)}`,
+    `${'a+'.repeat(size / 2)}://`,
     Array.from({ length: size / 20 }, (_, n) => `http://${n}.1.1/`).join(' '),
   ];
-  const sum = (size: number) => hard(size).map(time).reduce((a, b) => a + b);
+  const sum = (size: number) =>
+    hard(size)
+      .map(time)
+      .reduce((a, b) => a + b);
   sum(20_000); // warm
   const isLinear = sum(400_000) < 200 * Math.max(sum(20_000), 1);
   assert.ok(isLinear, 'twenty times the text, and not 400 times the work');
@@ -356,7 +383,10 @@ test('A24: what changes the meaning of a program is pointed out, however it is w
   for (const [why, each] of Object.entries(LINES))
     for (const line of listed(each)) {
       const found = cautions(configOf(line));
-      assert.ok(found.some((text) => text.includes(why)), `${line}: ${found}`);
+      assert.ok(
+        found.some((text) => text.includes(why)),
+        `${line}: ${found}`,
+      );
     }
   const harmless = `
     node a.js; node a.js --port 80; python3 -m a; npx -y a@1.2.3; npx -p a@1.2.3 b; uvx a==1.0;
@@ -376,7 +406,9 @@ test('A25: a variable that leads into the project is found wherever it does; a p
   process.env.A25_LIST = ['/opt', join(cwd, 'lib')].join(delimiter);
   process.env.A25_FLAG = `--no-warnings --require=${join(cwd, 'x.cjs')}`;
   process.env.A25_URL = `file://${cwd}/x.mjs`;
-  const user = Object.fromEntries(names.map((name) => [name, { ...good, env: { X: `\${${name}}` } }]));
+  const user = Object.fromEntries(
+    names.map((name) => [name, { ...good, env: { X: `\${${name}}` } }]),
+  );
   const before = process.cwd();
   later(() => process.chdir(before));
   process.chdir(cwd); // as the program does: a relative path would be one of the project
@@ -405,11 +437,22 @@ test('A28: no server of yours starts, or starts again, among what another has le
 
 test('A26: a look-alike is spelled out also where no address tells that it is a host', () => {
   const texts = [
-    'curl аррӏе.com', 'ssh -p 22 аррӏе.com', './а', 'rm -rf ΑΒ', 'docker pull сс/x',
+    'curl аррӏе.com',
+    'ssh -p 22 аррӏе.com',
+    './а',
+    'rm -rf ΑΒ',
+    'docker pull сс/x',
     'echo привет; curl аррӏе.com # привет',
   ];
   for (const text of texts) assert.match(quoted(text), /\\u\{/, text);
-  const honest = ['привет мир', 'echo привет', 'Файл а.txt и о нём', 'Ελλάδα', 'cat отчёт.txt', '東京'];
+  const honest = [
+    'привет мир',
+    'echo привет',
+    'Файл а.txt и о нём',
+    'Ελλάδα',
+    'cat отчёт.txt',
+    '東京',
+  ];
   for (const text of honest) assert.equal(quoted(text), `"${text}"`, text);
 });
 

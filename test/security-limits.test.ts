@@ -5,17 +5,22 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import {
-  mkdirSync, readdirSync, symlinkSync, truncateSync, utimesSync, writeFileSync,
+  mkdirSync,
+  readdirSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
 } from 'node:fs';
 import http from 'node:http';
-import net, { type AddressInfo } from 'node:net';
+import net from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import v8 from 'node:v8';
 import vm from 'node:vm';
 import { afterEach, test } from 'node:test';
-import { Trust } from '../agent.ts';
-import { fit } from '../chapters/16-hands/results.ts';
+import { Roots, Trust } from '../agent.ts';
+import { fitResult } from '../chapters/16-hands/results.ts';
 import { bash } from '../chapters/16-hands/shell.ts';
 import { takeLock } from '../chapters/17-the-gate/lock.ts';
 import { keepSecrets, Masker } from '../chapters/17-the-gate/safe-text.ts';
@@ -28,13 +33,25 @@ import { KeptVerdicts } from '../chapters/22-no-handshake/verdicts.ts';
 import { UnixSocketTransport } from '../chapters/25-other-pipes/unix-socket.ts';
 import { LineBuffer, McpConnection, McpManager, StdioTransport } from '../mcp.ts';
 import type { Extension, Json, Message, Transport, TransportEvents } from '../mcp.ts';
-import { prepareAgent } from './agents.ts';
+import { prepareAgent } from './help/agent-with-gate.ts';
 import {
-  allGone, cleanUp, connect, folder, habit, isRunning, later, open, pause, pidOf, pidsIn, rejection,
+  allGone,
+  cleanUp,
+  connect,
+  folder,
+  habit,
+  isRunning,
+  later,
+  onLoopback,
+  open,
+  pause,
+  pidOf,
+  pidsIn,
+  rejection,
   until,
-} from './helpers.ts';
-import { prepareLoop } from './loop.ts';
-import { KEYS, place, programFolder, run, start, Terminal, userServers } from './terminal.ts';
+} from './help/basics.ts';
+import { prepareLoop } from './help/agent-alone.ts';
+import { KEYS, place, programFolder, run, start, Terminal, userServers } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -56,19 +73,27 @@ function answering(results: Record<string, unknown>) {
   };
 }
 const HELLO = { protocolVersion: '2025-11-25', capabilities: { tools: {} } };
-const entry = (name: string, config: Json) =>
-  ({ name, config, file: 'a file', scope: 'user', authority: 'user' as const });
+const entry = (name: string, config: Json) => ({
+  name,
+  config,
+  file: 'a file',
+  scope: 'user',
+  authority: 'user' as const,
+});
 
 /** A program of a few lines as a server: what it gets is in `message`, `say` sends. */
 const script = (code: string) => ({
   command: process.execPath,
-  args: ['-e', `
+  args: [
+    '-e',
+    `
     const say = (message) =>
       process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
     require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
       const message = JSON.parse(line);
       ${code}
-    });`],
+    });`,
+  ],
 });
 
 // ─── J2: what grows, grows in line ───────────────────────────────────────────────────────────────
@@ -154,15 +179,7 @@ test('J3: a message of more than a million values is dropped before it is parsed
 });
 
 /** A server that answers each request by a function. */
-async function serve(answer: http.RequestListener): Promise<string> {
-  const server = http.createServer(answer);
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  later(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
+const serve = (answer: http.RequestListener) => onLoopback(http.createServer(answer));
 
 test('J3: the same over HTTP fails the call', async () => {
   const url = await serve((_, response) => {
@@ -179,7 +196,12 @@ test('J3: pages that are each within bounds are bounded together', async () => {
   let pages = 0;
   const d = 'x'.repeat(2 ** 23);
   const page = () => ({ tools: [{ name: `t${++pages}`, d }], nextCursor: `${pages}` });
-  const results = { initialize: HELLO, get 'tools/list'() { return page(); } };
+  const results = {
+    initialize: HELLO,
+    get 'tools/list'() {
+      return page();
+    },
+  };
   const transports = { endless: answering(results) };
   const connection = new McpConnection('s', { type: 'endless' }, { transports });
   await connection.connect();
@@ -192,8 +214,11 @@ test('J3: pages that are each within bounds are bounded together', async () => {
 // ─── J3: the model's wire ────────────────────────────────────────────────────────────────────────
 
 const deep = (levels: number) => '{"a":'.repeat(levels) + '1' + '}'.repeat(levels);
-const called = (id: string, name: string, args: string) =>
-  ({ id, type: 'function', function: { name, arguments: args } });
+const called = (id: string, name: string, args: string) => ({
+  id,
+  type: 'function',
+  function: { name, arguments: args },
+});
 
 /** A model that says these things, one after the other. Each is the message of a choice, or writes
  *  the response itself. */
@@ -318,7 +343,13 @@ async function fill(transport: Pick<Transport, 'send'>): Promise<any> {
   const params = { text: 'x'.repeat(2 ** 24) };
   for (let n = 0; n < 10; n++) {
     const sent = transport.send({ jsonrpc: '2.0', method: 'much', params });
-    const refused = await Promise.race([sent.then(() => undefined, (error) => error), pause(20)]);
+    const refused = await Promise.race([
+      sent.then(
+        () => undefined,
+        (error) => error,
+      ),
+      pause(20),
+    ]);
     if (refused) return refused;
   }
   return undefined;
@@ -387,11 +418,16 @@ test('J4: old results are removed from the disk, and nothing that is not surely 
   put('result-0005-mine.txt.bak', 400);
   symlinkSync(join(results, 'notes.txt'), join(results, 'result-0006-link.txt'));
   const blocks = [{ type: 'text' as const, text: 'x'.repeat(200_000) }];
-  fit({ blocks, isError: false }, results, 'tool');
+  fitResult({ blocks, isError: false }, results, 'tool');
   const names = readdirSync(results).map((name) => name.replace(/\d+-tool/, 'N-tool'));
   assert.deepEqual(names.sort(), [
-    'notes.txt', 'result-0002-new.txt', 'result-0004-after.txt', 'result-0005-mine.txt.bak',
-    'result-0006-link.txt', 'result-0009-folder.txt', 'result-N-tool.txt',
+    'notes.txt',
+    'result-0002-new.txt',
+    'result-0004-after.txt',
+    'result-0005-mine.txt.bak',
+    'result-0006-link.txt',
+    'result-0009-folder.txt',
+    'result-N-tool.txt',
   ]);
 });
 
@@ -400,10 +436,13 @@ test('J4: old results are removed from the disk, and nothing that is not surely 
 /** A server that says one byte now and then, and never a message. Its pid is in the file. */
 const dripping = (pids: string) => ({
   command: process.execPath,
-  args: ['-e', `
+  args: [
+    '-e',
+    `
     require('fs').appendFileSync(${JSON.stringify(pids)}, process.pid + '\\n');
     process.stdin.resume();
-    setInterval(() => process.stdout.write('{'), 500);`],
+    setInterval(() => process.stdout.write('{'), 500);`,
+  ],
 });
 
 test('J6: an answer does not wait for a server that drips', { timeout: 14_000 }, async () => {
@@ -438,7 +477,10 @@ test('J6: a late server joins when it is ready, and user and model are told', as
   agent.model = { name: 'm', query: (request) => (requests.push(request), query(request)) };
   await agent.chat('go');
   assert.match(requests[0]!.system, /Still starting, their tools come later: MCP servers "slow"\./);
-  assert.deepEqual(requests[0]!.tools.map(({ name }) => name), ['mcp__good__echo']);
+  assert.deepEqual(
+    requests[0]!.tools.map(({ name }) => name),
+    ['mcp__good__echo'],
+  );
   go();
   await until(() => mcp.isMcpTool('mcp__slow__echo'));
   await agent.chat('go on');
@@ -454,7 +496,12 @@ test('J6: while a person thinks about a server, no grace runs out', async () => 
   const think = async () => (await pause(400), 'y');
   const project = { s: { type: 'quick' } };
   const { agent, of } = prepareAgent({
-    script: ['one'], project, answers: [think], graceMs: 100, manager: { transports }, tools: [],
+    script: ['one'],
+    project,
+    answers: [think],
+    graceMs: 100,
+    manager: { transports },
+    tools: [],
   });
   await agent.chat('go');
   assert.ok(agent.table.has('mcp__s__echo'));
@@ -473,21 +520,23 @@ test('J6: signals are heard at every moment of the start', { timeout: 30_000 }, 
   const ways = moments.flatMap((moment) =>
     (['SIGINT', 'SIGTERM'] as const).map((signal) => ({ ...moment, signal })),
   );
-  await Promise.all(ways.map(async ({ args, input, signal }) => {
-    const pids = join(folder(), 'pids');
-    const servers = { slow: dripping(pids), away: { type: 'http', url: http } };
-    const { child, ended } = start(place({}, userServers(servers)), args, { input });
-    if (input === null) child.stdin.write('hello\n');
-    await until(() => pidsIn(pids).length > 0);
-    child.kill(signal);
-    if (input === null && signal === 'SIGINT') {
-      await pause(200); // the first stops the turn
+  await Promise.all(
+    ways.map(async ({ args, input, signal }) => {
+      const pids = join(folder(), 'pids');
+      const servers = { slow: dripping(pids), away: { type: 'http', url: http } };
+      const { child, ended } = start(place({}, userServers(servers)), args, { input });
+      if (input === null) child.stdin.write('hello\n');
+      await until(() => pidsIn(pids).length > 0);
       child.kill(signal);
-    }
-    const { code, err } = await ended;
-    assert.equal(code, codes[signal], `${args} ${signal}: ${err}`);
-    await allGone(pids);
-  }));
+      if (input === null && signal === 'SIGINT') {
+        await pause(200); // the first stops the turn
+        child.kill(signal);
+      }
+      const { code, err } = await ended;
+      assert.equal(code, codes[signal], `${args} ${signal}: ${err}`);
+      await allGone(pids);
+    }),
+  );
 });
 
 // ─── J7: what comes in tiny pieces ───────────────────────────────────────────────────────────────
@@ -546,16 +595,15 @@ test('J7: an event that comes byte by byte weighs what its bytes weigh', async (
 test('J7: so does a body, in chunks of one byte each', async () => {
   const count = 100_000;
   const answer = '{"jsonrpc":"2.0","id":1,"result":{}}';
-  const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n';
+  const head =
+    'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n';
   const body = `${' '.repeat(count)}${answer}`.replace(/[^]/g, '1\r\n$&\r\n');
   const server = net.createServer((socket) => {
     later(() => socket.destroy()); // else Node's own runner waits for it
     socket.on('error', () => {});
     socket.once('data', () => socket.write(`${head}${body}0\r\n\r\n`));
   });
-  later(() => server.close());
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const url = `${await onLoopback(server)}/`;
   const { connection } = await connect({ type: 'http', url }, { transports: httpTransports });
   const { pieces } = await joins(async () => {
     assert.deepEqual(await connection.request('go'), {});
@@ -576,8 +624,10 @@ test('J8: an answer over HTTP leaves nothing behind at a signal that lives on', 
   };
   later(() => (AbortSignal.any = any));
   const answers: unknown[] = [];
-  const pings = Array.from({ length: count }, (_, id) =>
-    `data: ${JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })}\n\n`);
+  const pings = Array.from(
+    { length: count },
+    (_, id) => `data: ${JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })}\n\n`,
+  );
   const server = http.createServer(async (request, response) => {
     let text = '';
     for await (const chunk of request) text += chunk;
@@ -588,9 +638,7 @@ test('J8: an answer over HTTP leaves nothing behind at a signal that lives on', 
     await until(() => answers.length === count);
     response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result: {} })}\n\n`);
   });
-  later(() => server.close());
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const url = `${await onLoopback(server)}/`;
   const { connection } = await connect({ type: 'http', url }, { transports: httpTransports });
   await connection.request('go');
   assert.equal(new Set(sources).size, sources.length, 'one signal is the source of many');
@@ -608,7 +656,12 @@ test('J9: a long list that changes all the time leaves us time for everything el
     queueMicrotask(tell); // it has changed again
     return { tools: [] };
   };
-  const results = { initialize: HELLO, get 'tools/list'() { return list(); } };
+  const results = {
+    initialize: HELLO,
+    get 'tools/list'() {
+      return list();
+    },
+  };
   const make = answering(results);
   const busy = (): Transport => {
     const transport = make();
@@ -641,7 +694,7 @@ test('J10: secrets are put in order when there is a new one, and not for each te
   assert.equal(masker.json(texts), JSON.stringify(texts.map(() => '***, ***')));
   assert.ok(sorts <= 1, `${sorts} sorts`);
   masker.learn({ NEW_TOKEN: 'and-more-of-it' });
-  keepSecrets('a-token-of-4711-letters');
+  keepSecrets('s', 'a-token-of-4711-letters');
   assert.equal(masker.text('and-more-of-it a-token-of-4711-letters'), '*** ***');
 });
 
@@ -695,7 +748,7 @@ test('B13: where no file can be opened, a server is unreachable, which may pass'
     try { for (;;) held.push(openSync('/dev/null')); } catch {}
     for (const config of configs) await attempt(config);
     const { signal } = new AbortController();
-    const run = bash({ command: 'true' }, { cwd: '/', resultsFolder: '/nowhere' }, { signal, onProgress() {} });
+    const run = bash({ command: 'true' }, { roots: { cwd: '/' }, resultsFolder: '/nowhere' }, { signal, onProgress() {} });
     kinds.push(await run.then(() => 'ran', (error) => error.message));
     closeSync(held.pop());
     for (const fd of held) closeSync(fd);
@@ -723,7 +776,11 @@ const daemon = (pids: string) =>
 
 test('B14: what has left the group of a server is ended with it', { skip: !onLinux }, async () => {
   const pids = join(folder(), 'pids');
-  later(() => pidsIn(pids).filter(isRunning).forEach((pid) => process.kill(pid, 'SIGKILL')));
+  later(() =>
+    pidsIn(pids)
+      .filter(isRunning)
+      .forEach((pid) => process.kill(pid, 'SIGKILL')),
+  );
   const config = { command: 'sh', args: ['-c', `(${daemon(pids)}) ; exec cat >/dev/null`] };
   const { connection } = await connect(config);
   await until(() => pidsIn(pids).length === 1 && isRunning(pidsIn(pids)[0]!));
@@ -733,10 +790,17 @@ test('B14: what has left the group of a server is ended with it', { skip: !onLin
 
 test('B14: and what has left the group of a command', { skip: !onLinux }, async () => {
   const pids = join(folder(), 'pids');
-  later(() => pidsIn(pids).filter(isRunning).forEach((pid) => process.kill(pid, 'SIGKILL')));
+  later(() =>
+    pidsIn(pids)
+      .filter(isRunning)
+      .forEach((pid) => process.kill(pid, 'SIGKILL')),
+  );
   const line = `(${daemon(pids)}); until [ -s "${pids}" ]; do sleep 0.05; done`;
-  const options = { cwd: folder(), resultsFolder: folder() };
-  const { blocks } = await bash({ command: line }, options, { signal: new AbortController().signal, onProgress() {} });
+  const options = { roots: new Roots(folder()), resultsFolder: folder() };
+  const { blocks } = await bash({ command: line }, options, {
+    signal: new AbortController().signal,
+    onProgress() {},
+  });
   assert.match(JSON.stringify(blocks), /background processes of the command were ended/);
   await allGone(pids);
 });

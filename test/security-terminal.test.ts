@@ -4,25 +4,46 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import {
-  chmodSync, existsSync, linkSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync,
-  symlinkSync, unlinkSync, writeFileSync,
+  chmodSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { hands, Roots, Trust } from '../agent.ts';
-import { fit, newFile } from '../chapters/16-hands/results.ts';
+import { fitResult, newFile } from '../chapters/16-hands/results.ts';
 import { fingerprint } from '../chapters/17-the-gate/trust.ts';
 import { PrivateFile } from '../chapters/17-the-gate/private-file.ts';
 import { Masker } from '../chapters/17-the-gate/safe-text.ts';
-import { appendPrivately, Session } from '../chapters/19-the-terminal/session.ts';
-import { assertClean } from './agents.ts';
-import { cleanUp, folder, habit, until } from './helpers.ts';
-import { call, calls, say, startModelServer, type ModelServer } from './model-server.ts';
-import { jsonLines, KEYS, place, readLines, run, Terminal, userServers, type Place } from './terminal.ts';
+import { appendPrivately, Session } from '../chapters/19-the-terminal/session-file.ts';
+import { assertClean } from './help/agent-with-gate.ts';
+import { cleanUp, folder, habit, until } from './help/basics.ts';
+import { call, calls, say, startModelServer, type ModelServer } from './help/model-server.ts';
+import {
+  jsonLines,
+  KEYS,
+  place,
+  readLines,
+  run,
+  Terminal,
+  userServers,
+  type Place,
+} from './help/terminal.ts';
 
 afterEach(cleanUp);
 
-const anthropic = ({ url }: ModelServer) => ({ ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: url });
+const anthropic = ({ url }: ModelServer) => ({
+  ANTHROPIC_API_KEY: 'a-key-for-tests',
+  ANTHROPIC_BASE_URL: url,
+});
 const waiting = (question: string) => new RegExp(`^${question}\\?.*: *$`); // for its answer
 
 // ─── A: what a project brings along ───────────────────────────────────────────────────────────────────────────
@@ -34,7 +55,10 @@ test('A1, A4: a server of the project does not start unless somebody says so, wh
     enabledMcpjsonServers: ['canary'],
     permissions: { allow: ['mcp__canary__*', 'bash(true)'], defaultMode: 'bypassPermissions' },
   };
-  const files = { '.mcp.json': { canary: habit('canary', marker) }, '.claude/settings.json': settings };
+  const files = {
+    '.mcp.json': { canary: habit('canary', marker) },
+    '.claude/settings.json': settings,
+  };
   const where = place(files);
   const terminal = new Terminal(where, ['echo hello']);
   await terminal.see(waiting('Start it'));
@@ -44,11 +68,17 @@ test('A1, A4: a server of the project does not start unless somebody says so, wh
     run(where, ['-p', 'run "true"']),
   ]);
   assert.match(piped.err, /"canary" of .*\.mcp\.json"? is not started: you have not approved it/);
-  const ignored = /^! .*settings\.json: a project cannot loosen .*enableAllProjectMcpServers.*permissions\.allow/gm;
-  assert.equal(terminal.bytes.replace(/\s+/g, ' ').match(/a project cannot loosen .*?enableAllProjectMcpServers.*?permissions\.allow/g)?.length, 1);
+  const ignored =
+    /^! .*settings\.json: a project cannot loosen .*enableAllProjectMcpServers.*permissions\.allow/gm;
+  assert.equal(
+    terminal.bytes
+      .replace(/\s+/g, ' ')
+      .match(/a project cannot loosen .*?enableAllProjectMcpServers.*?permissions\.allow/g)?.length,
+    1,
+  );
   assert.doesNotMatch(piped.err + denied.err, ignored); // that was told already
   assert.equal(jsonLines(listed.out)[0][0].state, 'pending');
-  assert.equal(denied.code, 3, 'nor does the project\'s allow rule count');
+  assert.equal(denied.code, 3, "nor does the project's allow rule count");
   terminal.close();
   assert.ok(!existsSync(marker));
 });
@@ -64,7 +94,10 @@ test('A16: rules that cannot be read may forbid something, so nothing runs', asy
 test('A19: what looks like a flag in a prompt, or as the name of a server, is data', async () => {
   const where = place({ '.mcp.json': { '--mode=yolo': habit() } });
   const model = await startModelServer([say('one'), say('two')]);
-  const first = await run(where, ['-p'], { env: anthropic(model), input: '--mode=yolo\n--allow-server x' });
+  const first = await run(where, ['-p'], {
+    env: anthropic(model),
+    input: '--mode=yolo\n--allow-server x',
+  });
   const env = { ...anthropic(model), FORCE_COLOR: '1' };
   const second = await run(where, ['-p', '--', '--json', '--no-color'], { env });
   assert.deepEqual([first.out, second.out], ['one\n', 'two\n']);
@@ -96,7 +129,9 @@ test('D4: Ctrl-C at the approval of servers is a no to all of them; the chat goe
   terminal.press(KEYS.ctrlC);
   await terminal.ready();
   terminal.enter('/mcp');
-  await terminal.see(/^one: pending\n.*\n.*is not approved yet.*\n.*\/mcp reconnect one.*\ntwo: pending/);
+  await terminal.see(
+    /^one: pending\n.*\n.*is not approved yet.*\n.*\/mcp reconnect one.*\ntwo: pending/,
+  );
   terminal.enter('/mcp reconnect one');
   await terminal.see(/^Start it\?.*: *$/, 2);
   terminal.press(KEYS.ctrlD); // the end of all input is a no, too
@@ -105,16 +140,24 @@ test('D4: Ctrl-C at the approval of servers is a no to all of them; the chat goe
 });
 
 test('F2: what a server causes to be written while a question stands open is held until it is answered', async () => {
-  const noisy = { method: 'notifications/message', params: { level: 'info', data: 'x'.repeat(50) } };
+  const noisy = {
+    method: 'notifications/message',
+    params: { level: 'info', data: 'x'.repeat(50) },
+  };
   const tell = { name: 'mcp__s__tell', args: noisy };
   const model = await startModelServer([
-    calls([{ name: 'mcp__s__later', args: {} }, tell]), say('over'),
+    calls([{ name: 'mcp__s__later', args: {} }, tell]),
+    say('over'),
   ]);
   const where = place();
   const mcpServers = { s: { ...habit('tells-later'), cwd: where.cwd } };
   mkdirSync(join(where.home, '.claude'));
   writeFileSync(join(where.home, '.claude', 'settings.json'), JSON.stringify({ mcpServers }));
-  const terminal = new Terminal(where, ['--wire', '--allow', 'mcp__s__later', 'go'], anthropic(model));
+  const terminal = new Terminal(
+    where,
+    ['--wire', '--allow', 'mcp__s__later', 'go'],
+    anthropic(model),
+  );
   await terminal.see(/^Allow it\?.*: *$/);
   terminal.type('ye');
   await until(() => existsSync(join(where.cwd, 'told')));
@@ -133,7 +176,10 @@ test('F2: what a server causes to be written while a question stands open is hel
 
 test('D4, D5: the end of input at a question is a no; what was typed before it is no answer', async () => {
   const slow = { text: 'thinking about it for a while', delayMs: 150 };
-  const model = await startModelServer([call('bash', { command: 'touch marker' }, slow), say('over')]);
+  const model = await startModelServer([
+    call('bash', { command: 'touch marker' }, slow),
+    say('over'),
+  ]);
   const where = place();
   const terminal = new Terminal(where, ['go'], anthropic(model));
   await terminal.see('thinking about');
@@ -154,11 +200,13 @@ const LONG_COMMANDS = {
   'other blanks': `echo hi${'\u3000\u2800\t'.repeat(500)}; touch marker`,
   'wide letters': `echo ${'漢'.repeat(1500)}; touch marker`,
   'the middle of a list': `${'echo hi\n'.repeat(400)}touch marker\n${'echo ho\n'.repeat(400)}true`,
-  'one long word, and our own words in it':
-    `echo ${'x'.repeat(700)}${'⋮ 0 rows / Allow it? [y]es: y '.repeat(60)}; touch marker`,
+  'one long word, and our own words in it': `echo ${'x'.repeat(700)}${'⋮ 0 rows / Allow it? [y]es: y '.repeat(60)}; touch marker`,
 };
 
-for (const [half, columns, rows] of [[0, 80, 24], [1, 40, 12]] as const)
+for (const [half, columns, rows] of [
+  [0, 80, 24],
+  [1, 40, 12],
+] as const)
   test(`D10: at ${columns}x${rows} what is out of sight is counted, and no letter agrees to it`, async () => {
     const commands = Object.entries(LONG_COMMANDS).filter((_, n) => n % 2 === half);
     const script = commands.map(([, command]) => call('bash', { command }));
@@ -200,7 +248,12 @@ test('D10: m shows the rest, page by page, and then a letter counts; a whole wor
     else if (!seen.at(-1)!.includes('to 103')) terminal.enter('m');
   }
   const pages = seen.filter((window) => window.includes('── '));
-  const shown = pages.flatMap((window) => window.split(/^── .*$/m).at(-1)!.split('\n'));
+  const shown = pages.flatMap((window) =>
+    window
+      .split(/^── .*$/m)
+      .at(-1)!
+      .split('\n'),
+  );
   const told = shown.filter((row) => row.includes(' │ ')).map((row) => row.trim().slice(2));
   assert.deepEqual(told, command.split('\n'), 'all of it, once');
   assert.match(seen[3]!, /type the whole word/);
@@ -215,7 +268,11 @@ test('D10: m shows the rest, page by page, and then a letter counts; a whole wor
 
 /** Rows that the terminal, or what is added to them, makes longer than they were measured. */
 const WIDENED: [what: string, columns: number, rest: string[]][] = [
-  ['hosts', 80, ['a', 'b', 'c'].map((c) => [...'0123456789'].map((n) => `ws:㍿${c}${n}`).join(' '))],
+  [
+    'hosts',
+    80,
+    ['a', 'b', 'c'].map((c) => [...'0123456789'].map((n) => `ws:㍿${c}${n}`).join(' ')),
+  ],
   ['a narrow window', 9, [1, 2, 3, 4, 5, 6].map((n) => `echo ${n} xxxxxxxx`)],
 ];
 
@@ -233,11 +290,22 @@ test('D10: in a window of another size the question is drawn again, with what is
   terminal.resize(40, 12);
   await terminal.see(/^⋮ \d+ rows$[^]*why not: y$/);
   assert.equal(question().length, 1, 'in the place of the old one');
-  const rows = question()[0]!.trim().split(/\n[ ┆]*/).map((row) => row.trim()).join(' ');
-  assert.match(rows, /│ touch marker Not all of it is in sight: m shows the rest\. Allow it\? \[y\]es .* or say why not: y$/, 'no word is broken');
+  const rows = question()[0]!
+    .trim()
+    .split(/\n[ ┆]*/)
+    .map((row) => row.trim())
+    .join(' ');
+  assert.match(
+    rows,
+    /│ touch marker Not all of it is in sight: m shows the rest\. Allow it\? \[y\]es .* or say why not: y$/,
+    'no word is broken',
+  );
   terminal.enter('');
   await terminal.see(/type the\W+whole\W+word/);
-  assert.ok(!existsSync(join(where.cwd, 'marker')), 'what was typed does not agree to what is out of sight');
+  assert.ok(
+    !existsSync(join(where.cwd, 'marker')),
+    'what was typed does not agree to what is out of sight',
+  );
   terminal.resize(100, 40);
   await terminal.see(/line number 11$\n.*touch marker$\n^Allow it\?.*why not: *$/);
   assert.doesNotMatch(question().at(-1)!, /⋮|whole word/);
@@ -257,7 +325,10 @@ test('D12: a cleared screen shows the question again', async () => {
   const terminal = new Terminal(place(), ['go'], anthropic(model), 80, 24);
   await terminal.see('why not:');
   terminal.press('\x0c');
-  await until(() => terminal.window[0] === 'The model wants to call bash:', 'the question at the top');
+  await until(
+    () => terminal.window[0] === 'The model wants to call bash:',
+    'the question at the top',
+  );
   assert.match(terminal.window.join('\n'), /touch marker/);
   await until(() => /not:$/.test(terminal.window.at(-1)!), 'the prompt below it');
   terminal.enter('n');
@@ -292,7 +363,11 @@ const NASTY = [
 const OWN = /\r\x1b\[\dA(?=\x1b\[0J)|\x1b\[(\d+m|2K|\d+G|0J|\?2004[hl])|\r(?=\r?\n|\x1b\[2K)/g;
 
 function nastyPlace(): Place {
-  const servers = { nasty: habit('nasty', NASTY), dead: habit('dies-at-once', NASTY), [`n${NASTY}`]: habit() };
+  const servers = {
+    nasty: habit('nasty', NASTY),
+    dead: habit('dies-at-once', NASTY),
+    [`n${NASTY}`]: habit(),
+  };
   const where = place({}, userServers(servers));
   mkdirSync(join(where.cwd, NASTY.replaceAll('/', '')));
   writeFileSync(join(where.cwd, NASTY.replaceAll('/', ''), 'file.txt'), NASTY);
@@ -333,7 +408,10 @@ test('F1: no escape code of a server, a model, a file or a command reaches a ter
 });
 
 test('F1, F4: nor a pipe, nor a file of ours; JSON stays JSON, one record per line', async () => {
-  const [plainModel, jsonModel] = await Promise.all([startModelServer(nastyScript()), startModelServer(nastyScript())]);
+  const [plainModel, jsonModel] = await Promise.all([
+    startModelServer(nastyScript()),
+    startModelServer(nastyScript()),
+  ]);
   const where = nastyPlace();
   const flags = ['--mode', 'yolo', '--trace', 'trace'];
   const [plain, json, list, listJson, probed, probedJson, odd] = await Promise.all([
@@ -345,23 +423,35 @@ test('F1, F4: nor a pipe, nor a file of ours; JSON stays JSON, one record per li
     run(where, ['probe', 'nasty', '--json', '--call', 'fail']),
     run(where, [`--${NASTY}`]),
   ]);
-  for (const { out, err } of [plain, json, list, listJson, probed, probedJson, odd]) assertClean([out, err]);
+  for (const { out, err } of [plain, json, list, listJson, probed, probedJson, odd])
+    assertClean([out, err]);
   const results = jsonLines(json.out).filter(({ type }) => type === 'tool_end');
   assert.deepEqual([results[0].text, results[1].text.includes(NASTY)], [NASTY, true]);
   assert.equal(jsonLines(listJson.out)[0][0].serverInfo.name, NASTY);
   assert.ok(JSON.parse(probedJson.out).error.message.includes(NASTY));
-  const trace = readFileSync(join(where.cwd, 'trace'), 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line));
+  const trace = readFileSync(join(where.cwd, 'trace'), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
   assert.ok(trace.slice(1).every(({ at }) => typeof at === 'number'));
 });
 
 test('F7: a project that calls our words its secrets does not blank them in what we say', async () => {
-  const secrets = { A_TOKEN: 'permission', B_TOKEN: 'Not allowed: ', C_KEY: 'there is nobody to ask', D_KEY: '        ' };
+  const secrets = {
+    A_TOKEN: 'permission',
+    B_TOKEN: 'Not allowed: ',
+    C_KEY: 'there is nobody to ask',
+    D_KEY: '        ',
+  };
   const config = { ...habit(), env: secrets };
   const where = place({ '.mcp.json': { mcpServers: { s: config } } });
   const allowed = `s=${fingerprint({ config })}`;
   const { code, err } = await run(where, ['-p', '--allow-server', allowed, 'run "true"']);
   assert.equal(code, 3);
-  assert.match(err, /^! bash: Not allowed: bash needs your permission, and there is nobody to ask\./m);
+  assert.match(
+    err,
+    /^! bash: Not allowed: bash needs your permission, and there is nobody to ask\./m,
+  );
 });
 
 test('F8: no line of a warning can pass for another one of ours, whoever chose its words', async () => {
@@ -374,7 +464,9 @@ test('F8: no line of a warning can pass for another one of ours, whoever chose i
   const own = userServers({ dead: habit('refuses-initialize', `no\n${fake}`) });
   const where = place({ '.mcp.json': servers, '.claude/settings.json': settings }, own);
   const [asked, listed, allowed] = await Promise.all([
-    run(where, ['-p', 'hi']), run(where, ['mcp', 'list']), run(where, ['trust', 'allow', 'key']),
+    run(where, ['-p', 'hi']),
+    run(where, ['mcp', 'list']),
+    run(where, ['trust', 'allow', 'key']),
   ]);
   for (const { out, err } of [asked, listed, allowed]) {
     assert.match(out + err, /evil\.test/);
@@ -386,7 +478,11 @@ test('F8: no line of a warning can pass for another one of ours, whoever chose i
 
 test('I6: transcripts and traces are 0600, and no secret is in them, on the wire view or in the events', async () => {
   const key = 'sk-test-0123456789abcdef';
-  const model = await startModelServer([call('mcp__s__where', { note: key }), say('over'), say('over')]);
+  const model = await startModelServer([
+    call('mcp__s__where', { note: key }),
+    say('over'),
+    say('over'),
+  ]);
   const server = { ...habit(), env: { SHELF_TOKEN: 'very-secret-1' } };
   const where = place({}, userServers({ s: server }));
   writeFileSync(join(where.cwd, 'trace'), '', { mode: 0o644 });
@@ -395,7 +491,9 @@ test('I6: transcripts and traces are 0600, and no secret is in them, on the wire
   const { code, out, err } = await run(where, [...flags, `my key is ${key}`], { env });
   assert.deepEqual([code, model.problems], [0, []]);
   const sessions = join(where.home, '.mcp-by-hand', 'sessions');
-  const names = (readdirSync(sessions, { recursive: true }) as string[]).filter((name) => name.endsWith('.jsonl'));
+  const names = (readdirSync(sessions, { recursive: true }) as string[]).filter((name) =>
+    name.endsWith('.jsonl'),
+  );
   const files = [join(where.cwd, 'trace'), ...names.map((name) => join(sessions, name))];
   assert.equal(files.length, 2);
   for (const file of files) assert.equal(statSync(file).mode & 0o777, 0o600, file);
@@ -426,14 +524,21 @@ for (const [what, plant] of Object.entries(PLANTED))
     const why = /planted.* (is a link|is not a regular file|has a second name)/;
     assert.throws(() => appendPrivately(file, 'a line'), why);
     const isFolder = what.startsWith('a folder that');
-    if (isFolder) assert.throws(() => newFile(join(cwd, 'planted', 'results'), 'x', 'txt'), /planted is a link/);
+    if (isFolder)
+      assert.throws(
+        () => newFile(join(cwd, 'planted', 'results'), 'x', 'txt'),
+        /planted is a link/,
+      );
     assert.deepEqual(readdirSync(outside), ['victim']);
     assert.equal(readFileSync(join(outside, 'victim'), 'utf8'), 'mine');
     assert.equal(statSync(join(outside, 'victim')).mode & 0o777, 0o644);
   });
 
 test('I8: neither --trace nor mcp add and remove write through a link of the project', async () => {
-  const where = place({}, { 'mine.json': { mcpServers: { mine: { command: 'x', env: { KEY: 'private' } } } } });
+  const where = place(
+    {},
+    { 'mine.json': { mcpServers: { mine: { command: 'x', env: { KEY: 'private' } } } } },
+  );
   const mine = join(where.home, 'mine.json');
   const before = readFileSync(mine, 'utf8');
   mkdirSync(join(where.home, 'folder'));
@@ -451,7 +556,10 @@ test('I8: neither --trace nor mcp add and remove write through a link of the pro
   for (const { err } of [added, removed]) assert.match(err, /(\.mcp\.json|\.claude) is a link/);
   assert.equal(readFileSync(mine, 'utf8'), before);
   assert.equal(readFileSync(join(where.home, 'folder', 'settings.json'), 'utf8'), before);
-  assert.ok(lstatSync(join(where.cwd, '.mcp.json')).isSymbolicLink(), 'nor is it copied into the project');
+  assert.ok(
+    lstatSync(join(where.cwd, '.mcp.json')).isSymbolicLink(),
+    'nor is it copied into the project',
+  );
 });
 
 test('I8: a conversation is not kept behind a link, and one that is a FIFO is not waited for', async () => {
@@ -466,7 +574,10 @@ test('I8: a conversation is not kept behind a link, and one that is a FIFO is no
   const session = new Session(new Trust(where), new Masker({}));
   session.record({ role: 'user', text: 'kept' });
   execFileSync('mkfifo', [join(session.folder, `9999-12-31T12-00-00.000Z-${randomUUID()}.jsonl`)]);
-  assert.deepEqual(session.list().map(({ turns }) => turns), [[{ role: 'user', text: 'kept' }]]);
+  assert.deepEqual(
+    session.list().map(({ turns }) => turns),
+    [[{ role: 'user', text: 'kept' }]],
+  );
 });
 
 test('F6: no file of ours holds a character that does something to a terminal, and nothing is lost by that', async () => {
@@ -477,15 +588,26 @@ test('F6: no file of ours holds a character that does something to a terminal, a
   const session = new Session(trust, new Masker({}));
   session.record({ role: 'user', text: command });
   const whole = `${NASTY}\r\n`.repeat(3000);
-  fit({ blocks: [{ type: 'text', text: whole }], isError: false }, session.resultsFolder, 'x');
+  fitResult(
+    { blocks: [{ type: 'text', text: whole }], isError: false },
+    session.resultsFolder,
+    'x',
+  );
   const { signal } = new AbortController();
   writeFileSync(join(where.cwd, 'nasty'), whole);
-  const [bash] = hands({ roots: new Roots(where.cwd), resultsFolder: session.resultsFolder })
-    .filter(({ definition }) => definition.name === 'bash');
+  const [bash] = hands({
+    roots: new Roots(where.cwd),
+    resultsFolder: session.resultsFolder,
+  }).filter(({ definition }) => definition.name === 'bash');
   await bash!.run({ command: 'cat nasty' }, { signal, onProgress: () => {} });
   session.close();
-  const all = readdirSync(join(where.home, '.mcp-by-hand'), { recursive: true, withFileTypes: true });
-  const files = all.filter((each) => each.isFile()).map((each) => join(each.parentPath ?? each.path, each.name));
+  const all = readdirSync(join(where.home, '.mcp-by-hand'), {
+    recursive: true,
+    withFileTypes: true,
+  });
+  const files = all
+    .filter((each) => each.isFile())
+    .map((each) => join(each.parentPath ?? each.path, each.name));
   assert.equal(files.length, 4, files.join());
   for (const file of files) assertClean(readFileSync(file, 'utf8'));
   assert.ok(new Trust(where).isGranted({ kind: 'shell', command }));
@@ -496,12 +618,23 @@ test('F6: no file of ours holds a character that does something to a terminal, a
 
 test('I9: a command that could not keep what it decided says so, how to mend it, and exits with 3', async () => {
   const server = { command: 'x' };
-  const damaged = place({ '.mcp.json': { mcpServers: { s: server } } }, { '.mcp-by-hand/trust.json': '{"version": 1,' });
+  const damaged = place(
+    { '.mcp.json': { mcpServers: { s: server } } },
+    { '.mcp-by-hand/trust.json': '{"version": 1,' },
+  );
   const trust = join(damaged.home, '.mcp-by-hand', 'trust.json');
   chmodSync(dirname(trust), 0o700);
   chmodSync(trust, 0o600);
-  const blocked = place({ '.mcp.json': { mcpServers: { s: server } } }, { '.mcp-by-hand': 'a file', '.claude': 'a file' });
-  const rest = [['trust', 'revoke', 's'], ['trust', 'reset'], ['mcp', 'disable', 's'], ['mcp', 'add', 'other', 'x']];
+  const blocked = place(
+    { '.mcp.json': { mcpServers: { s: server } } },
+    { '.mcp-by-hand': 'a file', '.claude': 'a file' },
+  );
+  const rest = [
+    ['trust', 'revoke', 's'],
+    ['trust', 'reset'],
+    ['mcp', 'disable', 's'],
+    ['mcp', 'add', 'other', 'x'],
+  ];
   const commands = [['trust', 'allow', 's'], ...rest];
   const ended = await Promise.all(commands.map((command) => run(damaged, command)));
   ended.push(await run(damaged, ['mcp', 'remove', 's'])); // not while another changes the same file
@@ -528,7 +661,10 @@ test('I9: what could not be written leaves nothing behind', () => {
   const home = folder();
   const store = new PrivateFile(home, 'x.json', { version: 1 }, () => true);
   const blocking = () => void mkdirSync(store.file); // so that the last step fails
-  assert.throws(() => store.change(blocking), /x\.json could not be written .*; make that possible/);
+  assert.throws(
+    () => store.change(blocking),
+    /x\.json could not be written .*; make that possible/,
+  );
   assert.deepEqual(readdirSync(join(home, '.mcp-by-hand')), ['x.json']);
 });
 

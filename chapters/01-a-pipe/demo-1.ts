@@ -12,10 +12,18 @@ async function ask(config: Json, question: Message): Promise<void> {
   await server.send(question);
   console.log('←', JSON.stringify(await heard));
 }
-const call = (name: string, args: Json): Message => ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } });
+const call = (name: string, args: Json): Message => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: { name, arguments: args },
+});
 
 console.log('One line to the calculator, one line back:');
 await ask({ command: 'node', args: ['fixtures/server.mjs'] }, call('add', { a: 2, b: 40 }));
 
 console.log('\nA server that first writes a megabyte of log to its stderr:');
-await ask({ command: 'node', args: ['fixtures/habits.mjs', 'floods-stderr', '1'] }, call('echo', { text: 'hello' }));
+await ask(
+  { command: 'node', args: ['fixtures/habits.mjs', 'floods-stderr', '1'] },
+  call('echo', { text: 'hello' }),
+);

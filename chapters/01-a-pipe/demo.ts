@@ -13,7 +13,12 @@ async function ask(config: Json, question: Message, show = console.log): Promise
   show('←', JSON.stringify(await heard));
   return heard;
 }
-const call = (name: string, args: Json): Message => ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } });
+const call = (name: string, args: Json): Message => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: { name, arguments: args },
+});
 
 console.log('One line to the calculator, one line back:');
 await ask({ command: 'node', args: ['fixtures/server.mjs'] }, call('add', { a: 2, b: 40 }));
@@ -23,4 +28,5 @@ process.env.ANTHROPIC_API_KEY = 'a secret';
 const config = { command: 'node', args: ['fixtures/habits.mjs'], env: { COLOUR: 'blue' } };
 const { result } = await ask(config, call('where', {}), () => {});
 const { env } = JSON.parse(result.content[0].text);
-for (const name of ['PATH', 'COLOUR', 'ANTHROPIC_API_KEY']) console.log(`  ${name}: ${name in env ? 'yes' : 'no'}`);
+for (const name of ['PATH', 'COLOUR', 'ANTHROPIC_API_KEY'])
+  console.log(`  ${name}: ${name in env ? 'yes' : 'no'}`);

@@ -15,7 +15,9 @@ const until = async (count: number) => {
 const config = { command: 'node', args: ['fixtures/server.mjs'] };
 const add = { name: 'add', arguments: { a: 2, b: 40 } };
 
-console.log('A request has an id, and its answer has the same (by hand, on the pipe of chapter 2):');
+console.log(
+  'A request has an id, and its answer has the same (by hand, on the pipe of chapter 2):',
+);
 const pipe = new mcp.StdioTransport('calculator', config, 2 ** 26);
 await pipe.start({ message: (message) => onWire('in', message), closed: () => {} });
 const request: mcp.Message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: add };
@@ -24,7 +26,10 @@ await pipe.send(request);
 await until(1);
 
 console.log('\nThe same without an id is a notification, and nothing comes back:');
-if (!mcp.McpConnection) console.log('  there is no word for that yet: a pipe moves messages, and knows nothing about them');
+if (!mcp.McpConnection)
+  console.log(
+    '  there is no word for that yet: a pipe moves messages, and knows nothing about them',
+  );
 else await notify();
 
 async function notify(): Promise<void> {

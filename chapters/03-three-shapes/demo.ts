@@ -14,7 +14,11 @@ const until = async (count: number) => {
 };
 
 console.log('A server that writes all kinds of things to its stdout:');
-const chatty = new mcp.McpConnection('chatty', { command: 'node', args: ['fixtures/habits.mjs', 'chatty'] }, { onWire, onWarning });
+const chatty = new mcp.McpConnection(
+  'chatty',
+  { command: 'node', args: ['fixtures/habits.mjs', 'chatty'] },
+  { onWire, onWarning },
+);
 await chatty.connect();
 await until(8);
 await pause(50); // for the last one's warning, if there were any

@@ -2,7 +2,8 @@
 
 import { McpConnection, type Json } from '../../mcp.ts';
 
-const onWire = (direction: string, message: unknown) => console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
+const onWire = (direction: string, message: unknown) =>
+  console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
 const onWarning = (warning: string) => console.log(`  ${warning}`);
 const start = async (name: string, ...args: string[]) => {
   const connection = new McpConnection(name, { command: 'node', args }, { onWire, onWarning });
@@ -25,7 +26,10 @@ const print = (error: Error) => console.log(`  ${error.message}`);
 
 console.log('One request, and its answer under the same id:');
 const calculator = await start('calculator', 'fixtures/server.mjs');
-await call(calculator, 'add', { a: 2, b: 40 }).then((sum) => console.log('  result:', JSON.stringify(sum)), print);
+await call(calculator, 'add', { a: 2, b: 40 }).then(
+  (sum) => console.log('  result:', JSON.stringify(sum)),
+  print,
+);
 
 console.log('\nA refusal comes under the id, too:');
 await call(calculator, 'subtract', { a: 44, b: 2 }).catch(print);

@@ -18,6 +18,9 @@ const config = { command: 'node', args: ['fixtures/server.mjs'] };
 const calculator = new McpConnection('calculator', config, { extensions: [counting] });
 await calculator.connect();
 for (const b of [40, 41]) {
-  const { content } = (await calculator.request('tools/call', { name: 'add', arguments: { a: 2, b } })) as any;
+  const { content } = (await calculator.request('tools/call', {
+    name: 'add',
+    arguments: { a: 2, b },
+  })) as any;
   console.log(`  2 + ${b} = ${content[0].text}`);
 }

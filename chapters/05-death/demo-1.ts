@@ -2,7 +2,8 @@
 
 import { McpConnection } from '../../mcp.ts';
 
-const onWire = (direction: string, message: unknown) => console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
+const onWire = (direction: string, message: unknown) =>
+  console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
 const habits = (...args: string[]) => ({ command: 'node', args: ['fixtures/habits.mjs', ...args] });
 const add = { name: 'add', arguments: { a: 2, b: 40 } };
 const tell = (who: string) => (error: Error) => console.log(`  ${who}: ${error.message}`);
@@ -11,7 +12,9 @@ console.log('A command that is not there:');
 const missing = new McpConnection('missing', { command: 'no-such-command' }, { onWire });
 await missing.connect().catch(tell('connect'));
 
-console.log('\nA server that dies at its start, for want of a variable that we have and it has not:');
+console.log(
+  '\nA server that dies at its start, for want of a variable that we have and it has not:',
+);
 process.env.SHELF_TOKEN = 'a secret';
 const poor = new McpConnection('poor', habits('dies-at-once', 'SHELF_TOKEN'), { onWire });
 await poor.connect();
@@ -21,7 +24,11 @@ console.log('\nTwo calls wait, and the server leaves in the middle of the second
 const tellEnd = () => ({ closed: (why: Error) => console.log(`  closed: ${why.message}`) });
 const doomed = new McpConnection('doomed', habits(), { onWire, extensions: [tellEnd] });
 await doomed.connect();
-const sleep = doomed.request('tools/call', { name: 'sleep', arguments: { ms: 100_000 } }).catch(tell('sleep'));
-const exit = doomed.request('tools/call', { name: 'exit', arguments: { code: 7 } }).catch(tell('exit'));
+const sleep = doomed
+  .request('tools/call', { name: 'sleep', arguments: { ms: 100_000 } })
+  .catch(tell('sleep'));
+const exit = doomed
+  .request('tools/call', { name: 'exit', arguments: { code: 7 } })
+  .catch(tell('exit'));
 await Promise.all([sleep, exit]);
 await doomed.request('tools/call', add).catch(tell('add, afterwards'));

@@ -2,7 +2,8 @@
 
 import { McpConnection } from '../../mcp.ts';
 
-const onWire = (direction: string, message: unknown) => console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
+const onWire = (direction: string, message: unknown) =>
+  console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
 const onWarning = (warning: string) => console.log(`  warning: ${warning}`);
 const start = async (name: string, ...args: string[]) => {
   const connection = new McpConnection(name, { command: 'node', args }, { onWire, onWarning });
@@ -16,9 +17,14 @@ const tell = (error: Error) => console.log(`  ${error.message}`);
 console.log('An answer in time, and no timer that stays behind:');
 const calculator = await start('calculator', 'fixtures/server.mjs');
 await calculator.request('tools/call', add, { timeoutMs: 60_000 });
-console.log('  timers:', process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length);
+console.log(
+  '  timers:',
+  process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length,
+);
 
-console.log('\nA server that hears and says nothing. The handshake has a limit too, but is not cancelled:');
+console.log(
+  '\nA server that hears and says nothing. The handshake has a limit too, but is not cancelled:',
+);
 const mute = await start('mute', 'fixtures/habits.mjs', 'mute');
 await mute.request('tools/call', add, { timeoutMs: 300 }).catch(tell);
 await mute.request('initialize', {}, { timeoutMs: 300 }).catch(tell);

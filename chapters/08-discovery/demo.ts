@@ -2,7 +2,8 @@
 
 import { McpConnection } from '../../mcp.ts';
 
-const onWire = (direction: string, message: unknown) => console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
+const onWire = (direction: string, message: unknown) =>
+  console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
 const onWarning = (warning: string) => console.log(`  warning: ${warning}`);
 const list = async (name: string, ...args: string[]) => {
   const connection = new McpConnection(name, { command: 'node', args }, { onWarning });
@@ -20,8 +21,11 @@ console.log('\nA server whose cursor is the empty string:');
 await list('empty', 'fixtures/habits.mjs', 'empty-cursor');
 
 console.log('\nA server that sends us in a circle:');
-await list('circle', 'fixtures/habits.mjs', 'repeats-its-cursor').catch((error) => console.log(`  ${error.message}`));
+await list('circle', 'fixtures/habits.mjs', 'repeats-its-cursor').catch((error) =>
+  console.log(`  ${error.message}`),
+);
 
 console.log('\nA server with three odd tools and two good ones:');
-const tools = '[null,{"name":7},{"name":"add"},{"name":"add","description":"another"},{"name":"greet","description":"Greets."}]';
+const tools =
+  '[null,{"name":7},{"name":"add"},{"name":"add","description":"another"},{"name":"greet","description":"Greets."}]';
 await list('odd', 'fixtures/habits.mjs', 'tools', tools);

@@ -2,7 +2,8 @@
 
 import { McpConnection, type CallOptions, type Json } from '../../mcp.ts';
 
-const onWire = (direction: string, message: unknown) => console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
+const onWire = (direction: string, message: unknown) =>
+  console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
 const start = async (name: string, file: string) => {
   const connection = new McpConnection(name, { command: 'node', args: [file] });
   await connection.connect();
@@ -14,15 +15,19 @@ const calculator = await start('calculator', 'fixtures/server.mjs');
 const odd = await start('odd', 'fixtures/habits.mjs'); // its tool `result` answers with exactly what it is given
 const call = async (connection: McpConnection, tool: string, args: Json, options?: CallOptions) => {
   const done = connection.callTool(tool, args, options);
-  await done.then(({ content, ...rest }) => console.log(' ', JSON.stringify(rest)), (error) =>
-    console.log(`  ${error.constructor.name}: ${error.message}`));
+  await done.then(
+    ({ content, ...rest }) => console.log(' ', JSON.stringify(rest)),
+    (error) => console.log(`  ${error.constructor.name}: ${error.message}`),
+  );
 };
 
 console.log('The tool fails, the call does not:');
 await call(calculator, 'add', { a: 'two', b: 40 });
 
 console.log('\nA picture, and a result that is data:');
-await call(odd, 'result', { result: { content: [{ type: 'image', data: 'iVBORw0KGgoA', mimeType: 'image/png' }] } });
+await call(odd, 'result', {
+  result: { content: [{ type: 'image', data: 'iVBORw0KGgoA', mimeType: 'image/png' }] },
+});
 await call(odd, 'result', { result: { structuredContent: { sum: 42 } } });
 
 console.log('\nThe server refuses the call:');

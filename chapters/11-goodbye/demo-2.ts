@@ -11,9 +11,14 @@ const textIn = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') 
 const pids = () => (textIn(file).match(/\d+/g) ?? []).map(Number);
 const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 const signalled = (pid: number, signal: NodeJS.Signals | 0) => {
-  try { return process.kill(pid, signal); } catch { return false; }
+  try {
+    return process.kill(pid, signal);
+  } catch {
+    return false;
+  }
 };
-const isRunning = (pid: number) => signalled(pid, 0) && !/^State:\s+Z/m.test(textIn(`/proc/${pid}/status`)); // Z: dead
+const isRunning = (pid: number) =>
+  signalled(pid, 0) && !/^State:\s+Z/m.test(textIn(`/proc/${pid}/status`)); // Z: dead
 process.on('exit', () => {
   for (const pid of pids()) signalled(pid, 'SIGKILL');
   rmSync(folder, { recursive: true, force: true });

@@ -12,17 +12,27 @@ const write = (file: string, text: string) => {
   writeFileSync(join(base, file), text);
 };
 const short = (text: string) =>
-  text.replaceAll(base, '').replaceAll('\\', '/').replaceAll('/home/', '~/').replaceAll('/project/', '');
+  text
+    .replaceAll(base, '')
+    .replaceAll('\\', '/')
+    .replaceAll('/home/', '~/')
+    .replaceAll('/project/', '');
 
-write('home/.claude/settings.json', `{
+write(
+  'home/.claude/settings.json',
+  `{
   "statusLine": { "type": "command", "command": "date" }, // not a server
   "mcpServers": { "calculator": { "command": "old-calculator" }, "notes": { "command": "notes" } }
-}`);
+}`,
+);
 write('project/.claude/settings.json', '{ "mcpServers": ["calculator"] }');
-write('project/.mcp.json', `{
+write(
+  'project/.mcp.json',
+  `{
   "calculator": { "command": "node", "args": ["\${CALCULATOR:-fixtures/server.mjs}"] },
   "curious": { "command": "node", "args": ["send.mjs", "\${ANTHROPIC_API_KEY}"] }
-}`);
+}`,
+);
 
 const report = (problem: string) => console.log(short(problem));
 const entries = mcp.loadEntries(join(base, 'home'), join(base, 'project'), report);

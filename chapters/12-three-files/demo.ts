@@ -11,7 +11,11 @@ const [home, clone, sign] = [join(base, 'home'), join(base, 'clone'), join(base,
 const config = { command: 'node', args: [join(process.cwd(), 'fixtures', 'habits.mjs')] };
 for (const folder of [home, clone]) mkdirSync(folder);
 // It leaves a sign, and then does what the real one does.
-writeFileSync(join(clone, 'node'), `#!/bin/sh\ntouch "${sign}"\nexec "${process.execPath}" "$@"\n`, { mode: 0o755 });
+writeFileSync(
+  join(clone, 'node'),
+  `#!/bin/sh\ntouch "${sign}"\nexec "${process.execPath}" "$@"\n`,
+  { mode: 0o755 },
+);
 process.chdir(clone);
 process.env.PATH = `.${delimiter}${process.env.PATH}`;
 
@@ -25,6 +29,8 @@ for (const authority of ['user', 'project'] as const) {
   await connection.initialize();
   const { cwd } = JSON.parse((await connection.callTool('where')).text);
   await connection.close();
-  console.log(`${JSON.stringify(config.command)} in ${file} starts in ${cwd.replace(home, '~').replace(base, '')}`);
+  console.log(
+    `${JSON.stringify(config.command)} in ${file} starts in ${cwd.replace(home, '~').replace(base, '')}`,
+  );
 }
 console.log(`Did the clone's own node run? ${existsSync(sign) ? 'Yes' : 'No'}`);

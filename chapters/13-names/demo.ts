@@ -9,7 +9,8 @@ const base = mkdtempSync(join(tmpdir(), 'names '));
 process.on('exit', () => rmSync(base, { recursive: true, force: true }));
 const onWire = (direction: string, message: unknown, server: string) => {
   const { method } = message as mcp.Message;
-  if (method === 'tools/call') console.log(`${direction === 'out' ? '→' : '←'} to ${server}: ${JSON.stringify(message)}`);
+  if (method === 'tools/call')
+    console.log(`${direction === 'out' ? '→' : '←'} to ${server}: ${JSON.stringify(message)}`);
 };
 const open = async (name: string, ...args: string[]) => {
   const connection = new mcp.McpConnection(name, { command: 'node', args }, { onWire });
@@ -28,7 +29,8 @@ const labelOf = mcp.toolLabel ?? ((server: string, tool: string) => `mcp__${serv
 
 const table = new Map<string, { server: mcp.McpConnection; tool: string }>();
 const enter = async (server: mcp.McpConnection) => {
-  for (const { name } of await server.listTools()) table.set(labelOf(server.serverName, name), { server, tool: name });
+  for (const { name } of await server.listTools())
+    table.set(labelOf(server.serverName, name), { server, tool: name });
 };
 const call = (label: string, args: mcp.Json) => {
   const { server, tool } = table.get(label)!;
@@ -39,7 +41,9 @@ await enter(await open('calculator', 'fixtures/server.mjs'));
 console.log('A model knows these names:', [...table.keys()].join(', '));
 console.log('  answer:', (await call('mcp__calculator__add', { a: 2, b: 40 })).text);
 
-console.log('\nThe server "notes" has a tool "work__save", and the server "notes__work" a tool "save":');
+console.log(
+  '\nThe server "notes" has a tool "work__save", and the server "notes__work" a tool "save":',
+);
 await enter(await openWith('notes', 'work__save'));
 await enter(await openWith('notes__work', 'save'));
 console.log('  the model knows:', [...table.keys()].slice(2).join(', '));
@@ -47,7 +51,12 @@ console.log('  it calls the first:');
 await call(labelOf('notes', 'work__save'), { text: 'for notes only' });
 
 console.log('\nNames that are odd, or too long:');
-for (const [server, tool] of [['files', 'x_y'], ['files', 'x.y'], ['my server', 'größe'], ['files', `${'very_'.repeat(20)}long`]] as const) {
+for (const [server, tool] of [
+  ['files', 'x_y'],
+  ['files', 'x.y'],
+  ['my server', 'größe'],
+  ['files', `${'very_'.repeat(20)}long`],
+] as const) {
   const label = labelOf(server, tool);
   console.log(`  ${label}${/^[\w-]{1,64}$/.test(label) ? '' : ' (a model refuses this)'}`);
 }

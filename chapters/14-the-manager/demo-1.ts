@@ -15,7 +15,11 @@ writeFileSync(join(home, '.claude', 'settings.json'), JSON.stringify(settings));
 
 let isWatched = false;
 const onWire = (direction: string, message: unknown, server: string) => {
-  if (isWatched) console.log(direction === 'out' ? `→ to ${server}:` : `← from ${server}:`, JSON.stringify(message));
+  if (isWatched)
+    console.log(
+      direction === 'out' ? `→ to ${server}:` : `← from ${server}:`,
+      JSON.stringify(message),
+    );
 };
 
 const manager = new mcp.McpManager({ home, cwd, onWire });
@@ -26,7 +30,8 @@ for (const { name, server } of manager.getToolDefinitions()) console.log(`  ${na
 
 isWatched = true;
 for (const { name, tool } of manager.getToolDefinitions()) {
-  if (tool.name === 'add') console.log('  answer:', (await manager.callTool(name, { a: 2, b: 40 })).text);
+  if (tool.name === 'add')
+    console.log('  answer:', (await manager.callTool(name, { a: 2, b: 40 })).text);
 }
 const invented = manager.callTool('mcp__calculator__subtract', { a: 2, b: 40 });
 await invented.catch((error) => console.log(`  ${error.message}`));

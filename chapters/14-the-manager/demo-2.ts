@@ -14,12 +14,15 @@ const slow = habit('slow-start', '300');
 const onWire = (direction: string, message: unknown, server: string) => {
   const { method } = message as mcp.Message;
   const isFirst = direction === 'out' && method === 'initialize';
-  if (isFirst && server === 'calculator') console.log(`→ to the ${server}: ${JSON.stringify({ method })}`);
+  if (isFirst && server === 'calculator')
+    console.log(`→ to the ${server}: ${JSON.stringify({ method })}`);
 };
 /** A manager of these servers, which are all the user's own. */
 const manage = (servers: Record<string, mcp.Json>, options: mcp.ManagerOptions = {}) => {
   const origin = { file: 'settings.json', scope: 'user', authority: 'user' as const };
-  const entries = Object.entries(servers).map(([name, config]) => [name, { name, config, ...origin }] as const);
+  const entries = Object.entries(servers).map(
+    ([name, config]) => [name, { name, config, ...origin }] as const,
+  );
   return new mcp.McpManager({ load: () => new Map(entries), home, ...options });
 };
 
@@ -31,10 +34,17 @@ console.log(`  both have them after ${Math.round(performance.now() - start)} ms`
 await busy.disconnectAll();
 
 console.log('\nTwo bad servers, and then the calculator:');
-const mixed = manage({ missing: { command: 'no-such-command' }, broken: habit('dies-at-once'), calculator });
+const mixed = manage({
+  missing: { command: 'no-such-command' },
+  broken: habit('dies-at-once'),
+  calculator,
+});
 await mixed.loadAndConnect().catch((error) => console.log(`  ${error.message}`));
 for (const { name, state, reason } of mixed.status?.() ?? []) // there is no status before this step
   console.log(`  ${name}: ${state}${reason ? `. ${reason}` : ''}`);
 const sum = mixed.callTool('mcp__calculator__add', { a: 2, b: 40 });
-await sum.then(({ text }) => console.log('  answer:', text), (error) => console.log(`  ${error.message}`));
+await sum.then(
+  ({ text }) => console.log('  answer:', text),
+  (error) => console.log(`  ${error.message}`),
+);
 await mixed.disconnectAll();

@@ -7,7 +7,11 @@ import * as mcp from '../../mcp.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'manager '));
 process.on('exit', () => rmSync(home, { recursive: true, force: true }));
-const habit = (...args: string[]) => ({ command: 'node', args: ['fixtures/habits.mjs', ...args], cwd: process.cwd() });
+const habit = (...args: string[]) => ({
+  command: 'node',
+  args: ['fixtures/habits.mjs', ...args],
+  cwd: process.cwd(),
+});
 const origin = { file: 'settings.json', scope: 'user', authority: 'user' as const };
 const entries = Object.entries({ frail: habit(), plant: habit('grows-a-tool') });
 const load = () => new Map(entries.map(([name, config]) => [name, { name, config, ...origin }]));
@@ -15,7 +19,8 @@ const load = () => new Map(entries.map(([name, config]) => [name, { name, config
 let isStarted = false;
 const onWire = (direction: string, message: unknown, server: string) => {
   const isAnswer = (message as mcp.Message).method === undefined;
-  if (isStarted && server === 'plant' && !isAnswer) console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
+  if (isStarted && server === 'plant' && !isAnswer)
+    console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
 };
 const onState = (name: string, state: string, reason = '') => {
   if (isStarted) console.log(`  told: ${name} is ${state}. ${reason}`);
@@ -33,5 +38,8 @@ console.log('\nThe server "plant" grows a tool, and announces it twenty times:')
 await manager.callTool('mcp__plant__grow');
 await pause(500);
 const call = manager.callTool('mcp__plant__new');
-await call.then(({ text }) => console.log('  answer:', text), (error) => console.log(`  ${error.message}`));
+await call.then(
+  ({ text }) => console.log('  answer:', text),
+  (error) => console.log(`  ${error.message}`),
+);
 await manager.disconnectAll();

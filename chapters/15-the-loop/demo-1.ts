@@ -28,7 +28,11 @@ const service = async function* ({ turns }: any): AsyncGenerator<any> {
   const turn = { role: 'assistant', text: call ? '' : answer, calls: call ? [call] : [] };
   yield { type: 'end', turn, stop: call ? 'tools' : 'done' };
 };
-const agent = new Agent({ model: { name: 'demo', query: service }, tools, resultsFolder: 'results' });
+const agent = new Agent({
+  model: { name: 'demo', query: service },
+  tools,
+  resultsFolder: 'results',
+});
 for (const prompt of [...Object.keys(wishes), 'add 2 and 40', 'hello?']) {
   const { text } = await agent.chat(prompt).catch((error: Error) => ({ text: `  ${error}` }));
   console.log(`> ${prompt}\n${text}`);
@@ -41,5 +45,9 @@ const endless = async function* (): AsyncGenerator<any> {
   yield { type: 'end', turn: { role: 'assistant', text: '', calls: [call] }, stop: 'tools' };
 };
 console.log('> count, until I say stop');
-const busy = new Agent({ model: { name: 'demo', query: endless }, tools, resultsFolder: 'results' });
+const busy = new Agent({
+  model: { name: 'demo', query: endless },
+  tools,
+  resultsFolder: 'results',
+});
 await busy.chat('count').catch((error: Error) => console.log(`  ${error}`));

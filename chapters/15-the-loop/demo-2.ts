@@ -10,7 +10,9 @@ const row = (name: string, run: (args: any) => Promise<object>): any => {
 const tools = [
   row('add', async ({ a, b }) => say(`${a + b}`)),
   row('erase', async ({ path = 'the whole folder' }) => say(`Erased: ${path}`)),
-  row('divide', async ({ b }) => { throw new Error(`cannot divide by ${b}`); }),
+  row('divide', async ({ b }) => {
+    throw new Error(`cannot divide by ${b}`);
+  }),
   row('check', async () => ({ ...say('3 of 4 tests pass'), isError: true })),
 ];
 const calls = [

@@ -1,41 +1,57 @@
-// Chapter 15, fourth stop: however a chat ends, it says so, and the next prompt works.
+// Chapter 15, fourth stop: what happens is told, and what may not happen is not done.
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { Agent } from '../../agent.ts';
-import type { AgentEvent, Tool } from '../../agent.ts';
 
-const say = (text: string) => ({ blocks: [{ type: 'text' as const, text }], isError: false });
-const row = (name: string, run: Tool['run']): Tool =>
-  ({ definition: { name, description: '', inputSchema: { type: 'object' } }, readOnly: false, run });
-let ctrlC = new AbortController();
+const say = (text: string) => ({ blocks: [{ type: 'text', text }], isError: false });
+const row = (name: string, readOnly: boolean, run: (...given: any[]) => Promise<object>): any => {
+  const properties = { a: { type: 'number' }, b: { type: 'number' } };
+  const inputSchema = { type: 'object', properties };
+  return { definition: { name, description: '', inputSchema }, readOnly, run };
+};
 const tools = [
-  row('add', async ({ a, b }: any) => say(`${a + b}`)),
-  row('sleep', async (_, { signal }) => {
-    setTimeout(() => ctrlC.abort(), 100);
-    await wait(60_000, undefined, { signal });
-    return say('awake');
+  row('add', false, async ({ a, b }) => say(`${a + b}`)),
+  row('erase', false, async () => say('Everything is gone.')),
+  row('slow', true, async (_, { onProgress }) => {
+    await wait(100);
+    onProgress?.({ progress: 1, total: 2 });
+    await wait(100);
+    return say('at last');
   }),
+  row('quick', true, async () => say('at once')),
 ];
-const add = (id: string) => ({ id, name: 'add', args: { a: 2, b: 40 } });
-const sleep = { id: 'c6', name: 'sleep', args: {} };
-const tell = (event: AgentEvent) => {
-  if (event.type === 'done' || event.type === 'error') console.log(`  ${JSON.stringify(event)}`);
-  if (event.type === 'tool_end') console.log(`  ${event.id} ${event.name}, ${event.outcome}: ${event.text}`);
-};
-const chat = async (what: string, calls: object[], more: object = {}) => {
-  console.log(what);
-  ctrlC = new AbortController();
-  let answers = 0;
-  const query = async function* (): AsyncGenerator<any> {
-    answers++;
-    if (answers > 8 || calls.length === 0) throw new Error('the service is out of order');
-    yield { type: 'end', turn: { role: 'assistant', text: '', calls }, stop: 'done' }; // not the word counts
+const gate: any = async ({ definition }: any) =>
+  definition.name === 'erase' ? { allowed: false, reason: 'The user said no.' } : { allowed: true };
+const withoutMs = (key: string, value: unknown) => (key === 'ms' ? undefined : value);
+const emit = (event: object) => console.log(JSON.stringify(event, withoutMs));
+const run = async (...calls: object[]) => {
+  const query = async function* ({ turns }: any): AsyncGenerator<any> {
+    const isFirst = turns.length === 1;
+    const text = isFirst ? 'I try.' : 'Done.';
+    yield { type: 'text', text };
+    yield {
+      type: 'end',
+      turn: { role: 'assistant', text, calls: isFirst ? calls : [] },
+      stop: 'done',
+    };
   };
-  const model = { name: 'demo', query };
-  const agent = new Agent({ model, tools, gate: async () => ({ allowed: true }), emit: tell, ...more } as any);
-  const end = await agent.chat('Go.', ctrlC.signal).catch((error) => `an exception: ${error}`);
-  console.log(`  returned: ${typeof end === 'string' ? end : JSON.stringify(end)}`);
+  const agent = new Agent({
+    model: { name: 'demo', query },
+    tools,
+    gate,
+    emit,
+    resultsFolder: 'results',
+  });
+  await agent.chat('Go.');
+  const results = agent.turns.flatMap((turn) => (turn.role === 'tools' ? turn.results : []));
+  console.log(
+    `the model reads: ${results.map(({ id, blocks: [block] }: any) => `${id} ${block.text}`).join('; ')}`,
+  );
 };
-await chat('Ctrl-C in the midst of three calls:', [add('c5'), sleep, add('c7')]);
-await chat('A model without an end, and a limit of three answers:', [add('c1')], { maxTurns: 3 });
-await chat('A model that fails:', []);
+console.log('One that may write, and so they come one after the other:');
+await run(
+  { id: 'c1', name: 'add', args: { a: '2', b: '40' } },
+  { id: 'c2', name: 'erase', args: {} },
+);
+console.log('\nBoth only read, and run side by side:');
+await run({ id: 'c1', name: 'slow', args: {} }, { id: 'c2', name: 'quick', args: {} });

@@ -8,8 +8,16 @@ const add: Tool = {
   readOnly: false,
   run: async ({ a, b }: any) => ({ blocks: [{ type: 'text', text: `${a + b}` }], isError: false }),
 };
-const options = { tools: [add], gate: async () => ({ allowed: true as const }), resultsFolder: 'results', cwd: '/work' };
-const call = { calls: [{ name: 'add', args: { a: 2, b: 40 } }], usage: { input: 90, output: 12, cached: 0 } };
+const options = {
+  tools: [add],
+  gate: async () => ({ allowed: true as const }),
+  resultsFolder: 'results',
+  cwd: '/work',
+};
+const call = {
+  calls: [{ name: 'add', args: { a: 2, b: 40 } }],
+  usage: { input: 90, output: 12, cached: 0 },
+};
 const withoutMs = (key: string, value: unknown) => (key === 'ms' ? undefined : value);
 
 console.log('One prompt, and what happens:');
@@ -26,14 +34,21 @@ const show = ({ type, ...rest }: any) => {
   if (type === 'note' || type === 'error') console.log(`  ${type}: ${rest.text ?? rest.message}`);
   if (type === 'done') console.log(`  ended: ${rest.ending}`);
 };
-const result = (id: string, text: string) => ({ id, name: 'add', blocks: [{ type: 'text' as const, text }], isError: false });
+const result = (id: string, text: string) => ({
+  id,
+  name: 'add',
+  blocks: [{ type: 'text' as const, text }],
+  isError: false,
+});
 const answered = (id: string, text: string): Turn[] => [
   { role: 'assistant', text: '', calls: [{ id, name: 'add', args: {} }] },
   { role: 'tools', results: [result(id, text)] },
 ];
 /** A service that takes no conversation with an open call, and none of more than 2,000 characters. */
 const strict = ({ turns }: ModelRequest) => {
-  const open = turns.findLast((turn) => turn.role === 'assistant')?.calls.length && turns.at(-2)?.role !== 'tools';
+  const open =
+    turns.findLast((turn) => turn.role === 'assistant')?.calls.length &&
+    turns.at(-2)?.role !== 'tools';
   if (open) throw new Error('400: a call has no result');
   const isTooLong = JSON.stringify(turns).length > 2000;
   if (isTooLong) throw Object.assign(new Error('413: too long'), { kind: 'too-long' });
@@ -43,14 +58,23 @@ console.log('\nA conversation that kill -9 cut off:');
 const cut: Turn[] = [{ role: 'user', text: 'add' }, answered('c1', '42')[0]!];
 await resume(cut);
 console.log('A conversation that no longer fits:');
-await resume([{ role: 'user', text: 'add' }, ...answered('c1', 'x'.repeat(3000)), ...answered('c2', '42'), { role: 'assistant', text: 'So.', calls: [] }]);
+await resume([
+  { role: 'user', text: 'add' },
+  ...answered('c1', 'x'.repeat(3000)),
+  ...answered('c2', '42'),
+  { role: 'assistant', text: 'So.', calls: [] },
+]);
 console.log('An answer with 5,000 calls:');
 const calls = Array.from({ length: 5000 }, () => call.calls[0]!);
 const lost = new Agent({ ...options, model: new Scripted([{ calls }, 'Hello.']), emit: show });
 await lost.chat('go');
-console.log(`  the next request would have ${JSON.stringify(lost.turns).length > 1000 ? 'more than 500,000' : 'a few'} characters more`);
+console.log(
+  `  the next request would have ${JSON.stringify(lost.turns).length > 1000 ? 'more than 500,000' : 'a few'} characters more`,
+);
 console.log('A disk that is full:');
-const record = () => { throw new Error('ENOSPC: no space left on device'); };
+const record = () => {
+  throw new Error('ENOSPC: no space left on device');
+};
 await new Agent({ ...options, model: new Scripted(['Hello.']), emit: show, record }).chat('go');
 
 async function resume(turns: Turn[]): Promise<void> {

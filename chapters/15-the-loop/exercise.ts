@@ -69,10 +69,19 @@ export const judge: Judge = async ({ load, see, expect }) => {
     greeting.events.at(-1),
     (came) => came?.type === 'done' && came.turns === 1 && ended('done', 'Hello.')(came),
   );
-  await expect('the end is told once', 'one event "done"', dones(greeting.events).length, (came) => came === 1);
+  await expect(
+    'the end is told once',
+    'one event "done"',
+    dones(greeting.events).length,
+    (came) => came === 1,
+  );
 
   const unknown = { name: 'subtract', args: {} };
-  const sum = start([{ text: 'I add.', calls: [add(), unknown] }, { calls: [add(1, 1)] }, 'It is 42.']);
+  const sum = start([
+    { text: 'I add.', calls: [add(), unknown] },
+    { calls: [add(1, 1)] },
+    'It is 42.',
+  ]);
   await expect(
     'with calls it goes on, as often as need be, until there is text',
     '{ ending: "done", text: "It is 42." }',
@@ -159,7 +168,9 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect(
     'a model that pauses without end is queried again five times (MAX_PAUSES), and no more',
     '{ ending: "done", text: "Hm." } after six requests',
-    pausing.agent.chat('think').then((end: any) => ({ ...end, requests: pausing.model.requests.length })),
+    pausing.agent
+      .chat('think')
+      .then((end: any) => ({ ...end, requests: pausing.model.requests.length })),
     (came) => ended('done', 'Hm.')(came) && came.requests === 6,
   );
   await expect(
@@ -168,12 +179,20 @@ export const judge: Judge = async ({ load, see, expect }) => {
     pausing.events.at(-1),
     (came) => came?.type === 'done' && came.turns === 6,
   );
-  const between = [pause, pause, pause, { calls: [add()] }, ...Array.from({ length: 20 }, () => pause)];
+  const between = [
+    pause,
+    pause,
+    pause,
+    { calls: [add()] },
+    ...Array.from({ length: 20 }, () => pause),
+  ];
   const mixed = start(between);
   await expect(
     'all pauses of a chat are counted together, also if there are calls between them',
     '{ ending: "done" } after seven requests: three pauses, a call, three pauses',
-    mixed.agent.chat('think').then((end: any) => ({ ...end, requests: mixed.model.requests.length })),
+    mixed.agent
+      .chat('think')
+      .then((end: any) => ({ ...end, requests: mixed.model.requests.length })),
     (came) => ended('done')(came) && came.requests === 7,
   );
   const callsToo = { calls: [add()], stop: 'pause' };
@@ -198,7 +217,12 @@ export const judge: Judge = async ({ load, see, expect }) => {
   // Answers that are none, or not whole
 
   const noKey = Object.assign(new Error('no such key'), { kind: 'auth' });
-  const broken = start([() => { throw noKey; }, 'Hello again.']);
+  const broken = start([
+    () => {
+      throw noKey;
+    },
+    'Hello again.',
+  ]);
   await expect(
     'a model that fails is an ending, and no exception',
     '{ ending: "error" }',
@@ -223,7 +247,12 @@ export const judge: Judge = async ({ load, see, expect }) => {
     broken.agent.chat('hi'),
     ended('done', 'Hello again.'),
   );
-  const words = start([{ text: 'I add.', calls: [add()] }, () => { throw noKey; }]);
+  const words = start([
+    { text: 'I add.', calls: [add()] },
+    () => {
+      throw noKey;
+    },
+  ]);
   await expect(
     'after an error the text is that of the last answer, and not of the one before it',
     '{ ending: "error", text: "" }, returned and told',
@@ -248,13 +277,27 @@ export const judge: Judge = async ({ load, see, expect }) => {
     };
     const stopped = 'maxMs' in more ? undefined : stop.signal; // time shall end that one
     const { ending, text } = await start([], { model, emit, ...more }).agent.chat('hi', stopped);
-    return { ending, text, told: { type: told?.type, ending: told?.ending, text: told?.text }, heard };
+    return {
+      ending,
+      text,
+      told: { type: told?.type, ending: told?.ending, text: told?.text },
+      heard,
+    };
   };
   const isTold = (ending: string) => (came: any) =>
-    ended(ending, came?.heard)(came) && came.told.type === 'done' && ended(ending, came.heard)(came.told);
+    ended(ending, came?.heard)(came) &&
+    came.told.type === 'done' &&
+    ended(ending, came.heard)(came.told);
   const sleeping = (signal: AbortSignal) => wait(60_000, undefined, { signal });
   for (const [ending, when, more, then] of [
-    ['error', 'fails', {}, async () => { throw noKey; }],
+    [
+      'error',
+      'fails',
+      {},
+      async () => {
+        throw noKey;
+      },
+    ],
     ['aborted', 'is stopped', {}, sleeping],
     ['time', 'runs out of time', { maxMs: 200 }, sleeping],
   ] as const)
@@ -284,7 +327,10 @@ export const judge: Judge = async ({ load, see, expect }) => {
     await wait(1);
     return { text: 'More.', calls: [add()] };
   };
-  const busy = start(Array.from({ length: 500 }, () => endless), { maxTurns: 3 });
+  const busy = start(
+    Array.from({ length: 500 }, () => endless),
+    { maxTurns: 3 },
+  );
   await expect(
     'a model that never comes to an end is stopped',
     '{ ending: "turns", text: "More." } after three answers (maxTurns: 3)',
@@ -320,7 +366,9 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect(
     'without maxTurns the limit is 50 answers',
     '{ ending: "turns" } after 50 requests',
-    unlimited.agent.chat('go').then((end: any) => ({ ...end, requests: unlimited.model.requests.length })),
+    unlimited.agent
+      .chat('go')
+      .then((end: any) => ({ ...end, requests: unlimited.model.requests.length })),
     (came) => ended('turns')(came) && came.requests === 50,
   );
 
@@ -369,7 +417,9 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect(
     'a chat that is stopped before it begins ends like any other, and queries nobody',
     '{ ending: "aborted" }, and no request',
-    before.agent.chat('hi', AbortSignal.abort()).then((end: any) => ({ ...end, requests: before.model.requests.length })),
+    before.agent
+      .chat('hi', AbortSignal.abort())
+      .then((end: any) => ({ ...end, requests: before.model.requests.length })),
     (came) => ended('aborted', '')(came) && came.requests === 0,
   );
   await expect(
@@ -409,9 +459,13 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const real = { timeout: AbortSignal.timeout, timer: setTimeout, wait: timers.setTimeout };
   let set: unknown[] = [];
   AbortSignal.timeout = (ms) => (set.push(ms), real.timeout.call(AbortSignal, ms));
-  const timer = (run: any, ms?: number, ...more: any[]) => (set.push(ms), real.timer(run, ms, ...more));
+  const timer = (run: any, ms?: number, ...more: any[]) => (
+    set.push(ms), real.timer(run, ms, ...more)
+  );
   globalThis.setTimeout = Object.assign(timer, real.timer) as typeof setTimeout;
-  timers.setTimeout = ((ms: number, ...more: any[]) => (set.push(ms), real.wait(ms, ...more))) as any;
+  timers.setTimeout = ((ms: number, ...more: any[]) => (
+    set.push(ms), real.wait(ms, ...more)
+  )) as any;
   syncBuiltinESMExports();
   for (const [what, wanted, more] of [
     ['without maxMs the limit is half an hour', 30 * 60_000, {}],
@@ -428,14 +482,21 @@ export const judge: Judge = async ({ load, see, expect }) => {
       () => clocks.includes(wanted),
     );
   }
-  [AbortSignal.timeout, globalThis.setTimeout, timers.setTimeout] = [real.timeout, real.timer, real.wait];
+  [AbortSignal.timeout, globalThis.setTimeout, timers.setTimeout] = [
+    real.timeout,
+    real.timer,
+    real.wait,
+  ];
   syncBuiltinESMExports();
 
   const unhurried = async ({ signal }: { signal: AbortSignal }) => {
     await wait(60, undefined, { signal });
     return { text: 'More.', calls: [add()] };
   };
-  const slowly = start(Array.from({ length: 15 }, () => unhurried), { maxMs: 300, maxTurns: 15 });
+  const slowly = start(
+    Array.from({ length: 15 }, () => unhurried),
+    { maxMs: 300, maxTurns: 15 },
+  );
   await expect(
     'the clock runs for the whole chat, and does not start again with each answer',
     '{ ending: "time" } (maxMs: 300, and up to 15 answers, each of 60 ms)',

@@ -19,9 +19,9 @@ import { sep } from 'node:path';
 export type Delicacy = 'secret' | 'fence' | 'build';
 /** `names` are parts of a path: `*` is any run of characters in a name, and a `/` at the end means
  *  the folder and everything in it. `but` are names that are harmless all the same. */
-type Row = { kind: Delicacy; reason: string; names: string; but?: string };
+type DelicateFiles = { kind: Delicacy; reason: string; names: string; but?: string };
 
-const TABLE: Row[] = [
+const TABLE: DelicateFiles[] = [
   {
     kind: 'secret',
     reason: 'environment files hold secrets',
@@ -75,7 +75,7 @@ const TABLE: Row[] = [
     reason: 'git runs it',
     names: `
       .git/ .hg/ .husky/ .githooks/ .gitconfig .gitmodules .gitattributes .config/git/ head
-      .pre-commit-config.y*ml .pre-commit-hooks.y*ml .overcommit.yml lefthook.* .lefthook/
+      .huskyrc* .pre-commit-config.y*ml .pre-commit-hooks.y*ml .overcommit.yml lefthook.* .lefthook/
       .lefthook.* lefthook-local.* .lefthook-local.* .lintstagedrc* lint-staged.config.*
       .bare/ *.git/ .jj/ .sl/ hooks/pre-commit hooks/pre-push hooks/pre-rebase
       hooks/pre-merge-commit hooks/pre-receive hooks/prepare-commit-msg hooks/commit-msg
@@ -89,7 +89,8 @@ const TABLE: Row[] = [
       .vscode/ .idea/ .vs/ .zed/ .fleet/ .devcontainer/ .devcontainer.json devcontainer.json
       *.code-workspace *.sublime-project .vim/ .vimrc _vimrc .gvimrc .exrc .nvimrc .nvim.lua
       .emacs .emacs.d/ .dir-locals.el .config/nvim/ .lvimrc .local.vimrc .ycm_extra_conf.py
-      .gdbinit .lldbinit`,
+      .gdbinit .lldbinit .gitpod.yml .gitpod.dockerfile devfile.y*ml .devfile.y*ml .replit
+      .codesandbox/ .stackblitzrc .idx/`,
   },
   {
     kind: 'fence',
@@ -132,7 +133,7 @@ const TABLE: Row[] = [
       .azure-pipelines/ .buildkite/ bitbucket-pipelines.yml .travis.yml .appveyor.yml
       appveyor.yml .drone.* .woodpecker/ .woodpecker.y*ml .cirrus.* .teamcity/ .semaphore/
       .ci/ codemagic.yaml cloudbuild.y*ml buildspec.y*ml netlify.toml vercel.json procfile
-      procfile.*`,
+      procfile.* renovate.json* .renovaterc* dangerfile dangerfile.*`,
   },
   {
     kind: 'build',
@@ -158,7 +159,7 @@ const TABLE: Row[] = [
       gradlew.bat mvnw mvnw.cmd pom.xml build.xml *.sbt *.csproj *.fsproj *.vbproj *.vcxproj
       *.props *.targets *.gyp *.gypi gulpfile.* gruntfile.* jakefile.* conftest.py noxfile.py
       tox.ini pytest.ini fastfile fastlane/ earthfile tiltfile vagrantfile build.zig dune
-      dune-project tasks.py fabfile.py dodo.py snakefile .bazeliskrc .bazelversion`,
+      dune-project guardfile tasks.py fabfile.py dodo.py snakefile .bazeliskrc .bazelversion`,
   },
   {
     kind: 'build',
@@ -225,7 +226,10 @@ export function reasonForLinks(path: string, links: number): string | undefined 
  *  part of x. */
 function plainName(name: string): string {
   if (/^[\w.-]*[\w-]$/.test(name)) return name.toLowerCase(); // most are, and a search asks of all
-  const visible = name.normalize('NFKC').replace(/\p{Cf}/gu, '').toLowerCase();
+  const visible = name
+    .normalize('NFKC')
+    .replace(/\p{Cf}/gu, '')
+    .toLowerCase();
   const stream = visible.indexOf(':', 1);
   let end = stream === -1 ? visible.length : stream;
   // By hand: [. ]+$ tries again at every dot, and takes the square of their number.

@@ -3,8 +3,16 @@
 import { Agent, Scripted } from '../../agent.ts';
 import { McpManager, type ServerEntry } from '../../mcp.ts';
 
-const entry = (name: string, ...args: string[]): [string, ServerEntry] =>
-  [name, { name, config: { command: 'node', args, cwd: process.cwd() }, scope: 'user', authority: 'user', file: 'demo.ts' }];
+const entry = (name: string, ...args: string[]): [string, ServerEntry] => [
+  name,
+  {
+    name,
+    config: { command: 'node', args, cwd: process.cwd() },
+    scope: 'user',
+    authority: 'user',
+    file: 'demo.ts',
+  },
+];
 const entries = [
   entry('calculator', 'fixtures/server.mjs'),
   entry('broken', 'fixtures/habits.mjs', 'dies-at-once', 'hat'),

@@ -10,16 +10,35 @@ const place = realpathSync(mkdtempSync(join(tmpdir(), 'hands-')));
 process.on('exit', () => rmSync(place, { recursive: true }));
 const [cwd, resultsFolder] = [join(place, 'project'), join(place, 'results')];
 const show = (text: string) => console.log(text.replaceAll(place, '~').replace(/x{9,}/g, 'xxx…'));
-const onWire = (direction: string, message: unknown) => show(`${direction === 'out' ? '→' : '←'} ${JSON.stringify(message)}`);
+const onWire = (direction: string, message: unknown) =>
+  show(`${direction === 'out' ? '→' : '←'} ${JSON.stringify(message)}`);
 const emit = (event: program.AgentEvent) => {
   if (event.type === 'tool_start') show(`${event.name} ${JSON.stringify(event.args)}`);
   if (event.type === 'tool_end') show(`  ${event.outcome}: ${event.text.replaceAll('\n', '\n  ')}`);
 };
 const gate: program.GateKeeper = async () => ({ allowed: true }); // chapter 17 has a real one
-const servers = (args: Record<string, string>) => () => new Map(Object.entries(args).map(([name, file]): [string, ServerEntry] =>
-  [name, { name, config: { command: 'node', args: [file], cwd: process.cwd() }, scope: 'user', authority: 'user', file: 'demo.ts' }]));
-const chat = async (mcp: McpManager | undefined, tools: program.Tool[], ...calls: [name: string, args: Json][]) => {
-  const model = new program.Scripted([...calls.map(([name, args]) => ({ calls: [{ name, args }] })), 'Done.']);
+const servers = (args: Record<string, string>) => () =>
+  new Map(
+    Object.entries(args).map(([name, file]): [string, ServerEntry] => [
+      name,
+      {
+        name,
+        config: { command: 'node', args: [file], cwd: process.cwd() },
+        scope: 'user',
+        authority: 'user',
+        file: 'demo.ts',
+      },
+    ]),
+  );
+const chat = async (
+  mcp: McpManager | undefined,
+  tools: program.Tool[],
+  ...calls: [name: string, args: Json][]
+) => {
+  const model = new program.Scripted([
+    ...calls.map(([name, args]) => ({ calls: [{ name, args }] })),
+    'Done.',
+  ]);
   await new program.Agent({ model, tools, gate, mcp, resultsFolder, cwd, emit }).chat('Go.');
 };
 
@@ -34,15 +53,30 @@ else await chat(undefined, [], ['read', { path: 'sum.js' }], ['bash', { command:
 async function withHands(): Promise<void> {
   mkdirSync(cwd);
   writeFileSync(join(cwd, 'sum.js'), 'const a = 2;\nconst b = 4;\nconsole.log(a + b);\n');
-  const tools = program.hands({ roots: new program.Roots(cwd, [], [resultsFolder]), resultsFolder });
-  await chat(undefined, tools, ['glob', { pattern: '*.js' }], ['grep', { pattern: 'b =' }], ['edit', { path: 'sum.js', old: 'b = 4;', new: 'b = 40;' }],
-    ['read', { path: 'sum.js' }], ['edit', { path: 'sum.js', old: 'b = 4;', new: 'b = 40;' }], ['bash', { command: 'node sum.js' }]);
+  const tools = program.hands({
+    roots: new program.Roots(cwd, [], [resultsFolder]),
+    resultsFolder,
+  });
+  await chat(
+    undefined,
+    tools,
+    ['glob', { pattern: '*.js' }],
+    ['grep', { pattern: 'b =' }],
+    ['edit', { path: 'sum.js', old: 'b = 4;', new: 'b = 40;' }],
+    ['read', { path: 'sum.js' }],
+    ['edit', { path: 'sum.js', old: 'b = 4;', new: 'b = 40;' }],
+    ['bash', { command: 'node sum.js' }],
+  );
 
   console.log('\nThree paths that lead out of the folder:');
   symlinkSync(place, join(cwd, 'docs'));
   symlinkSync('../new.txt', join(cwd, 'notes.txt'));
-  for (const path of ['../new.txt', 'docs/new.txt', 'notes.txt']) await chat(undefined, tools, ['write', { path, content: 'hello' }]);
+  for (const path of ['../new.txt', 'docs/new.txt', 'notes.txt'])
+    await chat(undefined, tools, ['write', { path, content: 'hello' }]);
 
   console.log('\nA result that is too big:');
-  await chat(new McpManager({ load: servers({ habits: 'fixtures/habits.mjs' }) }), tools, ['mcp__habits__big', { bytes: 150_000 }]);
+  await chat(new McpManager({ load: servers({ habits: 'fixtures/habits.mjs' }) }), tools, [
+    'mcp__habits__big',
+    { bytes: 150_000 },
+  ]);
 }

@@ -30,7 +30,7 @@ function linesOf(text: string): string[] {
 }
 
 /** What is between the beginning and the end that both have in common. */
-function middleOf(old: string[], fresh: string[]): Edit {
+export function middleOf(old: string[], fresh: string[]): Edit {
   const most = Math.min(old.length, fresh.length);
   let start = 0;
   while (start < most && old[start] === fresh[start]) start++;

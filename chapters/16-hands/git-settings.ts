@@ -3,26 +3,31 @@
 // differences (diff.external), filters, hooks, signing programs. Some of it can be overridden, and the rest told.
 
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, readdirSync, type Dirent } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync, type Dirent } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { findCommand, safeEnv, withSafePath } from '../../mcp.ts';
+import { isUnder } from './paths.ts';
 
 const TIMEOUT_MS = 3000; // the configuration may include a FIFO
 const MAX_OUTPUT = 64 * 2 ** 20;
 const MAX_FOLDERS = 20_000;
+const MAX_REMOTES = 20;
 
 /** What any clone has, and what runs nothing; or what we override below. Whatever else the folder sets may run a program. */
-const HARMLESS = new RegExp(`^(${[
-  'core\\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|fsmonitor)',
-  'core\\.(autocrlf|eol|safecrlf|untrackedcache|quotepath|longpaths|hidedotfiles|abbrev)',
-  'diff\\.external',
-  'remote\\..*\\.(url|pushurl|fetch|tagopt|prune|gh-resolved)',
-  'branch\\..*\\.(remote|merge|rebase|pushremote|description|vscode-merge-base|gh-merge-base)',
-  'user\\.(name|email)',
-  '(color|advice)\\..*',
-  'init\\.defaultbranch|pull\\.(rebase|ff)|push\\.(default|autosetupremote|followtags)|fetch\\.prune|rerere\\.enabled',
-  'extensions\\.(objectformat|refstorage)|lfs\\.repositoryformatversion|index\\.(version|threads)',
-].join('|')})$`, 's');
+const HARMLESS = new RegExp(
+  `^(${[
+    'core\\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|fsmonitor)',
+    'core\\.(autocrlf|eol|safecrlf|untrackedcache|quotepath|longpaths|hidedotfiles|abbrev)',
+    'diff\\.external',
+    'remote\\..*\\.(url|pushurl|fetch|tagopt|prune|gh-resolved)',
+    'branch\\..*\\.(remote|merge|rebase|pushremote|description|vscode-merge-base|gh-merge-base)',
+    'user\\.(name|email)',
+    '(color|advice)\\..*',
+    'init\\.defaultbranch|pull\\.(rebase|ff)|push\\.(default|autosetupremote|followtags)|fetch\\.prune|rerere\\.enabled',
+    'extensions\\.(objectformat|refstorage)|lfs\\.repositoryformatversion|index\\.(version|threads)',
+  ].join('|')})$`,
+  's',
+);
 
 /** In place of a program of the folder: what git would show by itself. An empty value would be an error. */
 const PLAIN_DIFF =
@@ -40,7 +45,11 @@ export function gitEnv(command: string, cwd: string): Record<string, string> {
     [`GIT_CONFIG_KEY_${n}`, key],
     [`GIT_CONFIG_VALUE_${n}`, value],
   ]);
-  return { ...Object.fromEntries(numbered), GIT_CONFIG_COUNT: `${settings.length}`, GIT_OPTIONAL_LOCKS: '0' };
+  return {
+    ...Object.fromEntries(numbered),
+    GIT_CONFIG_COUNT: `${settings.length}`,
+    GIT_OPTIONAL_LOCKS: '0',
+  };
 }
 
 /** What git is told to do with the folder: nothing, take in what is there, or bring something else. */
@@ -51,6 +60,8 @@ export function gitPrograms(cwd: string, manner: Manner): string[] {
   const keys = keysOf(cwd).filter((key) => !HARMLESS.test(key));
   const found = keys.map((key) => `the setting ${key}`);
   if (manner !== 'looks') found.push(...hooksOf(cwd).map((hook) => `the hook ${hook}`));
+  if (manner !== 'looks' && isUnderWay(cwd)) found.push('what is left of a rebase or its like');
+  if (hasLinks(cwd)) found.push('a link inside of its .git');
   if (mayEnterRepositories(cwd, manner)) found.push('the settings of a repository inside it');
   return [...new Set(found)];
 }
@@ -69,14 +80,23 @@ function mayEnterRepositories(cwd: string, manner: Manner): boolean {
   return others === undefined || others.includes('/\0'); // a repository is listed as a folder
 }
 
-/** Is there a .git below this folder? Of a very large tree we do not see the end, and say yes. */
+/** Is there a .git below this folder? */
 function holdsRepository(top: string): boolean {
-  const folders = [top];
-  for (let count = 0; folders.length > 0; count++) {
-    const folder = folders.pop()!;
+  return someFolder([top], '.git', (entries, folder) =>
+    entries.some(({ name }) => folder !== top && /^\.git$/i.test(name)),
+  );
+}
+
+/** In this one, or below. Of a very large tree we do not see the end, and say yes. */
+function someFolder(
+  folders: string[],
+  leftOut: string,
+  isMeant: (entries: Dirent[], folder: string) => boolean,
+): boolean {
+  for (const folder of folders) {
     const entries = entriesOf(folder);
-    if (count > MAX_FOLDERS || (folder !== top && entries.some(({ name }) => /^\.git$/i.test(name)))) return true;
-    const inner = entries.filter((entry) => entry.isDirectory() && entry.name !== '.git');
+    if (folders.length > MAX_FOLDERS || isMeant(entries, folder)) return true;
+    const inner = entries.filter((entry) => entry.isDirectory() && entry.name !== leftOut);
     folders.push(...inner.map(({ name }) => join(folder, name)));
   }
   return false;
@@ -90,12 +110,21 @@ function entriesOf(folder: string): Dirent[] {
   }
 }
 
-/** Where a push may go by the folder's own settings. */
-export function pushedTo(cwd: string): string[] {
-  const keys = '^(remote\\..*\\.(url|pushurl)|branch\\..*\\.(remote|pushremote))$';
-  const entries = run(cwd, 'config', '--get-regexp', '-z', keys)?.split('\0') ?? [];
-  return entries.map((entry) => entry.slice(entry.indexOf('\n') + 1));
+/** The names of its remotes with all the addresses of each, and those that git may choose by itself. */
+export function gitRemotes(cwd: string): { addresses: Map<string, string[]>; defaults: string[] } {
+  const all = linesOf(run(cwd, 'remote'));
+  const names = all.slice(0, MAX_REMOTES);
+  const addressesOf = (name: string) =>
+    ['--all', '--push'].flatMap((how) =>
+      linesOf(run(cwd, 'remote', 'get-url', how, '--all', '--', name) ?? '?'),
+    );
+  const chosen = run(cwd, 'config', '--get-regexp', '-z', '^branch\\..*\\.(remote|pushremote)$');
+  const values = (chosen ?? '').split('\0').map((entry) => entry.slice(entry.indexOf('\n') + 1));
+  const defaults = ['origin', ...all, ...values.filter((value) => !['', '.'].includes(value))];
+  return { addresses: new Map(names.map((name) => [name, addressesOf(name)])), defaults };
 }
+
+const linesOf = (text = '') => text.split('\n').filter((line) => line !== '');
 
 /** `git diff` writes the index, whatever GIT_OPTIONAL_LOCKS says, where a file has only a new date. */
 const isIndexHook = (hook: string) => /^post-index-change/i.test(hook);
@@ -108,18 +137,42 @@ function keysOf(cwd: string): string[] {
   return words.filter((_, n) => n % 2 === 1 && ['local', 'worktree'].includes(words[n - 1]!));
 }
 
+/** Where git itself looks for them. A folder elsewhere is by core.hooksPath: yours, or a setting above. But a relative
+ *  one means a folder of every project. */
 function hooksOf(cwd: string): string[] {
-  const path = run(cwd, 'rev-parse', '--git-common-dir')?.replace(/\n$/, '');
+  const [path, ...own] = linesOf(
+    run(cwd, 'rev-parse', '--git-path', 'hooks', '--git-common-dir', '--show-toplevel') ??
+      run(cwd, 'rev-parse', '--git-path', 'hooks', '--git-common-dir'),
+  );
   if (path === undefined) return []; // not a repository
-  const folder = resolve(cwd, path, 'hooks'); // elsewhere they are by core.hooksPath: yours, or a setting above
+  const folder = resolve(cwd, path);
+  if (!own.some((part) => isUnder(resolve(cwd, part), folder))) return [];
   try {
-    return readdirSync(folder).filter((name) => !name.endsWith('.sample') && isProgram(join(folder, name)));
+    return readdirSync(folder).filter(
+      (name) => !name.endsWith('.sample') && canBeStarted(join(folder, name)),
+    );
   } catch {
     return []; // there is no such folder
   }
 }
 
-function isProgram(path: string): boolean {
+/** What a rebase, a bisection or a list of picks would do next is in files, and a folder that came as an archive may
+ *  bring them along: `git rebase --continue` runs their `exec` lines. */
+function isUnderWay(cwd: string): boolean {
+  const signs = ['rebase-merge', 'rebase-apply', 'sequencer', 'BISECT_LOG'];
+  const paths = run(cwd, 'rev-parse', ...signs.flatMap((sign) => ['--git-path', sign]));
+  return linesOf(paths).some((path) => existsSync(resolve(cwd, path)));
+}
+
+/** git writes your message to .git/COMMIT_EDITMSG, and shows what is in .git/rebase-merge/head-name: if that is a link,
+ *  it is any file of yours. git itself makes none. */
+function hasLinks(cwd: string): boolean {
+  const own = linesOf(run(cwd, 'rev-parse', '--git-dir', '--git-common-dir'));
+  const folders = own.map((path) => resolve(cwd, path));
+  return someFolder(folders, 'objects', (entries) => entries.some((each) => each.isSymbolicLink()));
+}
+
+export function canBeStarted(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
     return true;
@@ -131,7 +184,18 @@ function isProgram(path: string): boolean {
 /** What git prints; nothing if it fails. */
 function run(cwd: string, ...args: string[]): string | undefined {
   const env = withSafePath({ ...safeEnv(), CLAUDE_PROJECT_DIR: cwd });
-  const options = { cwd, env, timeout: TIMEOUT_MS, maxBuffer: MAX_OUTPUT, encoding: 'utf8', windowsHide: true } as const;
-  const { status, stdout } = spawnSync(findCommand('git', env), ['-c', 'core.fsmonitor=false', ...args], options);
+  const options = {
+    cwd,
+    env,
+    timeout: TIMEOUT_MS,
+    maxBuffer: MAX_OUTPUT,
+    encoding: 'utf8',
+    windowsHide: true,
+  } as const;
+  const { status, stdout } = spawnSync(
+    findCommand('git', env),
+    ['-c', 'core.fsmonitor=false', ...args],
+    options,
+  );
   return status === 0 ? stdout : undefined;
 }

@@ -6,6 +6,7 @@
 import { constants } from 'node:fs';
 import { lstat, open } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
+import { slashed } from './more/glob.ts';
 
 const NAME = '.gitignore';
 const MAX_BYTES = 256 * 1024; // of one file of patterns
@@ -18,7 +19,7 @@ const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
 /** git compares bytes, and so do we: one character for each. */
 const bytesOf = (text: string) => Buffer.from(text).toString('latin1');
 
-type Rule = {
+type IgnoreRule = {
   isNegated: boolean; // "!": what an earlier rule has left out comes back
   isForFolders: boolean;
   isForNames: boolean; // without a "/" in it, in whatever folder
@@ -28,7 +29,7 @@ type Matcher = (text: string, steps: Steps) => boolean;
 type Steps = { left: number };
 
 /** The rules of one folder, and those of the folders above it, which count less. */
-type Level = { prefix: string; rules: Rule[]; above?: Level };
+type Level = { prefix: string; rules: IgnoreRule[]; above?: Level };
 
 // ─── The folders of a walk ────────────────────────────────────────────────────────────────────
 
@@ -43,7 +44,9 @@ export class GitIgnore {
     const first = repository?.folder ?? top;
     const excluded = repository && (await textIn(join(repository.data, 'info', 'exclude')));
     if (excluded) ignore.add(first, excluded);
-    const way = relative(first, root).split(sep).filter((name) => name !== '');
+    const way = relative(first, root)
+      .split(sep)
+      .filter((name) => name !== '');
     let folder = first;
     await ignore.enter(folder);
     for (const name of way) {
@@ -80,8 +83,9 @@ export class GitIgnore {
     const name = whole.slice(whole.lastIndexOf('/') + 1);
     for (let level = this.levels.get(dirname(path)); level; level = level.above) {
       const below = whole.slice(level.prefix.length);
-      const rule = level.rules.findLast((each) =>
-        (isFolder || !each.isForFolders) && each.test(each.isForNames ? name : below, steps),
+      const rule = level.rules.findLast(
+        (each) =>
+          (isFolder || !each.isForFolders) && each.test(each.isForNames ? name : below, steps),
       );
       if (rule) return !rule.isNegated; // the last one that fits, of the nearest folder that has one
     }
@@ -89,10 +93,10 @@ export class GitIgnore {
   }
 }
 
-const slashed = (path: string) => path.split(sep).join('/');
-
 /** `data` is the folder that git calls .git, which may be elsewhere. */
-async function repositoryAbove(start: string): Promise<{ folder: string; data: string } | undefined> {
+async function repositoryAbove(
+  start: string,
+): Promise<{ folder: string; data: string } | undefined> {
   for (let folder = start; ; folder = dirname(folder)) {
     const mark = join(folder, '.git');
     const stats = await lstat(mark).catch(() => undefined);
@@ -126,12 +130,15 @@ async function textIn(path: string): Promise<string | undefined> {
 
 // ─── From a line to a rule ────────────────────────────────────────────────────────────────────
 
-export function rulesIn(text: string): Rule[] {
-  const lines = text.replace(/^\ufeff/, '').split('\n').map((line) => line.replace(/\r$/, ''));
+function rulesIn(text: string): IgnoreRule[] {
+  const lines = text
+    .replace(/^\ufeff/, '')
+    .split('\n')
+    .map((line) => line.replace(/\r$/, ''));
   return lines.flatMap((line) => ruleOf(line) ?? []);
 }
 
-function ruleOf(line: string): Rule | undefined {
+function ruleOf(line: string): IgnoreRule | undefined {
   if (line.startsWith('#') || line.length > MAX_PATTERN) return undefined;
   const trimmed = withoutEndBlanks(line);
   const isNegated = trimmed.startsWith('!');
@@ -153,7 +160,7 @@ function withoutEndBlanks(line: string): string {
 // ─── Matching ─────────────────────────────────────────────────────────────────────────────────
 
 /** One character; or any run: of a name (`*`), of a path (`**`), of whole folders (`**` and a slash). */
-type Token = ((code: number) => boolean) | 'star' | 'all' | 'folders' | 'in folders';
+type PatternToken = ((code: number) => boolean) | 'star' | 'all' | 'folders' | 'in folders';
 
 /** Nothing, if the pattern can never fit. */
 function matcherOf(pattern: string, isForNames: boolean): Matcher | undefined {
@@ -162,11 +169,13 @@ function matcherOf(pattern: string, isForNames: boolean): Matcher | undefined {
   const [, ending] = /^\*([^*?[\\]+)$/.exec(pattern) ?? [];
   if (ending && isForNames) return (text) => text.endsWith(ending); // most patterns are like *.log
   const tokens = tokensOf(pattern.slice(start.length), isForNames);
-  return tokens && ((text, steps) => text.startsWith(start) && fits(tokens, text, start.length, steps));
+  return (
+    tokens && ((text, steps) => text.startsWith(start) && fits(tokens, text, start.length, steps))
+  );
 }
 
-function tokensOf(pattern: string, isForNames: boolean): Token[] | undefined {
-  const tokens: Token[] = [];
+function tokensOf(pattern: string, isForNames: boolean): PatternToken[] | undefined {
+  const tokens: PatternToken[] = [];
   for (let at = 0; at < pattern.length; ) {
     const rest = pattern.slice(at);
     const [stars = ''] = /^\*+/.exec(rest) ?? [];
@@ -200,7 +209,7 @@ function tokensOf(pattern: string, isForNames: boolean): Token[] | undefined {
 
 /** All places of the pattern at which we may be, character by character: no way is tried twice, so
  *  the time is the product of the two lengths at worst. */
-function fits(tokens: Token[], text: string, from: number, steps: Steps): boolean {
+function fits(tokens: PatternToken[], text: string, from: number, steps: Steps): boolean {
   let places = new Set<number>();
   reach(tokens, 0, places);
   for (let at = from; at < text.length && places.size > 0; at++) {
@@ -222,7 +231,7 @@ function fits(tokens: Token[], text: string, from: number, steps: Steps): boolea
 }
 
 /** A run may be empty, so who comes to one is behind it, too. */
-function reach(tokens: Token[], place: number, places: Set<number>): void {
+function reach(tokens: PatternToken[], place: number, places: Set<number>): void {
   for (let at = place; !places.has(at); at++) {
     places.add(at);
     if (tokens[at] === 'folders') {
@@ -233,9 +242,18 @@ function reach(tokens: Token[], place: number, places: Set<number>): void {
 }
 
 const CLASSES: Record<string, RegExp> = {
-  alnum: /[A-Za-z0-9]/, alpha: /[A-Za-z]/, blank: /[ \t]/, cntrl: /[\0-\x1f\x7f]/, digit: /[0-9]/,
-  graph: /[!-~]/, lower: /[a-z]/, print: /[ -~]/, punct: /[!-/:-@[-`{-~]/, space: /[ \t\n\v\f\r]/,
-  upper: /[A-Z]/, xdigit: /[A-Fa-f0-9]/,
+  alnum: /[A-Za-z0-9]/,
+  alpha: /[A-Za-z]/,
+  blank: /[ \t]/,
+  cntrl: /[\0-\x1f\x7f]/,
+  digit: /[0-9]/,
+  graph: /[!-~]/,
+  lower: /[a-z]/,
+  print: /[ -~]/,
+  punct: /[!-/:-@[-`{-~]/,
+  space: /[ \t\n\v\f\r]/,
+  upper: /[A-Z]/,
+  xdigit: /[A-Fa-f0-9]/,
 };
 
 /** [abc], [a-z], [!a], [[:alpha:]]. Nothing, if it has no end or an unknown word in it. */
@@ -249,13 +267,15 @@ function classIn(text: string): { test: (code: number) => boolean; length: numbe
     const range = previous && /^-(\\[^]|[^\]\\])/.exec(text.slice(at));
     const one = /^(?:\\[^]|[^\\])/.exec(text.slice(at));
     if (range) {
-      for (let code = previous; code <= range[1]!.charCodeAt(range[1]!.length - 1); code++) members.add(code);
+      for (let code = previous; code <= range[1]!.charCodeAt(range[1]!.length - 1); code++)
+        members.add(code);
       previous = 0;
       at += range[0].length;
     } else if (word) {
       const known = Object.hasOwn(CLASSES, word[1]!) ? CLASSES[word[1]!] : undefined;
       if (!known) return undefined;
-      for (let code = 0; code < 256; code++) if (known.test(String.fromCharCode(code))) members.add(code);
+      for (let code = 0; code < 256; code++)
+        if (known.test(String.fromCharCode(code))) members.add(code);
       previous = 0;
       at += word[0].length;
     } else if (one) {

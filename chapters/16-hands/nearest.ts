@@ -34,3 +34,14 @@ export function distance(a: string, b: string, most = Infinity): number {
   }
   return row[b.length]! <= most ? row[b.length]! : Infinity;
 }
+
+/** For what a person typed. `otherwise` is said where no word is near. */
+export function nearestHint(
+  word: string,
+  words: Iterable<string>,
+  otherwise: string,
+  inWords = (close: string) => close,
+): string {
+  const [close] = nearest(word, words, 1);
+  return close === undefined ? otherwise : `did you mean ${inWords(close)}?`;
+}

@@ -5,9 +5,19 @@
 
 import { randomUUID } from 'node:crypto';
 import { constants, existsSync, readlinkSync, realpathSync, statSync, type Stats } from 'node:fs';
-import { lstat, mkdir, open, readlink, realpath, rename, rm, stat, type FileHandle } from 'node:fs/promises';
+import {
+  lstat,
+  mkdir,
+  open,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+  type FileHandle,
+} from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { basename, delimiter, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { reasonFor, reasonForLinks, type Delicacy } from './delicate.ts';
 
 // ─── Judging ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -27,12 +37,15 @@ export class Roots {
   readonly cwd: string;
   private roots: string[];
   private readOnlyRoots: string[];
+  private programFolders: string[]; // those of your PATH
 
   /** `more` are folders to work in besides `cwd`. `readOnlyRoots` may be read freely and never written. */
   constructor(cwd: string, more: string[] = [], readOnlyRoots: string[] = []) {
     this.roots = [cwd, ...more].map((folder) => realpathSync.native(resolve(cwd, folder)));
     this.cwd = this.roots[0]!;
     this.readOnlyRoots = readOnlyRoots.map((folder) => follow(resolve(cwd, folder))); // may not be there yet
+    const parts = (process.env.PATH ?? '').split(delimiter).filter((part) => part !== '');
+    this.programFolders = parts.map((part) => resolve(this.cwd, part));
   }
 
   /** The folders to work in. */
@@ -50,7 +63,8 @@ export class Roots {
 
   /** Judges a path as a model gave it. Throws if it cannot be one, or if its links lead nowhere. */
   locate(path: string): Location {
-    if (path.includes('\0')) throw new Error('a path cannot contain a NUL character; give another path');
+    if (path.includes('\0'))
+      throw new Error('a path cannot contain a NUL character; give another path');
     const expanded = /^~(?=$|[\\/])/.test(path) ? homedir() + path.slice(1) : path;
     const named = resolve(this.cwd, expanded);
     const real = follow(named);
@@ -59,6 +73,7 @@ export class Roots {
     // A harmless name can lead to a secret, and a secret's name to a harmless place: both count.
     const reason = (kind: Delicacy) => reasonFor(kind, real) ?? reasonFor(kind, named);
     const linked = reasonForLinks(real, linksOf(real));
+    const isCommand = [named, real].some((path) => this.programFolders.includes(dirname(path)));
     return {
       shown: path,
       named,
@@ -66,7 +81,7 @@ export class Roots {
       inside,
       readable: inside || isReadOnly,
       secret: isReadOnly ? undefined : (reason('secret') ?? linked), // what is there, we have put there
-      fence: reason('fence'),
+      fence: reason('fence') ?? (isCommand ? 'it would be a command on your PATH' : undefined),
       build: reason('build'),
     };
   }
@@ -83,7 +98,7 @@ export class Roots {
 }
 
 /** Not startsWith: /work/app-evil begins with /work/app, but is not in it. */
-function isUnder(root: string, path: string): boolean {
+export function isUnder(root: string, path: string): boolean {
   const way = relative(root, path);
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
@@ -97,11 +112,14 @@ function follow(path: string, hops = 0): string {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ELOOP') return follow(path, Infinity);
-    if (code !== 'ENOENT' && code !== 'ENOTDIR') throw new Error(`cannot tell where ${path} leads: ${code}`);
+    if (code !== 'ENOENT' && code !== 'ENOTDIR')
+      throw new Error(`cannot tell where ${path} leads: ${code}`);
   }
   const parent = follow(dirname(path), hops);
   const target = linkTarget(path);
-  return target === undefined ? join(parent, basename(path)) : follow(resolve(parent, target), hops + 1);
+  return target === undefined
+    ? join(parent, basename(path))
+    : follow(resolve(parent, target), hops + 1);
 }
 
 /** How many names a file has. */
@@ -129,7 +147,9 @@ const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_DIRECTORY = 0 } = constants; // Window
 const CAN_HOLD = existsSync('/proc/self/fd');
 
 function swapped(path: string): Error {
-  return new Error(`${path} is no longer what was judged: a folder or a link on the way has changed; try again`);
+  return new Error(
+    `${path} is no longer what was judged: a folder or a link on the way has changed; try again`,
+  );
 }
 
 /**
@@ -155,24 +175,31 @@ async function within<T>(folder: string, act: (path: string) => Promise<T>): Pro
 /** Opens an existing regular file. An error has a `code` if the system gave it, such as ENOENT. */
 export async function openFile(location: Location, flags = O_RDONLY): Promise<FileHandle> {
   const { shown, real } = location;
-  return explained(shown, 'open', () => within(dirname(real), async (folder) => {
-    const path = join(folder, basename(real));
-    mustBeFile(shown, await lstat(path)); // before opening: that alone rewinds a tape, and waits at a FIFO
-    const file = await open(path, flags | O_NOFOLLOW | O_NONBLOCK);
-    try {
-      const opened = await file.stat();
-      mustBeFile(shown, opened);
-      if (!CAN_HOLD && ((await realpath(real)) !== real || (await stat(real)).ino !== opened.ino)) throw swapped(real);
-      return file;
-    } catch (error) {
-      await file.close();
-      throw error;
-    }
-  }));
+  return explained(shown, 'open', () =>
+    within(dirname(real), async (folder) => {
+      const path = join(folder, basename(real));
+      mustBeFile(shown, await lstat(path)); // before opening: that alone rewinds a tape, and waits at a FIFO
+      const file = await open(path, flags | O_NOFOLLOW | O_NONBLOCK);
+      try {
+        const opened = await file.stat();
+        mustBeFile(shown, opened);
+        if (!CAN_HOLD && ((await realpath(real)) !== real || (await stat(real)).ino !== opened.ino))
+          throw swapped(real);
+        return file;
+      } catch (error) {
+        await file.close();
+        throw error;
+      }
+    }),
+  );
 }
 
 /** Puts a whole file in place, with its parents if need be: never half of it, and never through a link. */
-export async function replaceFile(location: Location, content: string, mode?: number): Promise<Stats> {
+export async function replaceProjectFile(
+  location: Location,
+  content: string,
+  mode?: number,
+): Promise<Stats> {
   const { shown, real } = location;
   return explained(shown, 'write', async () => {
     await makeFolder(dirname(real));
@@ -210,7 +237,8 @@ async function makeFolder(folder: string): Promise<void> {
 function mustBeFile(shown: string, stats: Stats): void {
   if (stats.isDirectory()) throw new Error(`${shown} is a folder. Use glob to see what is in it.`);
   if (stats.isSymbolicLink()) throw swapped(shown); // where a link leads was judged, so here stood none
-  if (!stats.isFile()) throw new Error(`${shown} is a FIFO, a socket or a device, not a regular file; use bash`);
+  if (!stats.isFile())
+    throw new Error(`${shown} is a FIFO, a socket or a device, not a regular file; use bash`);
 }
 
 /** The system's own message would name a handle in /proc, which says nothing to anybody. */

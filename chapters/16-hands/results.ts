@@ -3,7 +3,15 @@
 // What does not fit is not lost: it goes to a file of ours, and the model is told which. It can read that with `read`.
 
 import {
-  accessSync, closeSync, constants, lstatSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync,
+  accessSync,
+  closeSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
   type Stats,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -18,17 +26,32 @@ const MAX_IMAGES_BASE64 = 20 * 2 ** 20; // of one result; models refuse requests
 const MAX_SAVED = 20; // files that one result of a server may leave on the disk
 export const MAX_IMAGE_BASE64 = 5 * 2 ** 20; // of one image; models take no larger ones
 
+/** A result that is a text. */
+export function inWords(text: string, isError = false): ToolOutput {
+  return { blocks: [{ type: 'text', text }], isError };
+}
+
 // ─── One budget ───────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Cuts a result to what a model can take. `name`, the tool's, becomes part of the name of the file with the whole. */
-export function fit(output: ToolOutput, folder: string, name: string, most = MAX_TEXT): ToolOutput {
+export function fitResult(
+  output: ToolOutput,
+  folder: string,
+  name: string,
+  most = MAX_TEXT,
+): ToolOutput {
   const blocks = joinTexts(limitImages(output.blocks));
   const texts = blocks.flatMap((block) => (block.type === 'text' ? [block.text] : []));
   const isTooLong = texts.reduce((sum, text) => sum + text.length, 0) > most;
-  const fitting = isTooLong ? [shorten(texts.join('\n'), folder, name), ...blocks.filter(isImage)] : blocks;
+  const fitting = isTooLong
+    ? [shorten(texts.join('\n'), folder, name), ...blocks.filter(isImage)]
+    : blocks;
   // Models refuse a conversation with an empty result in it, and then every request that follows.
   const isEmpty = fitting.length === 0;
-  return { blocks: isEmpty ? [{ type: 'text', text: '(no output)' }] : fitting, isError: output.isError };
+  return {
+    blocks: isEmpty ? [{ type: 'text', text: '(no output)' }] : fitting,
+    isError: output.isError,
+  };
 }
 
 const MAX_WANTED = 500_000; // characters of one result, if its tool asks for more room than others have
@@ -46,7 +69,11 @@ function limitImages(blocks: Block[]): Block[] {
     if (block.type === 'text') return block;
     const { mimeType, data } = block;
     const hasRoom = images < MAX_IMAGES && size + data.length <= MAX_IMAGES_BASE64;
-    if (!hasRoom) return { type: 'text', text: `[too many images; left out: ${mimeType}, ${sizeOf(data)} bytes]` };
+    if (!hasRoom)
+      return {
+        type: 'text',
+        text: `[too many images; left out: ${mimeType}, ${sizeOf(data)} bytes]`,
+      };
     [images, size] = [images + 1, size + data.length];
     return block;
   });
@@ -61,8 +88,12 @@ function joinTexts(blocks: Block[]): Block[] {
     texts = [];
   };
   for (const block of blocks) {
-    if (block.type === 'text') texts.push(...(block.text === '' ? [] : [block.text]));
-    else flush(), joined.push(block);
+    if (block.type === 'text') {
+      if (block.text !== '') texts.push(block.text);
+      continue;
+    }
+    flush();
+    joined.push(block);
   }
   flush();
   return joined;
@@ -95,12 +126,22 @@ export function fromMcp(result: ToolResult, folder: string): ToolOutput {
   const blocks = result.content.map((item): Block => {
     const block = asObject(item);
     const data = block.type === 'resource' ? asObject(block.resource).blob : block.data;
-    if (!['image', 'audio', 'resource'].includes(show(block.type)) || typeof data !== 'string' || data === '')
+    if (
+      !['image', 'audio', 'resource'].includes(show(block.type)) ||
+      typeof data !== 'string' ||
+      data === ''
+    )
       return { type: 'text', text: blocksToText([item]) };
-    const mimeType = block.type === 'image' && data.length <= MAX_IMAGE_BASE64 ? imageTypeOfBase64(data) : undefined;
+    const mimeType =
+      block.type === 'image' && data.length <= MAX_IMAGE_BASE64
+        ? imageTypeOfBase64(data)
+        : undefined;
     if (mimeType) return { type: 'image', mimeType, data };
     const words = blocksToText([item]);
-    return { type: 'text', text: ++saved > MAX_SAVED ? `${words} (not saved)` : saveBlob(words, data, block, folder) };
+    return {
+      type: 'text',
+      text: ++saved > MAX_SAVED ? `${words} (not saved)` : saveBlob(words, data, block, folder),
+    };
   });
   const { structuredContent, isError } = result;
   // Servers send it as a copy of the text, so it counts only where there is none.
@@ -126,8 +167,16 @@ function saveBlob(words: string, data: string, block: Json, folder: string): str
 
 // Nothing that runs when somebody double-clicks it. A Map, because an object has also what nobody put in: constructor.
 const EXTENSIONS = new Map<unknown, string>([
-  ['image/png', 'png'], ['image/jpeg', 'jpg'], ['image/gif', 'gif'], ['image/webp', 'webp'], ['image/bmp', 'bmp'],
-  ['audio/wav', 'wav'], ['audio/mpeg', 'mp3'], ['audio/ogg', 'ogg'], ['application/pdf', 'pdf'], ['text/plain', 'txt'],
+  ['image/png', 'png'],
+  ['image/jpeg', 'jpg'],
+  ['image/gif', 'gif'],
+  ['image/webp', 'webp'],
+  ['image/bmp', 'bmp'],
+  ['audio/wav', 'wav'],
+  ['audio/mpeg', 'mp3'],
+  ['audio/ogg', 'ogg'],
+  ['application/pdf', 'pdf'],
+  ['text/plain', 'txt'],
 ]);
 
 // ─── Images ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,16 +231,16 @@ const MAX_FOLDER_BYTES = 2 ** 30;
 const MAX_FILES = 1000;
 let lastNumber = 0;
 
-type Kept = { path: string; number: number; stat: Stats };
+type KeptResult = { path: string; number: number; stat: Stats };
 
 /** The results in the folder, the newest first. What is not surely ours is not among them. */
-function keptIn(folder: string): Kept[] {
-  const kept: Kept[] = [];
+function keptIn(folder: string): KeptResult[] {
+  const kept: KeptResult[] = [];
   for (const name of readdirSync(folder)) {
     const number = OUR_NAME.exec(name)?.[1];
     const path = join(folder, name);
-    const stat = number && lstatSync(path, { throwIfNoEntry: false });
-    if (!stat || !stat.isFile()) continue; // a link, say
+    const stat = number ? lstatSync(path, { throwIfNoEntry: false }) : undefined;
+    if (!stat?.isFile()) continue; // a link, say
     const isOurs = process.getuid === undefined || stat.uid === process.getuid();
     if (isOurs) kept.push({ path, number: Number(number), stat });
   }
@@ -199,7 +248,7 @@ function keptIn(folder: string): Kept[] {
 }
 
 /** Makes room for one more: a server that sends and sends must not fill the disk. The oldest go first. */
-function removeOld(kept: Kept[]): void {
+function removeOld(kept: KeptResult[]): void {
   let bytes = 0;
   for (const [n, { path, stat }] of kept.entries()) {
     bytes += stat.size;
@@ -209,7 +258,11 @@ function removeOld(kept: Kept[]): void {
 }
 
 /** Makes a new file that only we can read, and opens it. The name is ours: one that a server gave could be a path. */
-export function newFile(folder: string, name: string, extension: string): { path: string; fd: number } {
+export function newFile(
+  folder: string,
+  name: string,
+  extension: string,
+): { path: string; fd: number } {
   refuseLinks(folder);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const kept = keptIn(folder);
@@ -217,7 +270,10 @@ export function newFile(folder: string, name: string, extension: string): { path
   lastNumber = kept.reduce((most, { number }) => Math.max(most, number), lastNumber); // none is used twice
   const label = name.replace(/[^A-Za-z0-9_-]+/g, '_').slice(0, 64);
   for (;;) {
-    const path = join(folder, `result-${String(++lastNumber).padStart(4, '0')}-${label}.${extension}`);
+    const path = join(
+      folder,
+      `result-${String(++lastNumber).padStart(4, '0')}-${label}.${extension}`,
+    );
     try {
       return { path, fd: openSync(path, 'wx', 0o600) }; // x: neither an old file nor a link that waits there
     } catch (error) {

@@ -1,20 +1,22 @@
 // search.ts: grep and glob, without a shell and without a program that might not be installed.
 
-import { once } from 'node:events';
 import { lstat } from 'node:fs/promises';
 import { relative } from 'node:path';
-import { Worker } from 'node:worker_threads';
 import type { ToolOutput } from '../../agent.ts';
 import { textOf } from '../../mcp.ts';
+import { TooSlow } from './aside.ts';
 import { reasonFor, reasonForLinks } from './delicate.ts';
 import { GitIgnore } from './gitignore.ts';
-import { globMatcher, SKIPPED_FOLDERS, slashed, walk } from './glob.ts';
+import { globMatcher, globSize, SKIPPED_FOLDERS, slashed, walkFiles } from './more/glob.ts';
+import { searchLines, findPaths } from './more/matching.ts';
 import { openFile, type Location, type Roots } from './paths.ts';
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1000;
 const MAX_CONTEXT = 10;
 const MAX_LINE = 500;
+const BATCH = 100; // files whose names are matched together
+const MAX_COUNTED = 200; // characters of a pattern that files of .gitignore are counted by
 const MAX_NAMED = 3; // folders that .gitignore leaves out
 const MAX_PATTERN = 10_000;
 const MAX_SEARCHED_BYTES = 10 * 2 ** 20;
@@ -32,31 +34,39 @@ type SearchOptions = { roots: Roots; isHidden: (real: string) => boolean; timeou
 type GlobArguments = { pattern: string; limit?: number; ignored?: boolean };
 
 export async function glob(
-  location: Location, args: GlobArguments, { roots, timeoutMs }: SearchOptions, signal: AbortSignal,
+  location: Location,
+  args: GlobArguments,
+  { roots, timeoutMs }: SearchOptions,
+  signal: AbortSignal,
 ): Promise<ToolOutput> {
   const { pattern, limit = DEFAULT_LIMIT } = args;
   if (/^([\\/]|[A-Za-z]:|~)|(^|\/)\.\.(\/|$)/.test(pattern))
-    throw new Error(`the pattern ${pattern} leaves the folder; give the folder as path and a pattern relative to it`);
+    throw new Error(
+      `the pattern ${pattern} leaves the folder; give the folder as path and a pattern relative to it`,
+    );
   const stats = await lstat(location.real).catch(() => undefined);
-  if (!stats?.isDirectory()) throw new Error(`${location.shown} is ${stats ? 'not a folder; use read' : 'missing'}`);
-  const matches = globMatcher(pattern);
+  if (!stats?.isDirectory())
+    throw new Error(`${location.shown} is ${stats ? 'not a folder; use read' : 'missing'}`);
   const found: { path: string; changedAt: number }[] = [];
   const notes: string[] = [];
-  const onCut = () => void notes.push('[there are too many files to look at all; give a smaller folder as path]');
-  const leftOut = new LeftOut(location.real, matches);
+  const onCut = () =>
+    void notes.push('[there are too many files to look at all; give a smaller folder as path]');
+  const leftOut = new LeftOut(location.real, pattern);
   const time = AbortSignal.timeout(timeoutMs);
   const either = AbortSignal.any([signal, time]);
   const isOver = () => time.aborted && !signal.aborted;
   try {
-    const ignore = args.ignored ? undefined : await GitIgnore.from(location.real, roots.topOf(location.real));
+    const ignore = args.ignored
+      ? undefined
+      : await GitIgnore.from(location.real, roots.topOf(location.real));
     const { onIgnored } = leftOut;
-    for await (const path of walk(location.real, { signal: either, onCut, ignore, onIgnored })) {
-      if (!matches(slashed(relative(location.real, path)))) continue;
+    const walking = { signal: either, onCut, ignore, onIgnored };
+    for await (const path of namedFiles(location.real, pattern, timeoutMs, walking)) {
       const changedAt = (await lstat(path).catch(() => undefined))?.mtimeMs;
       if (changedAt !== undefined) found.push({ path, changedAt }); // else it is gone by now
     }
   } catch (error) {
-    if (!isOver()) throw error;
+    if (!isOver() && !(error instanceof TooSlow)) throw error;
     const advice = 'there may be more. Give a smaller folder as path.';
     notes.push(`glob was stopped after ${timeoutMs / 1000} s: ${advice}`);
   }
@@ -69,6 +79,28 @@ export async function glob(
   return say([...(shown.length > 0 ? shown : none), ...notes, ...leftOut.note()], isOver());
 }
 
+/** The files below a folder that a pattern names. */
+async function* namedFiles(
+  root: string,
+  pattern: string,
+  timeoutMs: number,
+  walking: Parameters<typeof walkFiles>[1] & { signal: AbortSignal },
+): AsyncGenerator<string> {
+  const { signal } = walking;
+  const named = async (paths: string[]) => {
+    const names = paths.map((path) => slashed(relative(root, path)));
+    const fitting = new Set(await findPaths({ timeoutMs, signal }, pattern, names));
+    return paths.filter((_, n) => fitting.has(names[n]!));
+  };
+  let batch: string[] = [];
+  for await (const path of walkFiles(root, walking)) {
+    if (batch.push(path) < BATCH) continue;
+    yield* await named(batch);
+    batch = [];
+  }
+  yield* await named(batch);
+}
+
 /** What .gitignore names. Of a folder nobody knows what is in it; a file counts if it was looked for. */
 class LeftOut {
   private folders: string[] = [];
@@ -76,9 +108,10 @@ class LeftOut {
   private root: string;
   private matches: (path: string) => boolean;
 
-  constructor(root: string, matches: (path: string) => boolean) {
+  /** A pattern that is much work is not worth it for a count. */
+  constructor(root: string, pattern: string) {
     this.root = root;
-    this.matches = matches;
+    this.matches = globSize(pattern) > MAX_COUNTED ? () => false : globMatcher(pattern);
   }
 
   onIgnored = (path: string, isFolder: boolean): void => {
@@ -89,13 +122,16 @@ class LeftOut {
 
   note(): string[] {
     const { files, folders } = this;
-    const named = folders.slice(0, MAX_NAMED).join(', ') + (folders.length > MAX_NAMED ? ', …' : '');
+    const named =
+      folders.slice(0, MAX_NAMED).join(', ') + (folders.length > MAX_NAMED ? ', …' : '');
     const parts = [
       ...(folders.length > 0 ? [`${counted(folders.length, 'folder')} (${named})`] : []),
       ...(files > 0 ? [counted(files, 'file')] : []),
     ];
     if (parts.length === 0) return [];
-    return [`[left out, as .gitignore says: ${parts.join(' and ')}; set ignored to search those, too]`];
+    return [
+      `[left out, as .gitignore says: ${parts.join(' and ')}; set ignored to search those, too]`,
+    ];
   }
 }
 
@@ -113,76 +149,71 @@ type GrepArguments = {
   ignored?: boolean;
 };
 
-// A pattern such as ^(a+)+$ can take longer than the universe will last, and nothing interrupts a regular expression
-// but the end of its thread. So it gets a thread of its own, which receives texts and answers with numbers of lines.
-// It is JavaScript in a string so that it starts the same way from .ts files and from compiled ones.
-const SEARCHER = `
-  const { parentPort, workerData } = require('node:worker_threads');
-  const pattern = new RegExp(workerData.source, workerData.flags);
-  parentPort.on('message', (lines) => {
-    parentPort.postMessage(lines.flatMap((line, index) => (pattern.test(line) ? [index] : [])));
-  });
-`;
-
 export async function grep(
-  location: Location, args: GrepArguments, options: SearchOptions, signal: AbortSignal,
+  location: Location,
+  args: GrepArguments,
+  options: SearchOptions,
+  signal: AbortSignal,
 ): Promise<ToolOutput> {
   const { roots, isHidden, timeoutMs } = options;
   const search = new Search(args);
+  const { source, flags } = compile(args);
   const skips = (path: string) => reasonFor('secret', path) !== undefined || isHidden(path);
-  const worker = new Worker(SEARCHER, { eval: true, execArgv: [], workerData: compile(args) });
-  const stop = new AbortController();
-  const abort = () => stop.abort();
-  let failure: Error | undefined;
-  worker.on('error', (error) => (failure = error, abort())); // always heard: else it would end our whole program
-  const timer = setTimeout(abort, timeoutMs);
-  signal.addEventListener('abort', abort);
+  const time = AbortSignal.timeout(timeoutMs);
+  const both = { signal: AbortSignal.any([signal, time]), timeoutMs };
   try {
-    const ignore = args.ignored ? undefined : await GitIgnore.from(location.real, roots.topOf(location.real));
-    const walking = { signal: stop.signal, ignore };
-    for await (const path of filesIn(location, args, search, skips, walking)) {
+    const ignore = args.ignored
+      ? undefined
+      : await GitIgnore.from(location.real, roots.topOf(location.real));
+    for await (const path of filesIn(location, args, search, skips, { ...both, ignore })) {
       search.current = roots.show(path);
-      const lines = await search.open({ ...location, shown: search.current, real: path }, path === location.real);
-      if (!lines) continue;
-      worker.postMessage(lines);
-      const [hits] = await once(worker, 'message', { signal: stop.signal });
-      search.add(lines, hits);
+      const lines = await search.open(
+        { ...location, shown: search.current, real: path },
+        path === location.real,
+      );
+      if (lines) search.add(lines, await searchLines(both, source, flags, lines));
     }
   } catch (error) {
-    if (failure || signal.aborted || !stop.signal.aborted) throw failure ?? error;
+    const isOver = time.aborted || error instanceof TooSlow;
+    if (signal.aborted || !isOver) throw error;
     search.isOver = true;
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', abort);
-    void worker.terminate();
   }
   return say(search.report(timeoutMs), search.isOver);
 }
 
-function compile({ pattern, literal, ignoreCase }: GrepArguments): { source: string; flags: string } {
-  if (pattern.length > MAX_PATTERN) throw new Error(`the pattern has more than ${MAX_PATTERN} characters; shorten it`);
+function compile({ pattern, literal, ignoreCase }: GrepArguments): {
+  source: string;
+  flags: string;
+} {
+  if (pattern.length > MAX_PATTERN)
+    throw new Error(`the pattern has more than ${MAX_PATTERN} characters; shorten it`);
   const source = literal ? pattern.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&') : pattern;
   try {
     return new RegExp(source, ignoreCase ? 'i' : '');
   } catch (error) {
-    throw new Error(`${textOf(error)}. Correct the pattern, or set literal to search for exactly this text.`);
+    throw new Error(
+      `${textOf(error)}. Correct the pattern, or set literal to search for exactly this text.`,
+    );
   }
 }
 
 /** The file that was named, whatever it is; or those of a folder, without the ones that nobody has named on purpose. */
 async function* filesIn(
-  { real, shown }: Location, { glob: filter = '**' }: GrepArguments, search: Search,
-  skips: (path: string) => boolean, walking: { signal: AbortSignal; ignore?: GitIgnore },
+  { real, shown }: Location,
+  { glob: filter = '**' }: GrepArguments,
+  search: Search,
+  skips: (path: string) => boolean,
+  walking: { signal: AbortSignal; timeoutMs: number; ignore?: GitIgnore },
 ): AsyncGenerator<string> {
   const stats = await lstat(real).catch(() => undefined);
   if (!stats) throw new Error(`there is no file or folder ${shown}; use glob to see what there is`);
   if (!stats.isDirectory()) return void (yield real);
-  const matches = globMatcher(filter.includes('/') ? filter : `**/${filter}`); // *.ts means in all folders
-  search.leftOut = new LeftOut(real, matches);
+  const pattern = filter.includes('/') ? filter : `**/${filter}`; // *.ts means in all folders
+  search.leftOut = new LeftOut(real, pattern);
   const { onIgnored } = search.leftOut;
   const onCut = () => void (search.isCut = true);
-  for await (const path of walk(real, { ...walking, onCut, onIgnored })) {
-    if (!matches(slashed(relative(real, path)))) continue;
+  const all = { ...walking, onCut, onIgnored };
+  for await (const path of namedFiles(real, pattern, walking.timeoutMs, all)) {
     if (skips(path)) search.hidden++;
     else yield path;
   }
@@ -221,7 +252,8 @@ class Search {
       });
       if (!content) return undefined;
       const isBinary = content.includes(0);
-      if (isBinary && isNamed) throw new Error(`${location.shown} is not text (it has NUL bytes); use bash`);
+      if (isBinary && isNamed)
+        throw new Error(`${location.shown} is not text (it has NUL bytes); use bash`);
       if (isBinary) return undefined;
       this.files++;
       return content.toString().split(/\r?\n/);
@@ -251,12 +283,16 @@ class Search {
     const left = this.hits - Math.min(this.hits, this.limit);
     const notes = [
       this.hits === 0 && `no match for ${this.args.pattern} in ${this.files} files ${NOT_WALKED}`,
-      left > 0 && `[${left} more matches are left out; narrow the pattern, or raise limit (up to ${MAX_LIMIT})]`,
-      this.hidden > 0 && `[${this.hidden} files that may hold secrets were skipped; name one as path to search it]`,
-      this.tooLarge > 0 && `[${this.tooLarge} files over ${MAX_SEARCHED_BYTES} bytes were skipped; use bash for those]`,
+      left > 0 &&
+        `[${left} more matches are left out; narrow the pattern, or raise limit (up to ${MAX_LIMIT})]`,
+      this.hidden > 0 &&
+        `[${this.hidden} files that may hold secrets were skipped; name one as path to search it]`,
+      this.tooLarge > 0 &&
+        `[${this.tooLarge} files over ${MAX_SEARCHED_BYTES} bytes were skipped; use bash for those]`,
       this.isCut && '[there are too many files to search all; give a smaller folder as path]',
-      this.isOver && `grep was stopped after ${timeoutMs / 1000} s, in ${this.current}: there may be more. Use a ` +
-        'simpler pattern ((a+)+ and its like can take for ever), set literal, or give a smaller folder as path.',
+      this.isOver &&
+        `grep was stopped after ${timeoutMs / 1000} s, in ${this.current}: there may be more. Use a ` +
+          'simpler pattern ((a+)+ and its like can take for ever), set literal, or give a smaller folder as path.',
     ];
     const leftOut = this.leftOut?.note() ?? [];
     return [...this.found, ...notes.filter((note) => note !== false), ...leftOut];

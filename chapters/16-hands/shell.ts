@@ -6,10 +6,19 @@ import { delimiter, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import type { ToolContext, ToolOutput } from '../../agent.ts';
 import {
-  leaveNoOrphan, living, MARK, marks, newMark, safeEnv, signalGroup, textOf, withSafePath,
+  leaveNoOrphan,
+  living,
+  MARK,
+  marks,
+  newMark,
+  safeEnv,
+  signalGroup,
+  textOf,
+  withSafePath,
 } from '../../mcp.ts';
 import { gitEnv } from './git-settings.ts';
-import { inert, newFile } from './results.ts';
+import type { Roots } from './paths.ts';
+import { inert, inWords, newFile } from './results.ts';
 
 const MAX_TAIL_BYTES = 30 * 1024;
 const MAX_TAIL_LINES = 2000;
@@ -25,14 +34,18 @@ const TERM_GRACE_MS = 1000;
 const IS_WINDOWS = process.platform === 'win32';
 
 /** `env` names variables of ours that commands get besides the safe ones. */
-type ShellOptions = { cwd: string; resultsFolder: string; env?: string[] };
-type Arguments = { command: string; timeout?: number };
+type ShellOptions = { roots: Roots; resultsFolder: string; env?: string[] };
+type ShellArguments = { command: string; timeout?: number };
 
-export async function bash(args: Arguments, options: ShellOptions, context: ToolContext): Promise<ToolOutput> {
+export async function bash(
+  args: ShellArguments,
+  options: ShellOptions,
+  context: ToolContext,
+): Promise<ToolOutput> {
   const { signal, onProgress } = context;
   const seconds = Math.min(args.timeout ?? DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S);
-  const output = new Output(options.resultsFolder);
-  const child = start(args.command, options);
+  const output = new CommandOutput(options.resultsFolder);
+  const child = start(args.command, options, context.isUnasked);
   const end = ended(child); // listens from now on, for a child that cannot be started says so very soon
   leaveNoOrphan(child);
   const dismiss = watch(child);
@@ -67,24 +80,39 @@ export async function bash(args: Arguments, options: ShellOptions, context: Tool
     output.close();
   }
   why ??= child.signalCode ? `ended by ${child.signalCode}` : `exit code ${child.exitCode}`;
-  return { blocks: [{ type: 'text', text: output.text() + why }], isError: why !== 'exit code 0' };
+  return inWords(output.text() + why, why !== 'exit code 0');
 }
 
-function start(command: string, { cwd, env = [] }: ShellOptions): ChildProcess {
-  if (command.length > MAX_COMMAND) // systems have a limit, and its message helps nobody
-    throw new Error(`the command has more than ${MAX_COMMAND} characters; write it to a file and run that`);
-  if (!existsSync(cwd)) throw new Error(`the working folder ${cwd} is gone; nothing can be run in it`);
+function start(command: string, options: ShellOptions, isUnasked?: boolean): ChildProcess {
+  const { roots, env = [] } = options;
+  const { cwd } = roots;
+  if (command.length > MAX_COMMAND)
+    // systems have a limit, and its message helps nobody
+    throw new Error(
+      `the command has more than ${MAX_COMMAND} characters; write it to a file and run that`,
+    );
+  if (!existsSync(cwd))
+    throw new Error(`the working folder ${cwd} is gone; nothing can be run in it`);
   const shell = findShell();
   const named = Object.fromEntries(env.map((name) => [name, process.env[name]]));
   // It waits for a line from us, and not one moment is left in which it runs and nobody would end it. One pipe takes
   // all its output, so the order is as it was written. What asks something reads the end of its input, and goes on.
   const script = 'read -r _ && exec "$0" -c "$1" </dev/null 2>&1';
   // An editor would wait for a person: a merge takes the message that git proposes, a commit needs its -m.
-  const quiet = { PAGER: 'cat', GIT_PAGER: 'cat', GIT_EDITOR: 'true', NO_COLOR: '1', TERM: 'dumb', CI: '1' };
+  const quiet = {
+    PAGER: 'cat',
+    GIT_PAGER: 'cat',
+    GIT_EDITOR: 'true',
+    NO_COLOR: '1',
+    TERM: 'dumb',
+    CI: '1',
+    SHLVL: '1', // else bash takes our pipe for a network connection, and reads ~/.bashrc, which may set another PATH
+  };
   const mark = newMark(); // by which those are found that leave the group
+  const all = { ...safeEnv(), ...quiet, ...named, ...gitEnv(command, cwd), [MARK]: mark };
   const child = spawn(shell, ['-c', script, shell, command], {
     cwd,
-    env: { ...safeEnv(), ...quiet, ...named, ...gitEnv(command, cwd), [MARK]: mark },
+    env: isUnasked ? withoutProjects(all, roots) : all,
     stdio: ['pipe', 'pipe', 'ignore'],
     detached: !IS_WINDOWS, // a process group of its own, so that it can be ended with all its children
     windowsHide: true,
@@ -93,14 +121,35 @@ function start(command: string, { cwd, env = [] }: ShellOptions): ChildProcess {
   return child;
 }
 
+/** Where nobody looked, a name means a program of the system, as for servers: `npx`, `npm run` and an active `.venv` put
+ *  folders of the project on the PATH. Who was asked keeps theirs. */
+function withoutProjects(env: NodeJS.ProcessEnv, { folders }: Roots): NodeJS.ProcessEnv {
+  const { CLAUDE_PROJECT_DIR: project } = env;
+  const without = (safe: NodeJS.ProcessEnv, folder: string) =>
+    withSafePath({ ...safe, CLAUDE_PROJECT_DIR: folder });
+  return { ...folders.reduce(without, env), CLAUDE_PROJECT_DIR: project };
+}
+
 function findShell(): string {
   const { PATH = '' } = withSafePath({ PATH: process.env.PATH }); // a project may have a bash of its own
   const folders = PATH.split(delimiter);
   // The bash in Windows' own folder belongs to WSL: another system, with other paths.
-  const gitBash = ['C:\\Program Files\\Git\\bin', ...folders.filter((folder) => /git/i.test(folder))];
-  const [places, names] = IS_WINDOWS ? [gitBash, ['bash.exe']] : [[...folders, '/bin'], ['bash', 'sh']];
-  const found = names.flatMap((name) => places.map((folder) => join(folder, name))).find((path) => existsSync(path));
-  const hint = IS_WINDOWS ? 'install Git Bash, from https://git-scm.com' : 'there is neither bash nor sh on the PATH';
+  const gitBash = [
+    'C:\\Program Files\\Git\\bin',
+    ...folders.filter((folder) => /git/i.test(folder)),
+  ];
+  const [places, names] = IS_WINDOWS
+    ? [gitBash, ['bash.exe']]
+    : [
+        [...folders, '/bin'],
+        ['bash', 'sh'],
+      ];
+  const found = names
+    .flatMap((name) => places.map((folder) => join(folder, name)))
+    .find((path) => existsSync(path));
+  const hint = IS_WINDOWS
+    ? 'install Git Bash, from https://git-scm.com'
+    : 'there is neither bash nor sh on the PATH';
   if (!found) throw new Error(`no shell was found: ${hint}`);
   return found;
 }
@@ -109,7 +158,9 @@ function findShell(): string {
  *  ended, what is still in the pipe gets a moment, and not more. */
 function ended(child: ChildProcess): Promise<void> {
   return new Promise((done, fail) => {
-    child.once('error', (error) => fail(new Error(`the shell could not be started: ${error.message}`)));
+    child.once('error', (error) =>
+      fail(new Error(`the shell could not be started: ${error.message}`)),
+    );
     child.once('close', () => done());
     child.once('exit', () => setTimeout(done, PIPE_GRACE_MS));
   });
@@ -128,7 +179,7 @@ function throttled(call: () => void) {
 // ─── Output ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Keeps the end, where the errors are. As soon as that is not all, everything goes to a file as well. */
-class Output {
+class CommandOutput {
   private folder: string;
   private tail: Buffer[] = [];
   private tailBytes = 0;
@@ -139,9 +190,13 @@ class Output {
   private decoder = new StringDecoder(); // a character may begin in one chunk and end in the next
   private notes: string[] = [];
 
-  constructor(folder: string) { this.folder = folder; }
+  constructor(folder: string) {
+    this.folder = folder;
+  }
 
-  note(text: string): void { this.notes.push(text); }
+  note(text: string): void {
+    this.notes.push(text);
+  }
 
   add(chunk: Buffer): void {
     this.total += chunk.length;
@@ -150,7 +205,8 @@ class Output {
     this.tailBytes += chunk.length;
     if (this.file) this.write(chunk);
     else if (this.total > MAX_TAIL_BYTES || this.lines > MAX_TAIL_LINES) this.spill();
-    while (this.tailBytes - this.tail[0]!.length >= MAX_TAIL_BYTES) this.tailBytes -= this.tail.shift()!.length;
+    while (this.tailBytes - this.tail[0]!.length >= MAX_TAIL_BYTES)
+      this.tailBytes -= this.tail.shift()!.length;
   }
 
   /** For a person who watches. */
@@ -199,7 +255,9 @@ class Output {
     if (kept.length < this.total && lines.length > 1) lines.shift(); // it was cut, maybe inside of a character
     const text = lines.slice(-MAX_TAIL_LINES - 1).join('\n'); // one more, because behind the last LF there is nothing
     const whole = this.file?.path ? `; the whole is in ${this.file.path}` : '';
-    const head = this.file ? `[${this.total} bytes in ${this.lines} lines, of which this is the end${whole}]\n` : '';
+    const head = this.file
+      ? `[${this.total} bytes in ${this.lines} lines, of which this is the end${whole}]\n`
+      : '';
     const notes = this.notes.map((note) => `${note}\n`).join('');
     return head + text + (text === '' || text.endsWith('\n') ? '' : '\n') + notes;
   }
@@ -212,8 +270,12 @@ class Output {
 function watch({ pid }: ChildProcess): () => void {
   if (IS_WINDOWS || pid === undefined) return () => {};
   const script = 'read -r _ || kill -s KILL -- "-$0"';
-  const watcher = spawn(findShell(), ['-c', script, `${pid}`], { // detached: a Ctrl-C is not meant for it
-    cwd: '/', env: {}, stdio: ['pipe', 'ignore', 'ignore'], detached: true,
+  const watcher = spawn(findShell(), ['-c', script, `${pid}`], {
+    // detached: a Ctrl-C is not meant for it
+    cwd: '/',
+    env: {},
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
   });
   // It is a help, and no condition. (Where too many files are open, it has no stdin.)
   for (const each of [watcher, watcher.stdin]) each?.on('error', () => {});

@@ -24,7 +24,10 @@ function replaceKeys(text: string, see: (key: string) => string): string {
     const end = address.search(/[?#]/);
     const place = end === -1 ? address : address.slice(0, end);
     const query = end === -1 ? '' : address.slice(end);
-    const anonymous = place.replace(USER, (_, start: string, user: string) => `${start}${see(user)}@`);
+    const anonymous = place.replace(
+      USER,
+      (_, start: string, user: string) => `${start}${see(user)}@`,
+    );
     const parts = anonymous.split('/').map((part, n) => (n > 2 && isKey(part) ? see(part) : part));
     const shown = query.replace(PARAMETER, (whole, mark: string, name: string, value: string) =>
       SECRET_NAME.test(name) ? `${mark}${name}=${see(value)}` : whole,

@@ -2,7 +2,7 @@
 // an innocent place what its program really does. The tables say where, and why it matters; to be
 // warned once too often is better than once too seldom.
 
-import { isObject, type Json } from '../../mcp.ts';
+import { asList, asObject, type Json } from '../../mcp.ts';
 import { quoted } from './safe-text.ts';
 
 export function cautions(config: Json): string[] {
@@ -16,7 +16,7 @@ export function cautions(config: Json): string[] {
 }
 
 function secretsSent({ oauth }: Json): string[] {
-  const { assertionFile, privateKeyFile, issuer } = isObject(oauth) ? oauth : {};
+  const { assertionFile, privateKeyFile, issuer } = asObject(oauth);
   const to = quoted(`${issuer ?? 'whoever it names'}`);
   const fileOf = (path: unknown) => quoted(String(path));
   const found: string[] = [];
@@ -28,7 +28,10 @@ function secretsSent({ oauth }: Json): string[] {
 /** An entry with an address looks as if nothing ran on this machine. */
 function headersPrinted({ headersHelper }: Json): string[] {
   if (headersHelper === undefined) return [];
-  const line = [headersHelper].flat().map((word) => quoted(String(word))).join(' ');
+  const line = [headersHelper]
+    .flat()
+    .map((word) => quoted(String(word)))
+    .join(' ');
   return [`it runs ${line} on this machine, as you, and sends what that prints`];
 }
 
@@ -74,10 +77,10 @@ const VARIABLES: [name: RegExp, why: string][] = [
 
 /** In `env`, and in arguments: `env NODE_OPTIONS=… node`, `docker run --env=LD_PRELOAD=…`. */
 function variablesSet(config: Json): string[] {
-  const inArguments = wordsOf(config).flatMap(
+  const inArguments = launchWords(config).flatMap(
     (word) => /^(?:-e|--env=?)?([A-Za-z_]\w*)=/.exec(word)?.[1] ?? [],
   );
-  const names = [...Object.keys(isObject(config.env) ? config.env : {}), ...inArguments];
+  const names = [...Object.keys(asObject(config.env)), ...inArguments];
   const reasons = new Map<string, Set<string>>();
   for (const name of names) {
     const why = VARIABLES.find(([pattern]) => pattern.test(name.toUpperCase()))?.[1];
@@ -89,97 +92,84 @@ function variablesSet(config: Json): string[] {
 // ─── Programs ──────────────────────────────────────────────────────────────────────────────────
 
 /** A program, and what makes it worth a look: a word that comes after it, if there is a pattern. */
-type Row = { program: RegExp; word?: RegExp; why: string };
+type ProgramCaution = [program: RegExp, why: string, word?: RegExp];
 
 const IN_ARGUMENTS = 'it runs code that is in the arguments, or that they name';
 const OTHER = 'it starts another program: which one is in the arguments';
 const CONTAINER = 'it reaches out of its container';
 
 /** By the name of a program without its folder and its ending. */
-const PROGRAMS: Row[] = [
-  {
-    program: /^(sudo|doas|su|pkexec|runas|gsudo)$/,
-    why: 'it asks for the rights of another user (sudo)',
-  },
-  {
-    program: /^(r?(ba|z|da|a|fi|k|mk|ya|c|tc|pow)?sh[\d.-]*|cmd|powershell|pwsh|busybox|nu|xonsh)$/,
-    why: 'it starts a shell: what that runs is in the arguments',
-  },
-  {
-    program: /^(env|cross-env|xargs|nohup|setsid|nice|timeout|stdbuf|dotenvx?|ssh|script|chroot)$/,
-    why: OTHER,
-  },
-  {
-    program: /^(strace|ltrace|unshare|nsenter|systemd-run|flatpak-spawn|firejail|bwrap|proot|wsl)$/,
-    why: OTHER,
-  },
-  { program: /^find$/, word: /^-(exec|ok)/, why: OTHER },
-  { program: /^rsync$/, word: /^-\w*e|^--rsh/, why: OTHER },
-  { program: /^tar$/, word: /^-\w*[FI]|^--(checkpoint|use-|to-command|info-s)/, why: OTHER },
-  { program: /^(bundle|poetry|pdm|rye|hatch|conda|mise)$/, word: /^(exec|run|x)$/, why: OTHER },
-  { program: /^(g?make|just|task|rake|ninja|invoke)$/, why: OTHER },
-  {
-    program: /^(node(js)?[\d.]*|bun|tsx|ts-node|electron)$/,
-    word: /^-\w*[epr]|^--(eval|print|require|import|preload|\w*-?loader|env.file|inspect|run)/i,
-    why: IN_ARGUMENTS,
-  },
-  {
-    program: /^deno$/,
-    word: /^(eval|repl|task)$|^--(preload|import-map)|^(https?|npm|jsr|data):/,
-    why: IN_ARGUMENTS,
-  },
-  { program: /^uvx?$/, word: /^--(with|script)/, why: IN_ARGUMENTS },
-  { program: /^(jbang|dnx)$/, why: IN_ARGUMENTS },
-  { program: /^nix(-shell)?$/, word: /^(run|shell|develop)$|^-\w*p|^--run/, why: IN_ARGUMENTS },
-  { program: /^(python|pypy|ipython|py)w?[\d.]*$/, word: /^-\w*c/, why: IN_ARGUMENTS },
-  {
-    program: /^(perl|ruby|lua|luajit|php|julia|r|rscript|elixir|groovy|osascript)[\d.]*$/,
-    word: /^-\w*[erim]|^--eval/i,
-    why: IN_ARGUMENTS,
-  },
-  { program: /^(g|m|n)?awk$|^(tclsh|wscript|cscript|mshta|rundll32)$/, why: IN_ARGUMENTS },
-  { program: /^javaw?$/, word: /^-(javaagent|agent|Xbootclasspath)/i, why: IN_ARGUMENTS },
-  { program: /^p?np[mx]$/, word: /^-\w*c|^--(cal|shell-mode|node-opt)/, why: IN_ARGUMENTS },
-  { program: /^git$/, word: /^-c|^--(exec-path|upload-pack|config)|^ext::/, why: IN_ARGUMENTS },
-  {
-    program: /^(p?np[mx]|bunx?|yarn|uvx?|pipx?)$/,
-    word: /^--(\S+:)?reg|^--[\w-]*index|^--(prefix|find-l|(user|global)c)|^-i$/, // shortened, too
-    why: 'it says where packages come from, or whose settings count',
-  },
-  {
-    program: /^(npm|pnpm|yarn|bun)$/,
-    word: /^(run|run-script|start|test|exec|x|dlx|create|init)$/,
-    why: 'it runs a package, or a script of package.json',
-  },
-  {
-    program: /^(docker|podman|nerdctl)$/,
-    word: /^-\w*v|^--(volume|mount|privileged|device|cap-add|security-opt|use-api-socket|env-file)/,
-    why: CONTAINER,
-  },
-  {
-    program: /^(docker|podman|nerdctl)$/,
-    word: /^(--(pid|ipc|uts|userns|net|network)=)?host$|docker\.sock|^compose$/,
-    why: CONTAINER,
-  },
+const PROGRAMS: ProgramCaution[] = [
+  [/^(sudo|doas|su|pkexec|runas|gsudo)$/, 'it asks for the rights of another user (sudo)'],
+  [
+    /^(r?(ba|z|da|a|fi|k|mk|ya|c|tc|pow)?sh[\d.-]*|cmd|powershell|pwsh|busybox|nu|xonsh)$/,
+    'it starts a shell: what that runs is in the arguments',
+  ],
+  [/^(env|cross-env|xargs|nohup|setsid|nice|timeout|stdbuf|dotenvx?|ssh|script|chroot)$/, OTHER],
+  [/^(strace|ltrace|unshare|nsenter|systemd-run|flatpak-spawn|firejail|bwrap|proot|wsl)$/, OTHER],
+  [/^find$/, OTHER, /^-(exec|ok)/],
+  [/^rsync$/, OTHER, /^-\w*e|^--rsh/],
+  [/^tar$/, OTHER, /^-\w*[FI]|^--(checkpoint|use-|to-command|info-s)/],
+  [/^(bundle|poetry|pdm|rye|hatch|conda|mise)$/, OTHER, /^(exec|run|x)$/],
+  [/^(g?make|just|task|rake|ninja|invoke)$/, OTHER],
+  [
+    /^(node(js)?[\d.]*|bun|tsx|ts-node|electron)$/,
+    IN_ARGUMENTS,
+    /^-\w*[epr]|^--(eval|print|require|import|preload|\w*-?loader|env.file|inspect|run)/i,
+  ],
+  [/^deno$/, IN_ARGUMENTS, /^(eval|repl|task)$|^--(preload|import-map)|^(https?|npm|jsr|data):/],
+  [/^uvx?$/, IN_ARGUMENTS, /^--(with|script)/],
+  [/^(jbang|dnx)$/, IN_ARGUMENTS],
+  [/^nix(-shell)?$/, IN_ARGUMENTS, /^(run|shell|develop)$|^-\w*p|^--run/],
+  [/^(python|pypy|ipython|py)w?[\d.]*$/, IN_ARGUMENTS, /^-\w*c/],
+  [
+    /^(perl|ruby|lua|luajit|php|julia|r|rscript|elixir|groovy|osascript)[\d.]*$/,
+    IN_ARGUMENTS,
+    /^-\w*[erim]|^--eval/i,
+  ],
+  [/^(g|m|n)?awk$|^(tclsh|wscript|cscript|mshta|rundll32)$/, IN_ARGUMENTS],
+  [/^javaw?$/, IN_ARGUMENTS, /^-(javaagent|agent|Xbootclasspath)/i],
+  [/^p?np[mx]$/, IN_ARGUMENTS, /^-\w*c|^--(cal|shell-mode|node-opt)/],
+  [/^git$/, IN_ARGUMENTS, /^-c|^--(exec-path|upload-pack|config)|^ext::/],
+  [
+    /^(p?np[mx]|bunx?|yarn|uvx?|pipx?)$/,
+    'it says where packages come from, or whose settings count',
+    /^--(\S+:)?reg|^--[\w-]*index|^--(prefix|find-l|(user|global)c)|^-i$/,
+  ],
+  [
+    /^(npm|pnpm|yarn|bun)$/,
+    'it runs a package, or a script of package.json',
+    /^(run|run-script|start|test|exec|x|dlx|create|init)$/,
+  ],
+  [
+    /^(docker|podman|nerdctl)$/,
+    CONTAINER,
+    /^-\w*v|^--(volume|mount|privileged|device|cap-add|security-opt|use-api-socket|env-file)/,
+  ],
+  [
+    /^(docker|podman|nerdctl)$/,
+    CONTAINER,
+    /^(--(pid|ipc|uts|userns|net|network)=)?host$|docker\.sock|^compose$/,
+  ],
 ];
 
 const NO_VERSION = 'no version is named: what runs is whatever is published under that name';
 
 function programsStarted(config: Json): string[] {
-  const words = wordsOf(config);
+  const words = launchWords(config);
   // Every word, because `env sh -c …` starts a shell, too.
   const names = words.map(programName);
-  const fits = ({ program, word }: Row) => {
+  const fits = ([program, , word]: ProgramCaution) => {
     const at = names.findIndex((name) => program.test(name));
     return at >= 0 && (!word || words.slice(at + 1).some((each) => word.test(each)));
   };
-  const found = PROGRAMS.filter(fits).map(({ why }) => why);
+  const found = PROGRAMS.filter(fits).map(([, why]) => why);
   const isOpen = names.some((_, at) => startsUnpinned(words.slice(at, at + MAX_LINE)));
   return [...new Set([...found, ...(isOpen ? [NO_VERSION] : [])])];
 }
 
-const wordsOf = ({ command = '', args }: Json) =>
-  [command, ...(Array.isArray(args) ? args : [])].map(String);
+/** The command and its arguments. */
+export const launchWords = ({ command = '', args }: Json) => [command, ...asList(args)].map(String);
 
 /** /usr/bin/NODE.EXE is node. */
 function programName(word: string): string {

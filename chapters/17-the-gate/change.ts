@@ -11,7 +11,7 @@ export type RowKind = 'added' | 'removed' | 'near' | 'place';
 const GUTTER = /^  (?:([+\- ])[│┆] |(@@ ))/;
 const KINDS: Record<string, RowKind> = { '+': 'added', '-': 'removed', ' ': 'near' };
 
-export function kindOf(row: string): RowKind | undefined {
+export function rowKind(row: string): RowKind | undefined {
   const [, sign, place] = GUTTER.exec(row) ?? [];
   if (place !== undefined) return 'place';
   return sign === undefined ? undefined : KINDS[sign];
@@ -23,7 +23,7 @@ export function changeLines(change: Change, path: string): string[] {
   return [...spelled(withoutLineEnds(rows)), `  ${summaryOf(change, rows, path)}`];
 }
 
-export function summaryOf({ notes }: Change, rows: string[], path: string): string {
+function summaryOf({ notes }: Change, rows: string[], path: string): string {
   const count = (sign: string) => rows.filter((row) => row.startsWith(sign)).length;
   const added = count('+');
   const removed = count('-');
@@ -49,7 +49,10 @@ function withoutLineEnds(rows: string[]): string[] {
   const plain = areCrlf(rows) ? rows.map((row) => row.replace(/\r$/, '')) : rows;
   // A byte order mark that stays is not shown either, as `read` does not show it.
   const isMarked = (row: string) => isText(row) && row.startsWith(BYTE_ORDER_MARK, 1);
-  const signs = plain.filter(isMarked).map((row) => row[0]).join('');
+  const signs = plain
+    .filter(isMarked)
+    .map((row) => row[0])
+    .join('');
   if (signs !== ' ' && signs !== '-+') return plain;
   return plain.map((row) => (isMarked(row) ? row[0] + row.slice(2) : row));
 }

@@ -1,18 +1,44 @@
 // A question put to a person line by line: a page to look at, a line that comes back.
 
-import type { Choice, ChoiceQuestion, Chosen, Question } from './person.ts';
+import type { Choice, ChoiceQuestion, Chosen, Person, Question } from './person.ts';
 import { quoted } from './safe-text.ts';
 
+export const YES: Choice = { key: 'y', word: 'yes', label: '[y]es' };
+export const NO: Choice = { key: 'n', word: 'no', label: '[n]o', isNo: true };
+
+/** Does a person say yes? An empty line is a no, unless the question says otherwise. */
+export async function agrees(
+  person: Person,
+  question: Omit<ChoiceQuestion, 'choices'>,
+): Promise<boolean> {
+  const answer = await person.choose({ ifEmpty: 'n', ...question, choices: [YES, NO] });
+  return answer?.key === 'y';
+}
+
+/** Which of a few, by its number. */
+export async function oneOfFew<T>(
+  person: Person,
+  title: string,
+  few: T[],
+  inWords: (one: T) => string,
+): Promise<T | undefined> {
+  const rows = few.slice(0, 9).map((one, n) => `  ${n + 1}: ${inWords(one)}`);
+  const choices = rows.map((_, n) => ({ key: `${n + 1}`, word: `${n + 1}`, label: `[${n + 1}]` }));
+  const answer = await person.choose({ lines: [title, ...rows], prompt: 'Which?', choices });
+  return few[Number(answer?.key) - 1];
+}
+
 /** The lines to show, and what stands where the answer is typed. */
-export type Page = {
+export type DialoguePage = {
   lines: string[];
   prompt: string;
   isSecret?: boolean;
+  isBrief?: boolean; // what is typed is to be seen until it is entered, and not any more
   complete?: (typed: string) => Promise<string[]>; // for Tab: whole answers that fit
   onlyIfSeen?: string[]; // these answers count only if all of the lines were in sight
 };
 /** Shows a page and reads a line. `undefined`: there is no answer, nor will there be another. */
-export type Read = (page: Page) => Promise<string | undefined>;
+export type Read = (page: DialoguePage) => Promise<string | undefined>;
 
 // With a comment, any words are an answer. Not these: they may mean a yes, and none was offered.
 const MAY_MEAN_YES = /^(ok|okay|sure|yep|yeah|a|always)$/i;
@@ -37,7 +63,8 @@ export async function pick(read: Read, question: ChoiceQuestion): Promise<Chosen
     if (key !== undefined) return { key };
     const isOther = typed === '' || MAY_MEAN_YES.test(typed) || IS_COMMAND.test(typed);
     if (comment !== undefined && !isOther) return { words: typed };
-    const again = `Please answer ${listed(choices)}${comment ? `, ${comment}` : ''}.`;
+    const keys = orList(choices.map(({ key }) => key));
+    const again = `Please answer ${keys}${comment ? `, ${comment}` : ''}.`;
     lines = [...headed(question), again]; // without them a yes would be one to what is out of sight
   }
 }
@@ -53,8 +80,8 @@ function keyFor(typed: string, choices: Choice[]): string | undefined {
   return choices.find(({ key, word }) => lower === key || lower === word)?.key;
 }
 
-/** "y, n or v" */
-function listed(choices: Choice[]): string {
-  const keys = choices.map(({ key }) => key);
-  return [keys.slice(0, -1).join(', '), ...keys.slice(-1)].filter(Boolean).join(' or ');
+/** "a, b or c" */
+export function orList(words: string[]): string {
+  const before = words.slice(0, -1).join(', ');
+  return [before, ...words.slice(-1)].filter(Boolean).join(' or ');
 }

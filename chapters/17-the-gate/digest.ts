@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { isObject } from '../../mcp.ts';
 
 /** The same text for the same content, whatever the order of its keys. */
-export function canonical(value: unknown, space?: number): string {
+export function canonicalJson(value: unknown, space?: number): string {
   const byKey = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1);
   const sorted = (_: string, inner: unknown) =>
     isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(byKey)) : inner;

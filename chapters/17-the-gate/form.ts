@@ -2,10 +2,10 @@
 // are texts, numbers, yes or no, one of a list or some of it. That is all that `elicitation/create`
 // allows.
 
-import { asObject, isObject, type Json } from '../../mcp.ts';
-import { headed, pick, type Read } from './dialogue.ts';
+import { asList, asObject, isObject, ownValue, show, type Json } from '../../mcp.ts';
+import { NO, YES, headed, pick, type Read } from './dialogue.ts';
 import type { Choice, ChoiceQuestion, Chosen, Filled, FormQuestion } from './person.ts';
-import { hideField, quoted, spelledOut } from './safe-text.ts';
+import { keepFromTraces, quoted, spelledOut } from './safe-text.ts';
 
 const MAX_FIELDS = 50;
 const MAX_OPTIONS = 100;
@@ -15,7 +15,7 @@ const MAX_ANSWER = 10_000;
 const MAX_TRIES = 10; // of one field, before the form is given up
 
 type Option = { value: unknown; text: string; title: string }; // `text` is the value, as typed
-export type Field = {
+type FormField = {
   name: string;
   title: string; // quoted, as are the next two
   description?: string;
@@ -33,8 +33,6 @@ const short = (text: string) =>
 
 // ─── The conversation ──────────────────────────────────────────────────────────────────────────
 
-const YES: Choice = { key: 'y', word: 'yes', label: '[y]es' };
-const NO: Choice = { key: 'n', word: 'no', label: '[n]o', isNo: true };
 const CHANGE: Choice = { key: 'c', word: 'change', label: '[c]hange it' };
 const CANCEL: Choice = { key: 'x', word: 'cancel', label: 'cancel (x)', isNo: true };
 const DECLINE: Choice = { key: 'd', word: 'decline', label: '[d]ecline', isNo: true };
@@ -50,7 +48,6 @@ export async function fillInForm(read: Read, question: FormQuestion): Promise<Fi
     const answer = await pick(read, start);
     if (answer?.key !== 'y') return refusalBy(answer);
   }
-  for (const { name } of fields.filter(({ isSecret }) => isSecret)) hideField(name);
   for (;;) {
     const content = await fillInFields(read, fields, question);
     if (!content) return { action: 'cancel' };
@@ -71,7 +68,7 @@ function refusalBy(answer?: Chosen): Filled {
 
 /** The last look. An answer that reads like a no is better sent as one: there are servers that go
  *  ahead with whatever was accepted, also with "reject". */
-function review(question: FormQuestion, fields: Field[], content: Json): ChoiceQuestion {
+function review(question: FormQuestion, fields: FormField[], content: Json): ChoiceQuestion {
   const lines = preview(question, fields, content);
   const refusal = refusalIn(fields, content);
   if (refusal !== undefined) {
@@ -87,7 +84,7 @@ const LIKE_NO =
   /^(no|nope|never|not|n|reject|deny|decline|refuse|cancel|abort|stop|disallow|disagree|don'?t)\b/i;
 
 /** The answer, if it is one of a list that reads like a no, or the only one and "no". */
-function refusalIn(fields: Field[], content: Json): string | undefined {
+function refusalIn(fields: FormField[], content: Json): string | undefined {
   for (const { name, options, kind } of fields) {
     const chosen = kind === 'option' && options.find(({ value }) => value === content[name]);
     if (chosen && [chosen.title, chosen.text].some((text) => LIKE_NO.test(text.trim())))
@@ -98,25 +95,32 @@ function refusalIn(fields: Field[], content: Json): string | undefined {
   return isNo && others.length === 0 ? '"no"' : undefined;
 }
 
-function fieldsOrNone(schema: Json): Field[] | undefined {
+function fieldsOrNone(schema: Json): FormField[] | undefined {
   try {
-    return fieldsOf(schema);
+    return formFields(schema);
   } catch {
     return undefined; // the handler has called fieldsOf itself, and told the server what is wrong
   }
 }
 
-function preview(question: FormQuestion, fields: Field[], content: Json): string[] {
-  const secret = new Set(fields.filter(({ isSecret }) => isSecret).map(({ name }) => name));
-  const rows = Object.entries(content);
-  const hide = ([name, value]: [string, unknown]) => [name, secret.has(name) ? '***' : value];
-  const answers = spelledOut(Object.fromEntries(rows.map(hide)) as Json);
-  if (rows.length > 0) return ['These are your answers:', ...answers];
+function preview(question: FormQuestion, fields: FormField[], content: Json): string[] {
+  const answered = fields.filter(({ name }) => Object.hasOwn(content, name));
+  const rows = answered.map((field) => [field.name, shownAgain(field, content[field.name])]);
+  if (rows.length > 0)
+    return ['These are your answers:', ...spelledOut(Object.fromEntries(rows) as Json)];
   return [...headed(question), '  (there is nothing to fill in)'];
 }
 
+/** What was chosen or counted. Not what was typed: it may be a secret, whatever the field is called. */
+function shownAgain({ kind, schema }: FormField, value: unknown): unknown {
+  const isTyped = kind === 'string' && value !== schema.default;
+  return isTyped ? `*** (${[...String(value)].length} characters)` : value;
+}
+
 async function fillInFields(
-  read: Read, fields: Field[], question: FormQuestion,
+  read: Read,
+  fields: FormField[],
+  question: FormQuestion,
 ): Promise<Json | undefined> {
   const answers: [string, unknown][] = [];
   for (const field of fields) {
@@ -129,35 +133,34 @@ async function fillInFields(
 
 /** Nothing if there is no answer; a `value` of undefined if the field is left out. */
 async function fillInField(
-  read: Read, field: Field, { check = () => [] }: FormQuestion,
+  read: Read,
+  field: FormField,
+  { check = async () => [] }: FormQuestion,
 ): Promise<{ value: unknown } | undefined> {
   const { isSecret, schema } = field;
+  const isBrief = field.kind === 'string';
   let lines = optionLines(field);
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const typed = (await read({ lines, prompt: promptFor(field), isSecret }))?.trim();
+    const typed = (await read({ lines, prompt: promptFor(field), isSecret, isBrief }))?.trim();
     if (typed === undefined) return undefined;
-    const reading = typed === '' ? readEmpty(field) : readAnswer(typed, field);
-    const problems = 'value' in reading ? problemsOf(reading, schema, check) : [reading.problem];
-    if ('value' in reading && problems.length === 0) return reading;
+    if (isBrief) keepFromTraces(typed);
+    const reading = typed === '' ? readEmpty(field) : readFieldAnswer(typed, field);
+    const isRead = 'value' in reading;
+    if (isRead && reading.value === undefined) return reading; // left out, as it may be
+    const problems = isRead ? await check(schema, reading.value) : [reading.problem];
+    if (isRead && problems.length === 0) return reading;
     lines = [`That is not it: ${problems.join(', ')}.`];
   }
   return undefined;
 }
 
-/** What is left out is not checked: it may be. */
-function problemsOf(
-  { value }: { value: unknown }, schema: Json, check: NonNullable<FormQuestion['check']>,
-): string[] {
-  return value === undefined ? [] : check(schema, value);
-}
-
-function promptFor(field: Field): string {
+function promptFor(field: FormField): string {
   const about = `${field.title} (${wordsFor(field)})`;
   if (field.fallback !== undefined) return `${about}, empty for ${fallbackOf(field)}`;
   return field.isNeeded ? about : `${about}, empty to leave it out`;
 }
 
-function overview(field: Field): string[] {
+function overview(field: FormField): string[] {
   const { title, description, options, isSecret } = field;
   const words = options.length > 0 ? listed(field) : wordsFor(field);
   const lines = [`  ${title}: ${words}${ifEmpty(field)}`];
@@ -166,26 +169,28 @@ function overview(field: Field): string[] {
   return lines;
 }
 
-function ifEmpty(field: Field): string {
+function ifEmpty(field: FormField): string {
   if (field.fallback !== undefined) return `, by default ${fallbackOf(field)}`;
   return field.isNeeded ? '' : ', may be left out';
 }
 
 /** Who is asked to begin wants to know what there is to choose from. */
-function listed({ kind, options, schema }: Field): string {
+function listed({ kind, options, schema }: FormField): string {
   const titles = options.slice(0, MAX_LISTED).map(({ title }) => short(title));
   if (options.length > MAX_LISTED) titles.push(`${options.length - MAX_LISTED} more`);
   return `${kind === 'option' ? 'one' : countOf(schema)} of ${titles.join(', ')}`;
 }
 
 /** A default by its title, if it is one of a list: that is what the user sees. */
-function fallbackOf({ fallback, options }: Field): string {
+function fallbackOf(field: FormField): string {
+  const { options } = field;
+  const fallback = shownAgain(field, field.fallback);
   const titleOf = (value: unknown) =>
     options.find((option) => option.value === value)?.title ?? String(value);
   return short(Array.isArray(fallback) ? fallback.map(titleOf).join(', ') : titleOf(fallback));
 }
 
-function optionLines({ options, isNumbered }: Field): string[] {
+function optionLines({ options, isNumbered }: FormField): string[] {
   return options.map(({ text, title }, n) => {
     const name = title === text ? short(text) : `${short(title)}, which is ${short(text)}`;
     return isNumbered ? `  ${n + 1} = ${name}` : `  ${name}`;
@@ -195,9 +200,9 @@ function optionLines({ options, isNumbered }: Field): string[] {
 // ─── The fields ────────────────────────────────────────────────────────────────────────────────
 
 /** The fields in the order of the schema. Throws if one cannot be asked for in this way. */
-export function fieldsOf(schema: Json): Field[] {
-  const properties = isObject(schema.properties) ? schema.properties : {};
-  const required = Array.isArray(schema.required) ? schema.required : [];
+export function formFields(schema: Json): FormField[] {
+  const properties = asObject(schema.properties);
+  const required = asList(schema.required);
   const names = Object.keys(properties);
   if (names.length > MAX_FIELDS) throw new Error(`the form has more than ${MAX_FIELDS} fields`);
   const missing = required.find((name) => !names.includes(name));
@@ -206,7 +211,7 @@ export function fieldsOf(schema: Json): Field[] {
   return names.map((name) => fieldOf(name, properties[name], required.includes(name)));
 }
 
-function fieldOf(name: string, schema: unknown, isNeeded: boolean): Field {
+function fieldOf(name: string, schema: unknown, isNeeded: boolean): FormField {
   if (!isObject(schema)) throw new Error(`the form's field ${quoted(name)} is not described`);
   const { title, description } = schema;
   const isSome = schema.type === 'array'; // of the options that its items have
@@ -214,13 +219,13 @@ function fieldOf(name: string, schema: unknown, isNeeded: boolean): Field {
   const kind = kindOf(schema, options);
   if (!Object.hasOwn(READERS, kind) || options.length > MAX_OPTIONS)
     throw new Error(`the form's field ${quoted(name)} is of a kind that cannot be asked for`);
-  const field: Field = {
+  const field: FormField = {
     name,
     title: short(typeof title === 'string' && title !== '' ? title : name),
     options,
     isNumbered: !options.some((option) => isDigits(option.text) || isDigits(option.title)),
     isNeeded,
-    isSecret: isSecretName(name) || (typeof title === 'string' && isSecretName(title)),
+    isSecret: [name, title, schema.format].some((words) => isSecretName(`${words}`)),
     kind,
     schema,
   };
@@ -238,7 +243,10 @@ const SECRETS = [
 
 /** "apiKey", "api-key" and "API key" are the same words. */
 function isSecretName(name: string): boolean {
-  const words = name.replace(/([a-z])([A-Z])/g, '$1 $2').replace(/[^A-Za-z]+/g, ' ').toLowerCase();
+  const words = name
+    .replace(/([a-z])([A-Z])/g, '$1 $2')
+    .replace(/[^A-Za-z]+/g, ' ')
+    .toLowerCase();
   return SECRETS.some((secret) => secret.test(words.trim()));
 }
 
@@ -248,7 +256,7 @@ function kindOf({ type }: Json, options: Option[]): string {
 }
 
 /** Would the default be an answer? If not, it is none. */
-function isDefault(field: Field): boolean {
+function isDefault(field: FormField): boolean {
   const { default: value } = field.schema;
   if (value === undefined) return false;
   if (field.kind !== 'options') return isReadAs(String(value), value, field);
@@ -256,8 +264,8 @@ function isDefault(field: Field): boolean {
   return Array.isArray(value) && value.every(isKnown);
 }
 
-function isReadAs(typed: string, value: unknown, field: Field): boolean {
-  const reading = readAnswer(typed, field);
+function isReadAs(typed: string, value: unknown, field: FormField): boolean {
+  const reading = readFieldAnswer(typed, field);
   return 'value' in reading && reading.value === value;
 }
 
@@ -267,7 +275,7 @@ const isDigits = (text: string) => /^\d+$/.test(text.trim());
  *  may be chosen, that list is called `anyOf`. */
 function optionsOf(schema: Json): Option[] {
   const { enum: values, enumNames, oneOf, anyOf } = schema;
-  const names = Array.isArray(enumNames) ? enumNames : [];
+  const names = asList(enumNames);
   if (Array.isArray(values)) return values.map((value, n) => optionOf(value, names[n]));
   const list = oneOf ?? anyOf;
   if (!Array.isArray(list)) return [];
@@ -282,9 +290,9 @@ function optionOf(value: unknown, title: unknown): Option {
 
 // ─── The answers ───────────────────────────────────────────────────────────────────────────────
 
-type Reading = { value: unknown } | { problem: string };
+type FieldReading = { value: unknown } | { problem: string };
 
-const READERS: Record<string, (typed: string, field: Field) => Reading> = {
+const READERS: Record<string, (typed: string, field: FormField) => FieldReading> = {
   string: readText,
   number: readNumber,
   integer: readNumber,
@@ -293,20 +301,20 @@ const READERS: Record<string, (typed: string, field: Field) => Reading> = {
   options: readOptions,
 };
 
-function readEmpty({ fallback, isNeeded }: Field): Reading {
+function readEmpty({ fallback, isNeeded }: FormField): FieldReading {
   if (fallback !== undefined) return { value: fallback };
   return isNeeded ? { problem: 'an answer is needed' } : { value: undefined };
 }
 
 /** What was typed, as the value that the schema wants. */
-export function readAnswer(typed: string, field: Field): Reading {
+export function readFieldAnswer(typed: string, field: FormField): FieldReading {
   if (typed.length > MAX_ANSWER) return { problem: `it is longer than ${MAX_ANSWER} characters` };
   return READERS[field.kind]!(typed, field);
 }
 
-type Format = { words: string; isRight: (text: string) => boolean };
+type TextFormat = { words: string; isRight: (text: string) => boolean };
 
-const FORMATS: Record<string, Format> = {
+const FORMATS: Record<string, TextFormat> = {
   email: {
     words: 'an e-mail address',
     isRight: (text) => /^[^\s@]+@[^\s@]+$/.test(text),
@@ -335,33 +343,32 @@ function isDate(text: string): boolean {
   return !Number.isNaN(at) && new Date(at).toISOString().startsWith(text);
 }
 
-const formatOf = ({ format }: Json): Format | undefined =>
-  typeof format === 'string' && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
+const formatOf = ({ format }: Json): TextFormat | undefined => ownValue(FORMATS, show(format));
 
-function readText(typed: string, { schema }: Field): Reading {
+function readText(typed: string, { schema }: FormField): FieldReading {
   const format = formatOf(schema);
-  const range = new Range(schema.minLength, schema.maxLength);
+  const range = new NumberRange(schema.minLength, schema.maxLength);
   if (!range.has([...typed].length)) return { problem: `it must have ${range} characters` };
   if (format && !format.isRight(typed)) return { problem: `it must be ${format.words}` };
   return { value: typed };
 }
 
-function readNumber(typed: string, { kind, schema }: Field): Reading {
+function readNumber(typed: string, { kind, schema }: FormField): FieldReading {
   const value = /^[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?$/i.test(typed) ? Number(typed) : NaN;
-  const range = new Range(schema.minimum, schema.maximum);
+  const range = new NumberRange(schema.minimum, schema.maximum);
   if (!Number.isFinite(value)) return { problem: 'it must be a number' };
   if (kind === 'integer' && !Number.isSafeInteger(value))
     return { problem: 'it must be a whole number' };
   return range.has(value) ? { value } : { problem: `it must be ${range}` };
 }
 
-function readYesOrNo(typed: string): Reading {
+function readYesOrNo(typed: string): FieldReading {
   if (/^(y|yes|true)$/i.test(typed)) return { value: true };
   if (/^(n|no|false)$/i.test(typed)) return { value: false };
   return { problem: 'it must be yes or no' };
 }
 
-function readOption(typed: string, { options, isNumbered }: Field): Reading {
+function readOption(typed: string, { options, isNumbered }: FormField): FieldReading {
   const exact = options.find(({ text }) => text === typed);
   const byTitle = options.filter(({ title }) => title.toLowerCase() === typed.toLowerCase());
   const byNumber = isNumbered && isDigits(typed) ? options[Number(typed) - 1] : undefined;
@@ -370,52 +377,57 @@ function readOption(typed: string, { options, isNumbered }: Field): Reading {
 }
 
 /** Several, with commas or blanks between them, or all, or none. */
-function readOptions(typed: string, field: Field): Reading {
+function readOptions(typed: string, field: FormField): FieldReading {
   const { options, schema } = field;
   const found = chosenIn(typed, field);
   const odd = found.find((each) => 'problem' in each);
   if (odd) return odd;
   const values = found.map((each) => ('value' in each ? each.value : undefined));
   const value = options.map((option) => option.value).filter((each) => values.includes(each));
-  const range = new Range(schema.minItems, schema.maxItems);
+  const range = new NumberRange(schema.minItems, schema.maxItems);
   return range.has(value.length) ? { value } : { problem: `it must be ${range} of them` };
 }
 
-function chosenIn(typed: string, field: Field): Reading[] {
+function chosenIn(typed: string, field: FormField): FieldReading[] {
   const { options } = field;
   const isName = (word: string) => options.some(({ text, title }) => [text, title].includes(word));
   if (/^none$/i.test(typed) && !isName(typed)) return [];
   if (/^all$/i.test(typed) && !isName(typed)) return options.map(({ value }) => ({ value }));
-  const byComma = typed.split(',').map((part) => part.trim()).filter(Boolean);
+  const byComma = typed
+    .split(',')
+    .map((part) => part.trim())
+    .filter(Boolean);
   const parts = byComma.length === 1 && !isName(typed) ? typed.split(/\s+/) : byComma;
   return parts.map((part) => readOption(part, field));
 }
 
-function wordsFor(field: Field): string {
+function wordsFor(field: FormField): string {
   const { kind, schema, options, isNumbered } = field;
   if (kind === 'options') {
-    const how = isNumbered ? `such as 1,${Math.min(2, options.length)}` : 'with commas between them';
+    const how = isNumbered
+      ? `such as 1,${Math.min(2, options.length)}`
+      : 'with commas between them';
     return `${countOf(schema)} of ${options.length}, ${how}, all or none`;
   }
   if (kind === 'option') return isNumbered ? `1 to ${options.length}` : `one of ${options.length}`;
   if (kind === 'boolean') return 'yes or no';
   if (kind === 'string') {
-    const length = new Range(schema.minLength, schema.maxLength);
+    const length = new NumberRange(schema.minLength, schema.maxLength);
     const words = formatOf(schema)?.words ?? 'text';
     return length.isOpen ? words : `${words}, ${length} characters`;
   }
-  const size = new Range(schema.minimum, schema.maximum);
+  const size = new NumberRange(schema.minimum, schema.maximum);
   const words = kind === 'integer' ? 'a whole number' : 'a number';
   return size.isOpen ? words : `${words}, ${size}`;
 }
 
 function countOf({ minItems, maxItems }: Json): string {
-  const count = new Range(minItems, maxItems);
+  const count = new NumberRange(minItems, maxItems);
   return count.isOpen ? 'any' : `${count}`;
 }
 
 /** Bounds that a server gave, or left out. */
-class Range {
+class NumberRange {
   private min: number;
   private max: number;
 
@@ -424,9 +436,13 @@ class Range {
     this.max = typeof max === 'number' ? max : Infinity;
   }
 
-  get isOpen(): boolean { return this.min === -Infinity && this.max === Infinity; }
+  get isOpen(): boolean {
+    return this.min === -Infinity && this.max === Infinity;
+  }
 
-  has(value: number): boolean { return value >= this.min && value <= this.max; }
+  has(value: number): boolean {
+    return value >= this.min && value <= this.max;
+  }
 
   toString(): string {
     if (this.max === Infinity) return `at least ${this.min}`;

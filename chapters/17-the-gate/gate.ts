@@ -5,18 +5,33 @@ import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { posix, resolve } from 'node:path';
 import type { Change, GateKeeper, Tool, Touch, Verdict } from '../../agent.ts';
-import { asObject, textOf, type Json } from '../../mcp.ts';
-import { globMatcher, slashed } from '../16-hands/glob.ts';
+import { asObject, copyOf, isDeeper, textOf, type Json } from '../../mcp.ts';
+import { globMatcher, slashed } from '../16-hands/more/glob.ts';
 import type { Location, Roots } from '../16-hands/paths.ts';
 import { changeLines } from './change.ts';
-import { takeApart, type Part } from './command-line.ts';
-import { canonical, sha256 } from './digest.ts';
-import { changesNothing, filesOfFree, filesRead, isHarmless } from './free-commands.ts';
+import { agrees, NO, YES } from './dialogue.ts';
+import { takeApart, unwrapped, type SimpleCommand } from './shell-syntax.ts';
+import { canonicalJson, sha256 } from './digest.ts';
+import {
+  changesNothing,
+  filesOfFree,
+  filesRead,
+  isHarmless,
+  programsOfProject,
+} from './free-commands.ts';
 import { folderPrograms } from './git-commands.ts';
 import { modeAfter, type Mode } from './modes.ts';
 import { nobody, Turns, type Choice, type Person } from './person.ts';
-import { commandsIn, folded, forbidsCommand, namesOf, namesTool, spells } from './rules.ts';
-import type { Effect, Rule } from './rules.ts';
+import {
+  commandsOfLine,
+  foldCase,
+  forbidsCommand,
+  ruleNamesOf,
+  namesTool,
+  spells,
+  type Effect,
+  type Rule,
+} from './rules.ts';
 import { changes, quoted, spelledOut } from './safe-text.ts';
 import type { Grant, Trust, WholeList } from './trust.ts';
 
@@ -29,6 +44,7 @@ type Judgement = {
   location?: Location;
   grant?: Grant; // what "always" would allow, where that may be offered
   isOpen?: boolean; // nothing speaks against the call, only nothing allows it yet
+  isUnasked?: boolean; // allowed by a rule, or free: nobody looked at this very call
 };
 /** What is known of a call before anything is decided. */
 type Facts = {
@@ -36,7 +52,7 @@ type Facts = {
   touch?: Touch; // what it reads, writes or runs
   location?: Location; // where its path leads
   commands: string[]; // what its command line may be made of: to forbid
-  line?: Part[]; // what it is made of for certain: to allow
+  line?: SimpleCommand[]; // what it is made of for certain: to allow
   isFree?: boolean; // it only shows what may be read
   build?: string; // it changes a file that runs with the next build: the reason to ask
 };
@@ -46,12 +62,16 @@ export type GateOptions = {
   roots: Roots;
   trust: Trust;
   person?: Person;
-  offered?: () => readonly Offered[]; // what all servers have at this moment, for "always this server"
+  /** What all servers have at this moment, for "always this server". */
+  offered?: () => readonly OfferedTool[];
   opinion?: (tool: Tool) => Opinion | undefined; // what speaks against a tool besides the rules
 };
 /** Why a tool needs a question, or must not run. */
 export type Opinion = { effect: 'ask' | 'deny'; why: string };
-type Offered = { server: string; tool: Json };
+type OfferedTool = { server: string; tool: Json };
+
+/** The ways to write where a file is: absolute, and relative to the folder. */
+type Paths = { real: string; names: string[]; folded: string[] };
 
 const RANK: Record<Effect, number> = { allow: 0, ask: 1, deny: 2 };
 const MAX_SHOWN_DEFINITION = 16_384;
@@ -69,12 +89,14 @@ export class Gate {
   private trust: Trust;
   private person: Person;
   private hiding: Rule[]; // what a search must not show
-  private patterns = new Map<Rule, (real: string) => boolean>(); // each is compiled once
+  private patterns = new Map<Rule, (paths: Paths) => boolean>(); // each is compiled once
+  private paths?: Paths; // those of the last file: a thousand rules may ask for them
 
-  private offered: () => readonly Offered[];
+  private offered: () => readonly OfferedTool[];
   private opinion: (tool: Tool) => Opinion | undefined;
   private turns = new Turns(); // of those that ask
-  private lists?: { of: readonly Offered[]; wholes: Map<string, Whole> }; // each is made once
+  // Each is made once.
+  private lists?: { of: readonly OfferedTool[]; wholes: Map<string, WholeServer> };
 
   constructor(options: GateOptions) {
     const { mode = 'ask', rules = [], roots, trust, person = nobody } = options;
@@ -85,7 +107,7 @@ export class Gate {
     this.roots = roots;
     this.trust = trust;
     this.person = person;
-    const search = namesOf({ definition: { name: 'grep' } });
+    const search = ruleNamesOf({ definition: { name: 'grep' } });
     const hides = ({ effect, pattern }: Rule) => effect !== 'allow' && pattern !== undefined;
     this.hiding = rules.filter((rule) => hides(rule) && namesTool(rule, search, 'read'));
   }
@@ -106,13 +128,15 @@ export class Gate {
   };
 
   private async decide(tool: Tool, args: Json, signal: AbortSignal): Promise<Verdict> {
-    const { effect, why, isOpen, location, grant } = this.judgeAll(tool, args);
-    if (effect === 'allow') return { allowed: true };
+    const { effect, why, isOpen, location, grant, isUnasked } = this.judgeAll(tool, args);
+    if (effect === 'allow') return { allowed: true, isUnasked };
     if (effect === 'deny') return { allowed: false, reason: `Not allowed: ${why}.` };
     if (this.person.isThere) return this.askInTurn(tool, args, signal);
     const what = isOpen || !location ? '' : `${tool.definition.name} ${quoted(location.shown)}: `;
     const hint = isOpen || grant ? howToAllow(tool, args, location) : '';
-    const how = [hint, ...this.gitCautions(tool, args).map((caution) => ` (${caution}.)`)].join('');
+    const how = [hint, ...this.commandCautions(tool, args).map((caution) => ` (${caution}.)`)].join(
+      '',
+    );
     const reason = `Not allowed: ${what}${why}, and there is nobody to ask.${how}`;
     return { allowed: false, reason };
   }
@@ -121,11 +145,10 @@ export class Gate {
   private judgeAll(tool: Tool, args: Json): Judgement {
     const judgement = this.judge(tool, args);
     const opinion = this.opinion(tool);
-    const isStricter = opinion && RANK[opinion.effect] > RANK[judgement.effect];
+    const isLooser = !opinion || RANK[opinion.effect] < RANK[judgement.effect];
+    if (isLooser || judgement.effect === 'deny') return judgement;
     // A question that it wants cannot be answered with "always": the next call would ask again.
-    if (opinion?.effect === 'ask' && judgement.effect === 'ask')
-      return { ...judgement, why: opinion.why, grant: undefined, isOpen: false };
-    return isStricter ? { ...judgement, ...opinion, grant: undefined, isOpen: false } : judgement;
+    return { ...judgement, ...opinion, grant: undefined, isOpen: false };
   }
 
   judge(tool: Tool, args: Json): Judgement {
@@ -157,8 +180,9 @@ export class Gate {
       return { ...judge(effect, delicate), grant: undefined };
     }
 
-    if (onlyReads) return judge('allow', 'it only reads, and inside the folder');
-    if (this.hit('allow', facts)) return judge('allow', 'a rule allows it');
+    const unasked = (why: string) => ({ ...judge('allow', why), isUnasked: true });
+    if (onlyReads) return unasked('it only reads, and inside the folder');
+    if (this.hit('allow', facts)) return unasked('a rule allows it');
     if (grant && this.trust.isGranted(grant)) return judge('allow', 'it was allowed for good');
     if (this.mode === 'yolo') return judge('allow', 'it is yolo');
     if (build) return judge('ask', build);
@@ -176,13 +200,13 @@ export class Gate {
     if (touch?.kind !== 'shell') return facts;
     const line = takeApart(touch.command);
     const spelled = line?.map(({ words }) => words.map(({ text }) => text).join(' ')) ?? [];
-    const commands = [touch.command, ...spelled].flatMap(commandsIn);
+    const commands = [touch.command, ...spelled].flatMap(commandsOfLine);
     const isOurs = tool.definition.name === 'bash'; // of another we know neither folder nor PATH
     const isFree = isOurs && line?.length !== 0 && line?.every((part) => this.isFree(part));
     return { ...facts, commands, line, isFree };
   }
 
-  private isFree(part: Part, mayNameFiles = true): boolean {
+  private isFree(part: SimpleCommand, mayNameFiles = true): boolean {
     const isCommand = part.words.length > 0;
     if (!isCommand && part.assigns) return false;
     const files = isCommand ? filesOfFree(part, this.roots) : filesRead(part, this.roots);
@@ -194,7 +218,7 @@ export class Gate {
   /** The first rule with this effect that means this call. */
   private hit(effect: Effect, facts: Facts): Rule | undefined {
     const { tool, touch, build } = facts;
-    const names = namesOf(tool);
+    const names = ruleNamesOf(tool);
     const rules = this.rules.filter((rule) => rule.effect === effect);
     const meant = rules.filter((rule) => namesTool(rule, names, touch?.kind));
     // To allow a change that runs with the next build, a rule must name the file.
@@ -212,28 +236,36 @@ export class Gate {
     const usable = rules.filter(({ pattern }) => !isAlone || pattern?.endsWith('*'));
     const used: Rule[] = [];
     let mayNameFiles = mayBeFree; // after `cd` a path means another file; after `git checkout`, perhaps
+    let isSettled = true; // no part has been there yet that could do so
     for (const part of line) {
       if (mayBeFree && this.isFree(part, mayNameFiles)) continue;
       const mayRead = mayNameFiles || part.redirections.length === 0;
       if (part.assigns || !mayRead || !filesRead(part, this.roots)) return undefined;
-      if (!changesNothing(part)) mayNameFiles = false;
       if (part.words.length === 0) continue; // only < file, or the end of a ( )
-      const rule = usable.find((each) => spells(each, part));
+      const place = { roots: this.roots, isHidden: this.isHidden, isSettled };
+      const rule = usable.find((each) => spells(each, part, place));
       if (!rule) return undefined;
       used.push(rule);
+      if (!changesNothing(part)) mayNameFiles = isSettled = false;
     }
-    return used.length > 0 && !this.runsMore(line) ? used[0] : undefined;
+    return used.length > 0 && !this.runsMore(line) && !this.runsOwn(line) ? used[0] : undefined;
   }
 
   /** Would git run programs that the folder has named? A rule for git does not mean them. */
-  private runsMore(line: Part[] = []): boolean {
+  private runsMore(line: SimpleCommand[] = []): boolean {
     return folderPrograms(line, this.roots.cwd).length > 0;
+  }
+
+  /** Does it start a program of the project by its name? A rule means the system's. */
+  private runsOwn(line: SimpleCommand[] = []): boolean {
+    const names = line.map(({ words }) => unwrapped(words)[0]?.text ?? '');
+    return programsOfProject(names, this.roots).length > 0;
   }
 
   /** What may not be read may not be shown by a command, either, where it can be seen to be named. */
   private hitOfFiles(rules: Rule[], facts: Facts): Rule | undefined {
     const about = (kind: 'read' | 'write') => {
-      const names = namesOf({ definition: { name: kind } });
+      const names = ruleNamesOf({ definition: { name: kind } });
       return rules.filter((rule) => namesTool(rule, names, kind));
     };
     const reading = about('read');
@@ -251,8 +283,9 @@ export class Gate {
     return undefined;
   }
 
+  /** To forbid, the name that the model gave counts as well: it may be a link, and lead elsewhere. */
   private isAbout(rule: Rule, file: Location): boolean {
-    return this.names(rule, file.real) || this.namesLink(rule, file);
+    return this.names(rule, file.real) || (rule.effect !== 'allow' && this.names(rule, file.named));
   }
 
   /** The files that a line names in so many words. A line that cannot be taken apart has words, too. */
@@ -265,10 +298,14 @@ export class Gate {
     const bare = said.flatMap((word) => [word, word.replace(/^[^=]*=|^@/, '')]);
     const isPath = (word: string) => word !== '' && word.length < MAX_PATH;
     const named = [...new Set(bare)].filter(isPath).slice(0, MAX_WORDS);
-    const located = named.flatMap((word) => this.located(word)).filter(({ real }) => existsSync(real));
+    const located = named
+      .flatMap((word) => this.located(word))
+      .filter(({ real }) => existsSync(real));
     return [
       ...located.map((file) => ({ kind: 'read' as const, file })),
-      ...opened.flatMap(({ kind, file }) => this.located(file.text).map((at) => ({ kind, file: at }))),
+      ...opened.flatMap(({ kind, file }) =>
+        this.located(file.text).map((at) => ({ kind, file: at })),
+      ),
     ];
   }
 
@@ -290,41 +327,37 @@ export class Gate {
     if (location) return this.isAbout(rule, location);
     if (touch?.kind !== 'shell') return rule.effect !== 'allow'; // a pattern has no meaning here
     const isExact = rule.pattern === touch.command && !rule.pattern.endsWith('*');
-    if (rule.effect === 'allow') return isExact && (rule.isHere || !this.runsMore(line));
+    if (rule.effect === 'allow')
+      return isExact && !this.runsOwn(line) && (rule.isHere || !this.runsMore(line));
     return forbidsCommand(rule, commands);
-  }
-
-  /** To forbid, the name that the model gave counts as well: it may be a link, and lead elsewhere. */
-  private namesLink(rule: Rule, { named }: Location): boolean {
-    return rule.effect !== 'allow' && this.names(rule, named);
   }
 
   private names(rule: Rule, real: string): boolean {
     const isMeant = this.patterns.get(rule) ?? this.fileTest(rule);
     this.patterns.set(rule, isMeant);
-    return isMeant(real);
+    if (this.paths?.real !== real) {
+      const names = [real, this.roots.show(real)].map(slashed);
+      this.paths = { real, names, folded: names.map(foldCase) };
+    }
+    return isMeant(this.paths);
   }
 
   /** ~/x and, as Claude Code writes it, //x are absolute. To forbid a folder forbids what is in it,
    *  /x may also mean x in this folder, * names that begin with a dot, and a link where it leads. */
-  private fileTest({ pattern = '', effect }: Rule): (real: string) => boolean {
+  private fileTest({ pattern = '', effect }: Rule): (paths: Paths) => boolean {
     const home = () => this.roots.locate(homedir()).real;
     const absolute = pattern.trim().replace(/^~(?=\/)/, home);
     const full = posix.normalize(absolute).replace(/(?<=.)\/$/, '');
-    const namesOf = (real: string) => [real, this.roots.show(real)].map(slashed);
     if (effect === 'allow') {
       const matches = globMatcher(full);
-      return (real) => namesOf(real).some(matches);
+      return ({ names }) => names.some(matches);
     }
     const everywhere = full.includes('/') ? full : `**/${full}`; // *.pem means in all folders
     const here = full.startsWith('/') ? [full.slice(1)] : [];
     const places = [full, ...here].flatMap((each) => [each, this.followed(each)]);
-    const patterns = [everywhere, ...places, ...places.map((each) => `${each}/**`)].map(folded);
-    const matchers = [...new Set(patterns)].map((each) => globMatcher(each, true));
-    return (real) => {
-      const names = namesOf(real).map(folded);
-      return matchers.some((matches) => names.some(matches));
-    };
+    const patterns = [everywhere, ...places, ...places.map((each) => `${each}/**`)].map(foldCase);
+    const matchers = [...new Set(patterns)].map(quickMatcher);
+    return ({ folded }) => matchers.some((matches) => folded.some(matches));
   }
 
   /** The same pattern with the links in it followed, up to its first star: /etc/** is
@@ -369,7 +402,7 @@ export class Gate {
   }
 
   /** All that a server has at this moment. */
-  private wholeOf(server: string): Whole | undefined {
+  private wholeOf(server: string): WholeServer | undefined {
     const of = this.offered();
     if (this.lists?.of !== of) this.lists = { of, wholes: new Map() };
     const { wholes } = this.lists;
@@ -400,8 +433,8 @@ export class Gate {
     try {
       signal.throwIfAborted();
       const judgement = this.judgeAll(tool, args);
-      const { effect, why } = judgement;
-      if (effect === 'allow') return { allowed: true };
+      const { effect, why, isUnasked } = judgement;
+      if (effect === 'allow') return { allowed: true, isUnasked };
       if (effect === 'deny') return { allowed: false, reason: `Not allowed: ${why}.` };
       return await this.question(tool, args, judgement, signal);
     } finally {
@@ -410,7 +443,10 @@ export class Gate {
   }
 
   private async question(
-    tool: Tool, args: Json, judgement: Judgement, signal: AbortSignal,
+    tool: Tool,
+    args: Json,
+    judgement: Judgement,
+    signal: AbortSignal,
   ): Promise<Verdict> {
     const { grant, why, isOpen } = judgement;
     const foreseen = await foresee(tool, args);
@@ -439,19 +475,19 @@ export class Gate {
     if (grant.kind !== 'mcp') return false;
     const { server, fingerprint } = grant;
     const { list, tools } = this.wholeOf(server) ?? wholeList([]);
-    const answer = await this.person.choose({
+    const isAgreed = await agrees(this.person, {
       lines: [
         `The MCP server ${quoted(server)} has ${tools.length} tools now:`,
-        ...tools.map(({ name, description = '' }) => `  ${quoted(`${name}`)} ${opening(description)}`),
+        ...tools.map(
+          ({ name, description = '' }) => `  ${quoted(`${name}`)} ${opening(description)}`,
+        ),
         'None of them would ask any more in this folder, until one changes or another one comes.',
       ],
       prompt: 'Allow all of them?',
-      choices: [YES, NO],
-      ifEmpty: 'n',
       signal,
     });
     signal.throwIfAborted();
-    if (answer?.key !== 'y') return false;
+    if (!isAgreed) return false;
     this.trust.grant({ kind: 'server', server, fingerprint, ...list });
     return true;
   }
@@ -459,7 +495,10 @@ export class Gate {
   /** The tool, whose it is, and every argument in full, or what would become of the file. A link is
    *  shown with where it leads. */
   private describe(
-    tool: Tool, args: Json, { why, location, isOpen }: Judgement, { change, failure }: Foreseen,
+    tool: Tool,
+    args: Json,
+    { why, location, isOpen }: Judgement,
+    { change, failure }: Foreseen,
   ): string[] {
     const isElsewhere = location && location.real !== resolve(this.roots.cwd, location.shown);
     const path = location?.shown ?? '';
@@ -471,17 +510,35 @@ export class Gate {
       ...(change ? changeLines(change, path) : []),
       ...(failure === undefined ? [] : [`  ! as things are, it will fail: ${quoted(failure)}`]),
       ...(isElsewhere ? [`  ! that is really ${quoted(location.real)}`] : []),
-      ...this.gitCautions(tool, args).map((caution) => `  ! ${caution}`),
+      ...this.commandCautions(tool, args).map((caution) => `  ! ${caution}`),
     ];
   }
 
-  private gitCautions(tool: Tool, args: Json): string[] {
+  /** What a person should know of a command before they agree to it. */
+  private commandCautions(tool: Tool, args: Json): string[] {
     const touch = tool.touches?.(args);
-    const line = touch?.kind === 'shell' ? takeApart(touch.command) : undefined;
-    const programs = folderPrograms(line ?? [], this.roots.cwd).slice(0, MAX_CAUTIONS);
+    if (touch?.kind !== 'shell') return [];
+    const programs = folderPrograms(takeApart(touch.command) ?? [], this.roots.cwd);
     const why = 'git may run programs that this folder names, so no rule for git covers it';
-    return programs.length > 0 ? [`${why}: ${programs.map(quoted).join(', ')}`] : [];
+    const names = commandsOfLine(touch.command).map((part) => part.split(' ', 1)[0]!);
+    const own = programsOfProject(names, this.roots);
+    return [
+      ...(programs.length > 0 ? [`${why}: ${few(programs)}`] : []),
+      ...(own.length > 0 ? [`it starts what this project has put on your PATH: ${few(own)}`] : []),
+    ];
   }
+}
+
+const few = (texts: string[]) => texts.slice(0, MAX_CAUTIONS).map(quoted).join(', ');
+
+/** A search asks of every file, and a project may have written a thousand patterns. Most have a word
+ *  in them that the path lacks, which is soon seen. */
+function quickMatcher(pattern: string): (path: string) => boolean {
+  const matches = globMatcher(pattern, true);
+  const open = pattern.replace(/^(\.\/)+/, '').replace(/\[[^[\]]*\]|\{[^{}]*\}/g, '*');
+  if (/[[\]{}\\]/.test(open)) return matches;
+  const words = open.split(/[*?/]+/).sort((a, b) => b.length - a.length);
+  return (path) => words.every((word) => path.includes(word)) && matches(path);
 }
 
 /** What a call would do, as far as its row can tell. */
@@ -495,15 +552,13 @@ async function foresee(tool: Tool, args: Json): Promise<Foreseen> {
   }
 }
 
-const YES: Choice = { key: 'y', word: 'yes', label: '[y]es' };
-const NO: Choice = { key: 'n', word: 'no', label: '[n]o', isNo: true };
-
 const SERVER: Choice = { key: 's', word: 'server', label: '[s]erver: always' };
 
 function choicesFor(grant?: Grant): Choice[] {
   if (!grant) return [YES, NO];
   const isWhole = grant.kind === 'mcp' && grant.whole !== undefined;
-  return [YES, NO, always(grant), ...(isWhole ? [SERVER] : [])];
+  const always = { key: 'a', word: 'always', label: `[a]lways ${scopeOf(grant)}` };
+  return [YES, NO, always, ...(isWhole ? [SERVER] : [])];
 }
 
 /** What has changed since it was allowed. */
@@ -516,12 +571,15 @@ function drifted(what: string, before: string, now: string): string[] {
 }
 
 /** The tools of a server, and what "always this server" would be bound to. */
-type Whole = { tools: Json[]; list: WholeList };
+type WholeServer = { tools: Json[]; list: WholeList };
 
-function wholeList(tools: Json[]): Whole {
+function wholeList(tools: Json[]): WholeServer {
   const all = tools.map(signed).sort((a, b) => (a.tool < b.tool ? -1 : 1));
   const hashes = all.map(({ tool, definition }) => `${tool} ${definition}`);
-  const shown = all.map((each) => each.shown).join('\n').slice(0, MAX_SHOWN_LIST);
+  const shown = all
+    .map((each) => each.shown)
+    .join('\n')
+    .slice(0, MAX_SHOWN_LIST);
   return { tools, list: { definition: sha256(hashes.join('\n')), shown } };
 }
 
@@ -530,11 +588,8 @@ function opening(description: unknown): string {
   return quoted(cut(String(description)));
 }
 
-const cut = (text: string) => (text.length > MAX_OPENING ? `${text.slice(0, MAX_OPENING)}…` : text);
-
-function always(grant: Grant): Choice {
-  return { key: 'a', word: 'always', label: `[a]lways ${scopeOf(grant)}` };
-}
+const cut = (text: string) =>
+  text.length > MAX_OPENING ? `${copyOf(text.slice(0, MAX_OPENING))}…` : text;
 
 function scopeOf({ kind }: Grant): string {
   if (kind === 'shell') return 'this exact command in this folder';
@@ -566,11 +621,11 @@ const HINTS = {
 
 /** A tool as it describes itself now. Another description makes it another tool. */
 function signed({ name, description, inputSchema, annotations }: Json) {
-  const shown = canonical({ name, description, inputSchema, annotations }, 2);
+  const shown = canonicalJson({ name, description, inputSchema, annotations }, 2);
   return {
     tool: String(name),
     definition: sha256(shown),
-    shown: shown.slice(0, MAX_SHOWN_DEFINITION),
+    shown: copyOf(shown.slice(0, MAX_SHOWN_DEFINITION)),
   };
 }
 
@@ -578,11 +633,6 @@ function delicacy({ readable, secret, fence }: Location, isWrite: boolean): stri
   if (!readable) return 'it is outside the folder';
   if (isWrite && fence) return fence;
   return secret;
-}
-
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
 }
 
 const isOneFile = ({ pattern }: Rule) => pattern !== undefined && !/[*?[{]/.test(pattern);

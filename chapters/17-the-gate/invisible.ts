@@ -2,13 +2,36 @@
 // non-joiner inside of words, Hindi and Sinhala have joiners, a family of emoji is glued by three.
 // In any other place the same characters hide something.
 
-const scripts = (...names: string[]) => names.map((name) => `\\p{Script_Extensions=${name}}`).join('');
+const scripts = (...names: string[]) =>
+  names.map((name) => `\\p{Script_Extensions=${name}}`).join('');
 
 /** Scripts in which a joiner between two letters changes how they look. */
 const JOINING = `[${scripts(
-  'Arabic', 'Syriac', 'Nko', 'Mongolian', 'Phags_Pa', 'Adlam', 'Devanagari', 'Bengali', 'Gurmukhi',
-  'Gujarati', 'Oriya', 'Tamil', 'Telugu', 'Kannada', 'Malayalam', 'Sinhala', 'Myanmar', 'Khmer',
-  'Tibetan', 'Balinese', 'Javanese', 'Sundanese', 'Meetei_Mayek', 'Chakma', 'Grantha',
+  'Arabic',
+  'Syriac',
+  'Nko',
+  'Mongolian',
+  'Phags_Pa',
+  'Adlam',
+  'Devanagari',
+  'Bengali',
+  'Gurmukhi',
+  'Gujarati',
+  'Oriya',
+  'Tamil',
+  'Telugu',
+  'Kannada',
+  'Malayalam',
+  'Sinhala',
+  'Myanmar',
+  'Khmer',
+  'Tibetan',
+  'Balinese',
+  'Javanese',
+  'Sundanese',
+  'Meetei_Mayek',
+  'Chakma',
+  'Grantha',
 )}]`;
 /** Scripts without blanks between words: a zero-width space is where a row may end. */
 const UNSPACED = `[${scripts('Thai', 'Lao', 'Khmer', 'Myanmar', 'Tibetan', 'Javanese')}]`;

@@ -4,8 +4,19 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
-  closeSync, constants, fstatSync, linkSync, lstatSync, openSync, readdirSync, readFileSync,
-  readlinkSync, readSync, rmSync, utimesSync, writeFileSync,
+  closeSync,
+  constants,
+  fstatSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
 } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -21,7 +32,7 @@ const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants; // the last two:
 /** Who made a lock. A number alone is no name: in a container we are number 1 again and again. */
 type Maker = { pid: number; start: string; place: string };
 /** What is in a lock's file, as far as it can be read. `id` is this one file, and no other. */
-type Found = { maker?: Maker; id: string; madeAt: number };
+type FoundLock = { maker?: Maker; id: string; madeAt: number };
 
 export class Lock {
   private file: string;
@@ -34,7 +45,9 @@ export class Lock {
   }
 
   /** Not if we were taken for dead, because we slept too long where others cannot see us. */
-  isOurs(): boolean { return find(this.file)?.id === this.id; }
+  isOurs(): boolean {
+    return find(this.file)?.id === this.id;
+  }
 
   /** For a long turn: programs that cannot see us, in another container, see that we are there. */
   keepFresh(): void {
@@ -132,7 +145,7 @@ function sweep(file: string, now: number): void {
 }
 
 /** A project can put anything in a lock's place: a link, a FIFO that never ends, a gigabyte. */
-function find(file: string): Found | undefined {
+function find(file: string): FoundLock | undefined {
   const stat = lstatSync(file, { throwIfNoEntry: false });
   if (!stat) return undefined;
   if (!stat.isFile()) throw new Error(`${file} is in the way, and is no file; delete it`);
@@ -156,7 +169,9 @@ function read(text: string, otherwise: string): { maker?: Maker; id: string } {
   try {
     const { id, pid, start, place } = JSON.parse(text) as Record<string, unknown>;
     const isSound = typeof id === 'string' && /^[0-9a-f]{12}$/.test(id) && Number(pid) > 0;
-    return isSound ? { id, maker: { pid: Number(pid), start: `${start}`, place: `${place}` } } : odd;
+    return isSound
+      ? { id, maker: { pid: Number(pid), start: `${start}`, place: `${place}` } }
+      : odd;
   } catch {
     return odd;
   }
@@ -164,7 +179,7 @@ function read(text: string, otherwise: string): { maker?: Maker; id: string } {
 
 /** Is its maker gone? Of one in another container we cannot know, nor of one that has not said who
  *  it is: they count until their lock is a second old. Clocks are set back, too. */
-function isLeft({ maker, madeAt }: Found, now: number): boolean {
+function isLeft({ maker, madeAt }: FoundLock, now: number): boolean {
   if (maker?.place === ourselves().place) return !isAlive(maker);
   return Math.abs(now - madeAt) > QUIET_MS;
 }

@@ -1,6 +1,7 @@
 // notes.ts: what a project wants every agent to know, in AGENTS.md or CLAUDE.md. They steer the
 // model, and whoever wrote the project wrote them: so they reach it only after the user has read them.
 
+import { copyOf } from '../../mcp.ts';
 import { changeOf } from '../16-hands/diff.ts';
 import { openFile, type Roots } from '../16-hands/paths.ts';
 import { changeLines } from './change.ts';
@@ -16,7 +17,7 @@ const MAX_NOTES = 32_000; // characters: they are part of every request
 const MAX_BYTES = 4 * MAX_NOTES; // no character takes more
 
 /** The text as the model would get it: bounded, and without hidden characters. */
-export type Note = { file: string; text: string; hash: string };
+type Note = { file: string; text: string; hash: string };
 
 // ─── Reading ───────────────────────────────────────────────────────────────────────────────────
 
@@ -55,7 +56,7 @@ async function readNotes(file: string, roots: Roots): Promise<string> {
 function bounded(text: string): string {
   const whole = plain(text.replaceAll('\r\n', '\n')).trim();
   if (text.length <= MAX_NOTES) return whole;
-  return `${whole.slice(0, MAX_NOTES)}\n[what comes behind ${MAX_NOTES} characters is left out]`;
+  return `${copyOf(whole.slice(0, MAX_NOTES))}\n[what comes behind ${MAX_NOTES} characters is left out]`;
 }
 
 // ─── Approving ─────────────────────────────────────────────────────────────────────────────────
@@ -72,7 +73,10 @@ export function describeNote({ file, text, hash }: Note, trust: Trust): string[]
   const isChanged = known?.verdict === 'allow' && known.hash !== hash;
   const headline = `${quoted(file)} has notes of this project for the model, which follows them.`;
   const shown = isChanged
-    ? ['  They have changed since you approved them:', ...changeLines(changeIn(known.text, text), file)]
+    ? [
+        '  They have changed since you approved them:',
+        ...changeLines(changeIn(known.text, text), file),
+      ]
     : spelledOut({ [file]: text });
   return [headline, ...shown, `  fingerprint: ${hash}`];
 }
@@ -80,7 +84,7 @@ export function describeNote({ file, text, hash }: Note, trust: Trust): string[]
 /** Both are without blanks at their ends, so neither ends with a line feed. */
 const changeIn = (before: string, after: string) => changeOf(`${before}\n`, `${after}\n`);
 
-export type NotesOptions = {
+type NotesOptions = {
   trust: Trust;
   person: Person;
   roots: Roots;

@@ -2,7 +2,7 @@
 // to ask. Logins and servers' own questions come later, through the same interface.
 
 import type { Json } from '../../mcp.ts';
-import { headed, pick, type Page, type Read } from './dialogue.ts';
+import { NO, YES, headed, pick, type DialoguePage, type Read } from './dialogue.ts';
 import { fillInForm } from './form.ts';
 import { quoted } from './safe-text.ts';
 
@@ -14,7 +14,7 @@ export type Question = {
   signal?: AbortSignal; // withdraws this question, open or waiting in line, and no other
 };
 /** Asks for a line of text. What is typed for a secret is not shown; Tab completes where it can. */
-export type TextQuestion = Question & { prompt: string } & Pick<Page, 'isSecret' | 'complete'>;
+type TextQuestion = Question & { prompt: string } & Pick<DialoguePage, 'isSecret' | 'complete'>;
 /** `word` is an answer too, so that "yes" means the same as "y". The label shows both: "[y]es".
  *  `isNo`: it agrees to nothing, so it counts even if not all of the question was in sight. */
 export type Choice = { key: string; word: string; label: string; isNo?: boolean };
@@ -28,14 +28,14 @@ export type Chosen = { key?: string; words?: string };
 /** A flat JSON Schema, as `elicitation/create` has it. */
 export type FormQuestion = Question & {
   schema: Json;
-  check?: (schema: Json, value: unknown) => string[]; // what is wrong with the answer to one field
+  check?: (schema: Json, value: unknown) => Promise<string[]>; // what is wrong with the answer to one field
 };
 export type Filled = { action: 'accept'; content: Json } | { action: 'decline' | 'cancel' };
-export type AddressQuestion = Question & {
+type AddressQuestion = Question & {
   url: URL;
   isAgreed?: boolean; // the user has just asked for it, so it is opened without a question
 };
-export type Opened = { action: 'accept'; isOpened: boolean } | { action: 'decline' | 'cancel' };
+type Opened = { action: 'accept'; isOpened: boolean } | { action: 'decline' | 'cancel' };
 
 /** One question is shown at a time, in the order of their coming. Nothing here throws.
  *  `undefined` and "cancel" mean that there is no answer: the user left, stopped everything, was
@@ -84,10 +84,6 @@ export class Turns {
 
 // ─── Line by line ──────────────────────────────────────────────────────────────────────────────
 
-const OPEN_IT = [
-  { key: 'y', word: 'yes', label: '[y]es' },
-  { key: 'n', word: 'no', label: '[n]o', isNo: true },
-];
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 /** A browser is sent to web pages only, and never to one that is fetched in clear text. */
@@ -109,7 +105,7 @@ export abstract class LineByLine implements Person {
 
   abstract say(text: string, style?: 'note' | 'warning'): void;
   /** Shows a page and reads a line. When the signal aborts, takes the page back: no answer. */
-  protected abstract readLine(page: Page, signal: AbortSignal): Promise<string | undefined>;
+  protected abstract readLine(page: DialoguePage, signal: AbortSignal): Promise<string | undefined>;
   /** Opens a browser. Was there one? */
   protected abstract launch(url: URL): boolean;
 
@@ -136,7 +132,7 @@ export abstract class LineByLine implements Person {
     if (!this.isThere) return { action: 'cancel' };
     if (isAgreed) return { action: 'accept', isOpened: this.tryToLaunch(url) };
     const lines = [...question.lines, ...addressLines(url)];
-    const consent = { ...question, lines, prompt: 'Open it in a browser?', choices: OPEN_IT };
+    const consent = { ...question, lines, prompt: 'Open it in a browser?', choices: [YES, NO] };
     const answer = await this.choose(consent);
     if (!answer) return { action: 'cancel' };
     if (answer.key === 'n') return { action: 'decline' };
@@ -210,23 +206,23 @@ function addressLines(url: URL): string[] {
 
 // ─── For tests and demos ───────────────────────────────────────────────────────────────────────
 
-export type Asked = Page & { text: string; signal: AbortSignal };
+export type AskedPage = DialoguePage & { text: string; signal: AbortSignal };
 /** A line, nothing (the user leaves), or a function that decides. */
-export type Answer =
+export type PersonAnswer =
   | string
   | undefined
-  | ((asked: Asked) => string | undefined | Promise<string | undefined>);
+  | ((asked: AskedPage) => string | undefined | Promise<string | undefined>);
 
 /** Gives these answers, one after the other, and remembers what was asked. */
 export class ScriptedPerson extends LineByLine {
   readonly isThere = true;
-  readonly questions: Asked[] = [];
+  readonly questions: AskedPage[] = [];
   readonly said: string[] = [];
   readonly opened: URL[] = [];
-  private answers: Answer[];
+  private answers: PersonAnswer[];
   private browser: (url: URL) => boolean;
 
-  constructor(answers: Answer[] = [], browser: (url: URL) => boolean = () => false) {
+  constructor(answers: PersonAnswer[] = [], browser: (url: URL) => boolean = () => false) {
     super();
     this.answers = [...answers];
     this.browser = browser;
@@ -236,7 +232,7 @@ export class ScriptedPerson extends LineByLine {
     this.said.push(text);
   }
 
-  protected async readLine(page: Page, signal: AbortSignal): Promise<string | undefined> {
+  protected async readLine(page: DialoguePage, signal: AbortSignal): Promise<string | undefined> {
     const asked = { ...page, signal, text: [...page.lines, page.prompt].join('\n') };
     this.questions.push(asked);
     if (this.answers.length === 0) throw new Error(`one question too many:\n${asked.text}`);

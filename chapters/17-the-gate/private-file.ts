@@ -1,7 +1,13 @@
 // A file for the user alone: others cannot read it, and what they may have planted in its place is not used.
 
 import {
-  chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync,
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
 } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { isObject, type Json } from '../../mcp.ts';
@@ -46,11 +52,13 @@ export class PrivateFile<T extends { version: number }> {
       const isFolder = path === this.folder;
       version = `${stat.ino} ${stat.mtimeMs} ${stat.size}`;
       const isOdd = isFolder ? !stat.isDirectory() : !stat.isFile(); // planted, maybe
-      if (isOdd) throw new Error(`${path} is a link, or no ${isFolder ? 'folder' : 'file'}; ${MOVE_IT}`);
+      if (isOdd)
+        throw new Error(`${path} is a link, or no ${isFolder ? 'folder' : 'file'}; ${MOVE_IT}`);
       if (process.getuid && stat.uid !== process.getuid())
         throw new Error(`${path} belongs to somebody else; ${MOVE_IT}`);
       if (process.platform === 'win32') continue; // modes mean nothing there
-      if (stat.mode & 0o022) throw new Error(`others may write to ${path}; look at it, then chmod go-w`);
+      if (stat.mode & 0o022)
+        throw new Error(`others may write to ${path}; look at it, then chmod go-w`);
       if (stat.mode & 0o077) chmodSync(path, isFolder ? 0o700 : 0o600);
     }
     if (this.last?.version === version) return this.last.content;
@@ -63,8 +71,11 @@ export class PrivateFile<T extends { version: number }> {
     if (!isObject(value)) throw damaged('it holds no JSON object');
     const { version } = this.empty;
     if (value.version !== version)
-      throw damaged(`its version is ${JSON.stringify(value.version)}, and this program knows ${version}`);
-    if (!this.isSound(value)) throw damaged('its content has another shape than this program writes');
+      throw damaged(
+        `its version is ${JSON.stringify(value.version)}, and this program knows ${version}`,
+      );
+    if (!this.isSound(value))
+      throw damaged('its content has another shape than this program writes');
     return value as unknown as T;
   }
 
@@ -76,7 +87,7 @@ export class PrivateFile<T extends { version: number }> {
     try {
       const content = structuredClone(this.read());
       edit(content);
-      replaceFile(this.file, this.readable(content), 0o600, lock);
+      replacePrivateFile(this.file, this.readable(content), 0o600, lock);
     } finally {
       lock.release();
     }
@@ -90,7 +101,9 @@ export class PrivateFile<T extends { version: number }> {
       this.checked(JSON.parse(json));
       return json;
     } catch {
-      throw new NotWritten('what was to be kept could not be read again, so it was not written; correct it');
+      throw new NotWritten(
+        'what was to be kept could not be read again, so it was not written; correct it',
+      );
     }
   }
 }
@@ -107,7 +120,7 @@ export function lockFor(file: string, mostMs?: number): Lock {
 
 /** At once: never half a file. Throws with the reason, and then nothing has changed. The lock is the
  *  file's: who writes without it would write what another program writes, too. */
-export function replaceFile(file: string, text: string, mode: number, lock: Lock): void {
+export function replacePrivateFile(file: string, text: string, mode: number, lock: Lock): void {
   const fresh = `${file}.mcp-by-hand`;
   try {
     rmSync(fresh, { force: true }); // of a program that died: under the lock it is nobody else's
@@ -123,7 +136,9 @@ export function replaceFile(file: string, text: string, mode: number, lock: Lock
 /** The system's own errors, such as EROFS, say what is the matter, but not what that means. */
 function cannotWrite(path: string, error: unknown): Error {
   const { code, message } = error as NodeJS.ErrnoException;
-  return code ? new Error(`${path} could not be written (${message}); make that possible`) : (error as Error);
+  return code
+    ? new Error(`${path} could not be written (${message}); make that possible`)
+    : (error as Error);
 }
 
 const damaged = (why: string) => new Error(`${why}; restore it, or ${MOVE_IT}`);

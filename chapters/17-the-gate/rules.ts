@@ -13,18 +13,23 @@
 // mcp__db.prod__files.delete. A rule about a server that is not there forbids nothing today, and is
 // kept: the server may come later, or be on another machine that shares these settings.
 
-import { realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import type { Tool, Touch } from '../../agent.ts';
-import { isObject, readJsonFile, type Json } from '../../mcp.ts';
-import { globMatcher } from '../16-hands/glob.ts';
-import { takeApart, unwrapped, type Part, type Word } from './command-line.ts';
+import { isObject, isSameFolder, readJsonFile, textOf, type Json } from '../../mcp.ts';
+import { globMatcher } from '../16-hands/more/glob.ts';
+import {
+  SHELL_KEYWORDS,
+  takeApart,
+  unwrapped,
+  type SimpleCommand,
+  type Word,
+} from './shell-syntax.ts';
 import { evaluates } from './free-commands.ts';
-import { reachesGit } from './git-commands.ts';
+import type { Place } from './known-programs.ts';
 import { MODES, modeNamed, type Mode } from './modes.ts';
 import { named } from './safe-text.ts';
-import { isLauncher, LAUNCHERS, reachesAll } from './strong-words.ts';
+import { COMMAND_LAUNCHERS, isLauncher, isVague, reaches } from './reach.ts';
 import { WarnOnce } from './told.ts';
 
 export type Effect = 'allow' | 'ask' | 'deny';
@@ -36,15 +41,15 @@ export type Rule = {
   isHere: boolean; // given on the command line, and so by a user who sees this project
   source?: string; // a file, or --allow
 };
-type Row = Pick<Tool, 'definition' | 'touches'>;
+type RuledTool = Pick<Tool, 'definition' | 'touches'>;
 export type RuleReader = {
-  tools: Row[]; // of the program, for rules to name
+  tools: RuledTool[]; // of the program, for rules to name
   warn: (text: string) => void;
 };
 /** Where the rules come from. A project's broken rule is ignored: it is not ours to mend. */
-type Source = { name: string; isHere: boolean; isProject?: boolean };
+type RuleSource = { name: string; isHere: boolean; isProject?: boolean };
 /** As much of a row of the table as a rule can speak of. */
-type Named = { definition: { name: string }; origin?: Tool['origin'] };
+type NamedTool = { definition: { name: string }; origin?: Tool['origin'] };
 
 /** What a rule of this name means besides the tool of this name, if it does not allow. */
 const MEANT: Record<string, Touch['kind'] | undefined> = {
@@ -58,13 +63,18 @@ const MEANT: Record<string, Touch['kind'] | undefined> = {
 /** A rule that is too broad to allow anything is left out, with a warning. One that should forbid
  *  something must not be left out: if it cannot mean anything, it is an error. */
 export function parseRules(
-  effect: Effect, texts: unknown, source: Source, reader: RuleReader,
+  effect: Effect,
+  texts: unknown,
+  source: RuleSource,
+  reader: RuleReader,
 ): Rule[] {
   if (!Array.isArray(texts) || !texts.every((text) => typeof text === 'string'))
     throw new Error(`${source.name}: "${effect}" is not a list of strings`);
+  if (source.isProject) mustBeFew(texts, source.name);
   const rules: Rule[] = [];
   const odd: string[] = [];
   const foreign: string[] = [];
+  const vague: string[] = [];
   for (const text of texts) {
     const rule = parseRule(effect, text.trim(), source);
     const row = rule && find(rule.tool, reader.tools);
@@ -73,14 +83,30 @@ export function parseRules(
     if (fitness !== 'odd') rules.push(rule!);
     if (fitness === 'odd') odd.push(JSON.stringify(text));
     if (fitness === 'foreign') foreign.push(JSON.stringify(text));
+    if (fitness === 'fit' && row && isVagueRule(rule!, row)) vague.push(JSON.stringify(text));
   }
   if (odd.length > 0) complain(effect, odd, source, reader);
   const what = `about tools that this program does not have, so they ${effect} nothing here`;
   if (foreign.length > 0) reader.warn(`${source.name}: ${what}: ${some(foreign)}`);
+  if (vague.length > 0) reader.warn(`${source.name}: ${VAGUE}: ${some(vague)}`);
   return rules;
 }
 
-function complain(effect: Effect, odd: string[], source: Source, { warn }: RuleReader): void {
+const MAX_IN_ALL = 50_000; // characters of the patterns of a project, which nobody has approved
+
+/** A few braces can stand for a thousand patterns, and a file can have many: this is the most. */
+function mustBeFew(texts: string[], file: string): void {
+  let size = 0;
+  for (const text of texts)
+    size += text.length * text.split(',').length ** (text.split('{').length - 1);
+  if (size > MAX_IN_ALL) throw new Error(`${file}: its rules stand for too many patterns`);
+}
+
+const VAGUE =
+  'nothing is known here of these programs, so such a rule means the program with options that have ' +
+  'no value and files of the folder that are no programs; spell more, bash(make test:*), to allow more';
+
+function complain(effect: Effect, odd: string[], source: RuleSource, { warn }: RuleReader): void {
   const { name, isProject } = source;
   const example = `Write ${effect} rules like bash, read(secrets/**) or mcp__server__tool`;
   if (effect === 'allow') {
@@ -99,7 +125,7 @@ function some(texts: string[]): string {
 }
 
 /** A name, and perhaps a pattern in parentheses. */
-function parseRule(effect: Effect, text: string, source: Source): Rule | undefined {
+function parseRule(effect: Effect, text: string, source: RuleSource): Rule | undefined {
   const { isHere, name } = source;
   const at = text.endsWith(')') ? text.indexOf('(') : -1;
   const tool = at === -1 ? text : text.slice(0, at);
@@ -111,7 +137,7 @@ function parseRule(effect: Effect, text: string, source: Source): Rule | undefin
 }
 
 /** `odd`: it can never mean anything, or allows too much. `foreign`: it can mean nothing here. */
-function fitnessOf(rule: Rule, { tools }: RuleReader, row?: Row): 'fit' | 'odd' | 'foreign' {
+function fitnessOf(rule: Rule, { tools }: RuleReader, row?: RuledTool): 'fit' | 'odd' | 'foreign' {
   const { effect, tool, pattern, isHere } = rule;
   const isAboutFiles = row && ['read', 'write'].includes(kindOf(row) ?? '');
   if (isAboutFiles && !isSound(pattern ?? '')) return 'odd';
@@ -122,7 +148,8 @@ function fitnessOf(rule: Rule, { tools }: RuleReader, row?: Row): 'fit' | 'odd' 
   if (effect === 'allow' && !mayAllow(rule, row)) return row ? 'odd' : unknown;
   if (row || effect === 'allow') return 'fit';
   if (isMcp(tool)) return isPossible(tool) ? 'fit' : 'odd';
-  if (tools.some((each) => matchesText(folded(tool), folded(each.definition.name)))) return 'fit';
+  if (tools.some((each) => matchesText(foldCase(tool), foldCase(each.definition.name))))
+    return 'fit';
   const [start = '', ...rest] = tool.split('*');
   if (rest.length > 0 && 'mcp__'.startsWith(start)) return 'fit';
   return unknown;
@@ -130,9 +157,8 @@ function fitnessOf(rule: Rule, { tools }: RuleReader, row?: Row): 'fit' | 'odd' 
 
 const isMcp = (tool: string) => /^mcp__/i.test(tool);
 /** mcp__server__resources/read: not a tool, which cannot have a slash here, but a request to it. */
-const METHOD = /(?<=^mcp__.+__)resources\/(read|list)$/;
-const partsOf = (tool: string) =>
-  tool.replace(METHOD, 'method').slice('mcp__'.length).split('__');
+const METHOD = /resources\/(?:read|list)$(?<=^mcp__.+__resources\/....)/;
+const partsOf = (tool: string) => tool.replace(METHOD, 'method').slice('mcp__'.length).split('__');
 
 /** Could a server have such a tool? Names of servers have no slash and no control character, names
  *  of tools that we offer are of letters, digits, "_", "." and "-". */
@@ -158,12 +184,12 @@ function isSound(pattern: string): boolean {
 }
 
 /** By its name, or as Claude Code writes it: Bash. */
-function find(name: string, tools: Row[]): Row | undefined {
+function find(name: string, tools: RuledTool[]): RuledTool | undefined {
   const exact = tools.find(({ definition }) => definition.name === name);
-  return exact ?? tools.find(({ definition }) => folded(definition.name) === folded(name));
+  return exact ?? tools.find(({ definition }) => foldCase(definition.name) === foldCase(name));
 }
 
-function mayAllow({ tool, pattern }: Rule, row?: Row): boolean {
+function mayAllow({ tool, pattern }: Rule, row?: RuledTool): boolean {
   if (!row) return isExact(tool) && pattern === undefined;
   const kind = kindOf(row);
   if (kind === undefined) return pattern === undefined; // a pattern has no meaning for this tool
@@ -173,7 +199,7 @@ function mayAllow({ tool, pattern }: Rule, row?: Row): boolean {
 }
 
 /** What calls of this tool touch, if it says so. */
-function kindOf({ touches }: Row): Touch['kind'] | undefined {
+function kindOf({ touches }: RuledTool): Touch['kind'] | undefined {
   try {
     return touches?.({}).kind;
   } catch {
@@ -184,20 +210,20 @@ function kindOf({ touches }: Row): Touch['kind'] | undefined {
 // ─── What a rule means ─────────────────────────────────────────────────────────────────────────
 
 /** The ways to write a tool: in a rule that forbids, and in one that allows. */
-export type Names = { forbidden: string[]; allowed: string[] };
+type Names = { forbidden: string[]; allowed: string[] };
 
 /** To forbid, it may be written by its label, as it is really called, or as Claude Code would write
  *  it: a + b__c and a__b + c are one text then, and what forbids one forbids both. To allow, one
  *  text must mean one tool, so a server with "__" in its name counts by its label only. */
-export function namesOf({ definition, origin }: Named): Names {
+export function ruleNamesOf({ definition, origin }: NamedTool): Names {
   const { name } = definition;
-  if (!origin) return { forbidden: [folded(name)], allowed: [name] };
+  if (!origin) return { forbidden: [foldCase(name)], allowed: [name] };
   const { server, tool } = origin;
   const real = `mcp__${server}__${tool.name}`;
   const claude = [server, String(tool.name)].map((part) => part.replace(/[^\w-]/g, '_'));
   const isDoubtful = /__|_$/.test(server);
   return {
-    forbidden: [name, real, `mcp__${claude.join('__')}`].map(folded),
+    forbidden: [name, real, `mcp__${claude.join('__')}`].map(foldCase),
     allowed: isDoubtful ? [name] : [name, real],
   };
 }
@@ -208,8 +234,8 @@ export function namesTool(rule: Rule, names: Names, kind?: Touch['kind']): boole
   const meant = Object.hasOwn(MEANT, rule.tool) ? MEANT[rule.tool] : undefined;
   if (meant !== undefined && meant === kind) return true;
   // mcp__s(x) may be about the server "s(x)".
-  const texts = [folded(rule.tool)];
-  if (isMcp(rule.tool) && rule.pattern !== undefined) texts.push(folded(rule.text));
+  const texts = [foldCase(rule.tool)];
+  if (isMcp(rule.tool) && rule.pattern !== undefined) texts.push(foldCase(rule.text));
   return names.forbidden.some((name) => texts.some((text) => forbids(text, name)));
 }
 
@@ -226,11 +252,15 @@ function forbids(rule: string, name: string): boolean {
 
 /** On many disks, and in many heads, A and a are one letter, ü is one however it is composed, and
  *  what has no width is not there. */
-export function folded(text: string): string {
-  return text.normalize('NFC').replace(/\p{Cf}/gu, '').toLowerCase();
+export function foldCase(text: string): string {
+  return text
+    .normalize('NFC')
+    .replace(/\p{Cf}/gu, '')
+    .toLowerCase();
 }
 
-/** `*` stands for anything. Only for `ask` and `deny`. */
+/** `*` stands for anything: of rules, only in `ask` and `deny`. Not by a regular expression: a
+ *  project may write a pattern, and of twenty stars one makes hours. */
 export function matchesText(pattern: string, text: string): boolean {
   const [first = '', ...rest] = pattern.split('*');
   if (rest.length === 0) return pattern === text;
@@ -256,6 +286,12 @@ function hasPrefix(pattern: string): boolean {
   return words !== undefined && !isLauncher(words);
 }
 
+/** Does it allow a program of which nothing is known, and spell no more than its name? */
+function isVagueRule({ effect, pattern = '' }: Rule, row: RuledTool): boolean {
+  if (effect !== 'allow' || kindOf(row) !== 'shell' || !PREFIX.test(pattern)) return false;
+  return isVague(wordsIn(pattern.replace(PREFIX, '$1')) ?? []);
+}
+
 /** The words of a rule, if it spells one command and nothing that only a shell could tell. */
 function wordsIn(pattern: string): string[] | undefined {
   const [part, ...more] = takeApart(pattern) ?? [];
@@ -265,7 +301,7 @@ function wordsIn(pattern: string): string[] | undefined {
 }
 
 /** Does a rule that allows spell this command? Word by word: `npm test` does not begin `npm testing`. */
-export function spells({ pattern = '' }: Rule, part: Part): boolean {
+export function spells({ pattern = '' }: Rule, part: SimpleCommand, place: Place): boolean {
   const { words } = part;
   const isPrefix = PREFIX.test(pattern);
   const spelled = wordsIn(pattern.replace(PREFIX, '$1'));
@@ -278,7 +314,7 @@ export function spells({ pattern = '' }: Rule, part: Part): boolean {
   if (!isInner && !begins(words)) return false;
   // Of the command itself, without `timeout 60` before it.
   const count = spelled.length - (isInner ? 0 : words.length - inner.length);
-  return count > 0 && reachesAll(part, count) && reachesGit(part, count);
+  return count > 0 && reaches(part, count, place);
 }
 
 /** To forbid, a rule means any command of a line that looks like it: `git push *` is `git push`, too. */
@@ -292,15 +328,30 @@ export function forbidsCommand({ pattern = '' }: Rule, commands: string[]): bool
 /** A command line and the commands in it. Bash has more ways to spell a command than any list
  *  knows: this finds the ordinary ones, so that a deny rule stops an accident. What was not allowed
  *  to the letter is asked about anyway. */
-export function commandsIn(line: string): string[] {
+export function commandsOfLine(line: string): string[] {
   const parts = line.split(/[;&|\n()`{}<>]/).map((part) => part.trim());
-  const unquoted = parts.map((part) => part.replace(/["'\\]/g, '').replace(/\s+/g, ' ').trim());
-  const before = /^((\w+=\S*|env|command|exec|sudo|nohup|time|then|do|else|!) )+/;
-  const bare = unquoted.map((part) => part.replace(before, ''));
+  const unquoted = parts.map((part) =>
+    part
+      .replace(/["'\\]/g, '')
+      .replace(/\s+/g, ' ')
+      .trim(),
+  );
+  const bare = unquoted.map(withoutKeywords);
   const named = bare.map((part) => part.replace(/^[^ ]*\//, '')); // /bin/rm is rm
   const launched = [...unquoted, ...bare].flatMap(launchedIn);
   const git = named.map((part) => part.replace(GIT_OPTIONS, 'git '));
-  return [line.trim(), ...parts, ...unquoted, ...bare, ...named, ...launched, ...git].filter(Boolean);
+  return [line.trim(), ...parts, ...unquoted, ...bare, ...named, ...launched, ...git].filter(
+    Boolean,
+  );
+}
+
+const BEFORE = new Set([...SHELL_KEYWORDS, 'env', 'command', 'exec', 'sudo', 'nohup', 'time']);
+
+/** `if ! FOO=x rm y` runs rm. */
+function withoutKeywords(part: string): string {
+  const words = part.split(' ');
+  const at = words.findIndex((word) => !BEFORE.has(word) && !/^\w+=/.test(word));
+  return words.slice(Math.max(at, 0)).join(' ');
 }
 
 /** git -C x push is git push. */
@@ -311,7 +362,7 @@ const MAX_LAUNCHED = 20;
 function launchedIn(part: string): string[] {
   const [first = ''] = part.split(' ', 1);
   const found: string[] = [];
-  if (!LAUNCHERS.has(first.replace(/^.*\//, ''))) return found;
+  if (!COMMAND_LAUNCHERS.has(first.replace(/^.*\//, ''))) return found;
   for (let at = part.indexOf(' '); at !== -1; at = part.indexOf(' ', at + 1)) {
     found.push(part.slice(at + 1).replace(/^[^ ]*\//, ''));
     if (found.length === MAX_LAUNCHED) break;
@@ -363,14 +414,6 @@ function userRules(home: string, reader: RuleReader): Rule[] {
   return rules;
 }
 
-function isSameFolder(a: string, b: string): boolean {
-  try {
-    return realpathSync(a) === realpathSync(b);
-  } catch {
-    return false; // one of them is not there
-  }
-}
-
 const LOOSENING = ['enableAllProjectMcpServers', 'enabledMcpjsonServers', 'env', 'shellEnv'];
 
 function projectRules(file: string, reader: RuleReader): Rule[] {
@@ -388,7 +431,7 @@ function projectRules(file: string, reader: RuleReader): Rule[] {
       parseRules(effect, permissions[effect] ?? [], source, reader),
     );
   } catch (error) {
-    reader.warn(`${(error as Error).message} (its rules do not count)`);
+    reader.warn(`${textOf(error)} (its rules do not count)`);
     return [];
   }
 }
@@ -400,6 +443,6 @@ function permissionsIn(file: string): { settings: Json; permissions: Json } {
     if (!isObject(permissions)) throw new Error('its "permissions" is not an object');
     return { settings, permissions };
   } catch (error) {
-    throw new Error(`${file} cannot be read: ${(error as Error).message}`);
+    throw new Error(`${file} cannot be read: ${textOf(error)}`);
   }
 }

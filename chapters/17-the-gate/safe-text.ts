@@ -1,6 +1,8 @@
 // What others wrote, made safe to show. Nothing foreign reaches a terminal, a question or a file but through here.
 
-import { isObject, type Json } from '../../mcp.ts';
+import type { Block } from '../../agent.ts';
+import { copyOf, isObject, type Json } from '../../mcp.ts';
+import { middleOf } from '../16-hands/diff.ts';
 import { keysIn } from './addresses.ts';
 import { isInPlace, isTextInFile, REACH } from './invisible.ts';
 
@@ -17,33 +19,64 @@ const escapeOf = (char: string) => {
   return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`;
 };
 
-/** For a model: hidden characters are left out, line breaks and tabs stay. */
+/** For a model: hidden characters are left out. Line breaks and tabs stay, and what is part of the writing. */
 export function plain(text: string): string {
-  return text.replace(HIDDEN, (char) => (char === '\n' || char === '\t' ? char : ''));
+  return text.replace(HIDDEN, (char, at: number) =>
+    char === '\n' || char === '\t' || isInPlace(text, at) ? char : '',
+  );
+}
+
+const SPELLED = '[hidden characters in it are shown here as \\x… and \\u{…}]';
+
+/** For a model that must see exactly what is there: they are spelled, and the last line says so. */
+export function exact(text: string): string {
+  const shown = printable(text);
+  return shown === text.replaceAll('\r\n', '\n') ? shown : `${shown}\n${SPELLED}`;
+}
+
+/** Results on their way to a model: those of servers, and those of this machine, which are exact. */
+export function cleanBlocks(blocks: Block[], isForeign: boolean): Block[] {
+  const clean = isForeign ? plain : exact;
+  return blocks.map((block) =>
+    block.type === 'text' ? { ...block, text: clean(block.text) } : block,
+  );
 }
 
 const MAX_WORDS = 2048;
 
 /** What a server says of itself goes to a model with every request: bounded, and without hidden characters. */
-export function shorten(text: string): string {
-  const shown = plain(text.slice(0, MAX_WORDS));
-  return text.length > MAX_WORDS ? `${shown}… [${text.length - MAX_WORDS} characters more]` : shown;
+function shorten(text: string): string {
+  if (text.length <= MAX_WORDS) return plain(text);
+  const shown = plain(copyOf(text.slice(0, MAX_WORDS)));
+  return `${shown}… [${text.length - MAX_WORDS} characters more]`;
 }
 
 /** The same, as a quotation: whatever it says, no line of it can pass for one of ours. */
-export function cited(text: string): string { return shorten(text).replace(/^/gm, '> '); }
+export function cited(text: string): string {
+  return shorten(text).replace(/^/gm, '> ');
+}
+
+type ChangeText = (text: string) => string;
+
+/** The same value with other texts in it, and other names. */
+function withTexts(value: unknown, change: ChangeText, rename: ChangeText): unknown {
+  if (typeof value === 'string') return change(value);
+  if (Array.isArray(value)) return value.map((each) => withTexts(each, change, rename));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [rename(key), withTexts(inner, change, rename)]),
+  );
+}
 
 /** Every text in a schema, names included. It needs no mark: JSON has its own, the quotes. */
-export function plainJson(value: unknown): unknown {
-  if (typeof value === 'string') return shorten(value);
-  if (Array.isArray(value)) return value.map(plainJson);
-  if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [plain(key), plainJson(inner)]));
-}
+export const plainJson = (value: unknown) => withTexts(value, shorten, plain);
 
 /** Text that flows. Hidden characters become visible, but for line breaks, tabs, and what is part of the writing: on
  *  a terminal where it is in its place, in a pipe or a file everywhere. */
-export function printable(text: string, { isPipe = false, from = 0, to = text.length } = {}): string {
+export function printable(
+  text: string,
+  { isPipe = false, from = 0, to = text.length } = {},
+): string {
   return text.slice(from, to).replace(HIDDEN, (char, offset: number) => {
     const at = from + offset;
     if (char === '\n' || char === '\t') return char;
@@ -60,7 +93,9 @@ export class PrintableStream {
   private before = ''; // the end of what was given back
   private held = '';
 
-  constructor({ isPipe = false } = {}) { this.isPipe = isPipe; }
+  constructor({ isPipe = false } = {}) {
+    this.isPipe = isPipe;
+  }
 
   take(piece: string): string {
     const text = this.held + piece;
@@ -88,7 +123,9 @@ export class PrintableStream {
 /** As `quoted` below, for a line that is not in quotes: nothing invisible is part of a question. */
 export function visible(text: string): string {
   const isBreak = (char: string) => char === '\n' || char === '\t';
-  return text.replaceAll('\r\n', '\n').replace(HIDDEN, (char) => (isBreak(char) ? char : escapeOf(char)));
+  return text
+    .replaceAll('\r\n', '\n')
+    .replace(HIDDEN, (char) => (isBreak(char) ? char : escapeOf(char)));
 }
 
 /** For a question that somebody must be able to judge: one line, in quotes, nothing left out, nothing disguised. */
@@ -138,7 +175,10 @@ const BEFORE_NATIVE = new RegExp(`^ \\p{L}{0,30}${NATIVE}`, 'u');
 /** Is a word beside it, with a blank between them, one that nobody takes for Latin? */
 function isAmongNative(word: string, at: number, text: string): boolean {
   const end = at + word.length;
-  return AFTER_NATIVE.test(text.slice(Math.max(0, at - 32), at)) || BEFORE_NATIVE.test(text.slice(end, end + 32));
+  return (
+    AFTER_NATIVE.test(text.slice(Math.max(0, at - 32), at)) ||
+    BEFORE_NATIVE.test(text.slice(end, end + 32))
+  );
 }
 
 /** In a word that mixes alphabets, as in "pаypal" with a Cyrillic а, what is not Latin is escaped. So is a whole word
@@ -180,13 +220,9 @@ export function spelledOut(value: Json, indent = '  '): string[] {
 /** From the first line that differs to the last. Not a set of lines: two that change places would be no change. */
 export function changes(before: string, after: string): string[] {
   const [old, fresh] = [before.split('\n'), after.split('\n')];
-  const most = Math.min(old.length, fresh.length);
-  let [start, end] = [0, 0]; // how many lines are the same at either end
-  while (start < most && old[start] === fresh[start]) start++;
-  while (end < most - start && old.at(-1 - end) === fresh.at(-1 - end)) end++;
-  const differing = (sign: string, lines: string[]) =>
-    lines.slice(start, lines.length - end).map((each) => `${sign} ${line(each)}`);
-  return [...differing('-', old), ...differing('+', fresh)];
+  const { from, to, newTo } = middleOf(old, fresh);
+  const signed = (sign: string, lines: string[]) => lines.map((each) => `${sign} ${line(each)}`);
+  return [...signed('-', old.slice(from, to)), ...signed('+', fresh.slice(from, newTo))];
 }
 
 const SECRET_VARIABLE =
@@ -207,9 +243,10 @@ const SECRET_ADDRESS = /\b([a-z][a-z\d+.-]{1,20}:\/\/)[^\s/?#@:]*:[^\s/?#]+@/gi;
 const SECRET_PARAMETER =
   /([?&][\w.-]{0,40}(?:api[-_]?key|(?<!progress|page)token|secret|passw(?:or)?d|signature|(?<=[?&])sig)=)[\w.~%+/-]{8,2000}/gi;
 const MASK = '***';
-const secrets = new Set<string>(); // what came up while the program runs, such as a token that a server has given us
+const typed = new Set<string>(); // by the user, as a secret; these are never forgotten
+const given = new Map<string, Set<string>>(); // what came up while the program runs, by the server that it is of
 let secretsKept = 0; // ever
-const MAX_SECRETS = 1000; // a server may give another token with every answer; the oldest are forgotten
+const MAX_GIVEN = 200; // of one server, which may give another token with every answer; its oldest are forgotten
 
 const MIN_SECRET = 8;
 const MAX_WORDS_LENGTH = 24;
@@ -233,36 +270,83 @@ function secretsIn(value: string): string[] {
   });
 }
 
-/** From now on, no Masker lets these through. Others chose them, such as a token that a server gave us. */
-export function keepSecrets(...found: (string | undefined)[]): void {
-  for (const secret of found.flatMap((value) => secretsIn(value ?? ''))) keep(secret);
+/** From now on, no Masker lets these through. Others chose them, such as a token that this server gave us. */
+export function keepSecrets(server: string, ...found: (string | undefined)[]): void {
+  const kept = given.get(server) ?? new Set();
+  given.set(server, kept);
+  for (const secret of found.flatMap((value) => secretsIn(value ?? ''))) {
+    kept.delete(secret); // so that it becomes the newest
+    kept.add(secret);
+    secretsKept++;
+    const [oldest] = kept;
+    if (kept.size > MAX_GIVEN) kept.delete(oldest!);
+  }
 }
 
 /** What the user types as a secret is one, whatever it looks like. Short ones are words that occur anywhere. */
 export function keepTyped(secret = ''): void {
-  if (secret.trim().length >= MIN_SECRET) keep(secret);
-}
-
-function keep(secret: string): void {
-  secrets.delete(secret); // so that it becomes the newest
-  secrets.add(secret);
+  if (secret.trim().length < MIN_SECRET) return;
+  typed.add(secret);
   secretsKept++;
-  const [oldest] = secrets;
-  if (secrets.size > MAX_SECRETS) secrets.delete(oldest!);
 }
 
-const hiddenFields = new Set<string>();
-const MAX_FIELDS = 1000;
+const allSecrets = () => [...typed, ...[...given.values()].flatMap((each) => [...each])];
 
-/** From now on, what a field of this name holds is in no trace, however short it is. */
-export function hideField(name: string): void {
-  if (hiddenFields.size < MAX_FIELDS) hiddenFields.add(name);
+const inForms = new Set<string>();
+let anyInForms = /(?!)/gu; // of these, so far none
+const MIN_IN_FORM = 3; // characters
+const STRUCTURE = new Set(['jsonrpc', 'method', 'type', 'dir', 'server', 'role']);
+
+/** What the user typed into a server's form may come back from there. It is no secret of ours, so it is not taken out
+ *  of what we say; but it is in no trace, however it is spelled in JSON. */
+export function keepFromTraces(text: string): void {
+  if (text.length < MIN_IN_FORM) return;
+  inForms.add(text).add(JSON.stringify(text).slice(1, -1));
+  const byLength = [...inForms].sort((a, b) => b.length - a.length); // one may begin another
+  anyInForms = new RegExp(byLength.map(asPattern).join('|'), 'gu');
+}
+
+/** A short text is part of many words. It is meant only if it is one by itself. */
+function asPattern(text: string): string {
+  const exactly = [...text].map((char) => `\\u{${char.codePointAt(0)!.toString(16)}}`).join('');
+  if (text.length >= MIN_SECRET) return exactly;
+  return `(?<![\\p{L}\\p{N}])${exactly}(?![\\p{L}\\p{N}])`;
+}
+
+/** An answer to a form, at its place in a message: what was typed there is text, whatever the field is called. */
+function withoutAnswers(key: string, value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const { action, content } = value;
+  if (key === 'inputResponses')
+    return Object.fromEntries(
+      Object.entries(value).map(([name, each]) => [name, withoutAnswers('result', each)]),
+    );
+  if (key !== 'result' || action === undefined || !isObject(content)) return value;
+  const hidden = withTexts(
+    content,
+    () => MASK,
+    (name) => name,
+  );
+  return { ...value, content: hidden };
 }
 
 /** The same JSON, without a character that does something to a terminal: inside of JSON they can be spelled. */
 export function inertJson(json: string): string {
   const spell = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return json.replace(HIDDEN, (char) => (char === '\n' ? char : char.split('').map(spell).join('')));
+  return json.replace(HIDDEN, (char) =>
+    char === '\n' ? char : char.split('').map(spell).join(''),
+  );
+}
+
+const maskShapes = (text: string) =>
+  text
+    .replace(SECRET_SHAPE, MASK)
+    .replace(SECRET_ADDRESS, `$1${MASK}@`)
+    .replace(SECRET_PARAMETER, `$1${MASK}`);
+
+/** Something that looks like a secret, or has come up as one. */
+export function holdsSecret(text: string): boolean {
+  return maskShapes(text) !== text || allSecrets().some((secret) => text.includes(secret));
 }
 
 /** Takes secrets out of what is written to a terminal, a trace or a transcript. */
@@ -270,7 +354,9 @@ export class Masker {
   private values = new Set<string>();
   private ordered: { of: number; values: string[] } = { of: -1, values: [] };
 
-  constructor(env: NodeJS.ProcessEnv = process.env) { this.learn(env); }
+  constructor(env: NodeJS.ProcessEnv = process.env) {
+    this.learn(env);
+  }
 
   /** Remembers the values whose names sound secret. Short ones are words that occur anywhere: they stay. */
   learn(variables: Record<string, unknown>, whose: 'user' | 'project' = 'user'): void {
@@ -287,8 +373,7 @@ export class Masker {
   /** All that may be secret in the entry of a server, which may quote it in what it says. */
   learnEntry(config: Record<string, unknown>, whose: 'user' | 'project'): void {
     const { env, headers, oauth, args, url } = config;
-    for (const named of [env, headers, oauth])
-      if (isObject(named)) this.learn(named, whose);
+    for (const named of [env, headers, oauth]) if (isObject(named)) this.learn(named, whose);
     if (Array.isArray(args)) this.learnArgs(args.map(String), whose);
     this.learnAddress(url, whose);
   }
@@ -296,7 +381,7 @@ export class Masker {
   /** --api-key VALUE, --token=VALUE, -e API_KEY=VALUE, --header "X-Api-Key: VALUE", an address. */
   learnArgs(args: string[], whose: 'user' | 'project' = 'user'): void {
     for (const [n, word] of args.entries()) {
-      const [, name = '', value] = /^-{0,2}([\w-]+)(?:=|: *)(.*)$/.exec(word) ?? [];
+      const [, name = '', value] = /^-{0,2}([\w-]+)(?:=|: *)([^]*)$/.exec(word) ?? [];
       const [, flag = ''] = /^--?([\w-]+)$/.exec(word) ?? [];
       this.learn({ [name]: value, [flag]: args[n + 1] }, whose);
       this.learnAddress(word, whose);
@@ -305,13 +390,19 @@ export class Masker {
 
   /** The keys in the address of a server: it may quote them in what it says. */
   learnAddress(url: unknown, whose: 'user' | 'project' = 'user'): void {
-    const keys = typeof url === 'string' ? keysIn(url).filter((key) => key.length >= MIN_SECRET) : [];
+    const keys =
+      typeof url === 'string' ? keysIn(url).filter((key) => key.length >= MIN_SECRET) : [];
     for (const key of whose === 'user' ? keys : keys.flatMap(secretsIn)) this.values.add(key);
   }
 
   text(text: string): string {
     for (const value of this.longestFirst()) text = text.replaceAll(value, MASK);
-    return text.replace(SECRET_SHAPE, MASK).replace(SECRET_ADDRESS, `$1${MASK}@`).replace(SECRET_PARAMETER, `$1${MASK}`);
+    return maskShapes(text);
+  }
+
+  /** What a server says, which may be what was typed into its form. */
+  heard(text: string): string {
+    return this.text(text).replace(anyInForms, MASK);
   }
 
   /** Does it hold one of the secrets that we know? */
@@ -323,19 +414,22 @@ export class Masker {
   private longestFirst(): string[] {
     const of = this.values.size + secretsKept; // neither ever gets smaller
     if (of !== this.ordered.of) {
-      const values = [...this.values, ...secrets].sort((a, b) => b.length - a.length);
+      const values = [...this.values, ...allSecrets()].sort((a, b) => b.length - a.length);
       this.ordered = { of, values };
     }
     return this.ordered.values;
   }
 
-  /** One line of JSON: a line feed in a text cannot begin a second record. */
-  json(value: unknown): string {
+  /** One line of JSON: a line feed in a text cannot begin a second record. What was typed at the prompt stays, even if
+   *  the same words were typed into a form. */
+  json(value: unknown, isPrompt = false): string {
     const masked = JSON.stringify(value, (key, inner) => {
-      const isHidden = hiddenFields.has(key) && typeof inner !== 'object';
-      const isSecret = SECRET_FIELD.test(key) && (typeof inner === 'string' || Array.isArray(inner));
-      if (isHidden || isSecret) return MASK;
-      return typeof inner === 'string' ? this.text(inner) : inner;
+      const isSecret =
+        SECRET_FIELD.test(key) && (typeof inner === 'string' || Array.isArray(inner));
+      if (isSecret) return MASK;
+      if (typeof inner !== 'string') return withoutAnswers(key, inner);
+      const isOurs = isPrompt || STRUCTURE.has(key); // else a server could have its own calls masked
+      return isOurs ? this.text(inner) : this.heard(inner);
     });
     return inertJson(masked);
   }

@@ -5,16 +5,16 @@ import { readFileSync, statSync } from 'node:fs';
 import { hasTexts, PrivateFile } from './private-file.ts';
 import { sha256 } from './digest.ts';
 
-type Told = { version: 1; files: { file: string; hash: string }[] };
+type ToldFiles = { version: 1; files: { file: string; hash: string }[] };
 
-const EMPTY: Told = { version: 1, files: [] };
+const EMPTY: ToldFiles = { version: 1, files: [] };
 const MAX_FILES = 200;
 const MAX_BYTES = 16 * 2 ** 20; // as for every file of settings
 const LOCK_MS = 60; // another program is no reason to wait: at worst it is told twice
 
 /** Collects what there is to say about a file, and says it if it was not said of this version. */
 export class WarnOnce {
-  private store: PrivateFile<Told>;
+  private store: PrivateFile<ToldFiles>;
   private file: string;
   private texts: string[] = [];
 
@@ -32,7 +32,7 @@ export class WarnOnce {
     try {
       const { file } = this;
       const hash = sha256([versionOf(file), ...this.texts].join('\0'));
-      const isMeant = (row: Told['files'][number]) => row.file === file && row.hash === hash;
+      const isMeant = (row: ToldFiles['files'][number]) => row.file === file && row.hash === hash;
       if (this.store.read().files.some(isMeant)) return;
       this.store.change((told) => {
         const others = told.files.filter((row) => row.file !== file);

@@ -4,25 +4,25 @@
 
 import { realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { isObject, needsApproval, transportType } from '../../mcp.ts';
+import { isObject, isSwitchedOff, needsApproval, transportType, textOf } from '../../mcp.ts';
 import type { Approval, Json, ServerEntry } from '../../mcp.ts';
 import { withoutKeys } from './addresses.ts';
 import { cautions } from './cautions.ts';
-import { canonical, sha256 } from './digest.ts';
+import { canonicalJson, sha256 } from './digest.ts';
 import { nobody, type Choice, type Person } from './person.ts';
 import { hasTexts, PrivateFile } from './private-file.ts';
 import { changes, named, quoted, spelledOut } from './safe-text.ts';
 
 /** A tool as it described itself when it was allowed: by a hash, and in words. */
-type Definition = { tool: string; definition: string; shown: string };
+type AllowedDefinition = { tool: string; definition: string; shown: string };
 /** All tools of a server as they are now: by a hash, and in words. */
 export type WholeList = { definition: string; shown: string };
 /** A call that is allowed for good. A tool by its definition, and by its server's fingerprint; a
  *  whole server by the definitions of all its tools. */
 export type Grant =
-  | ({ kind: 'mcp'; server: string; fingerprint: string; whole?: WholeList } & Definition)
+  | ({ kind: 'mcp'; server: string; fingerprint: string; whole?: WholeList } & AllowedDefinition)
   | ({ kind: 'server'; server: string; fingerprint: string } & WholeList)
-  | ({ kind: 'tool' } & Definition)
+  | ({ kind: 'tool' } & AllowedDefinition)
   | { kind: 'shell'; command: string }
   | { kind: 'write'; path: string };
 
@@ -30,14 +30,14 @@ type Approved = {
   project: string;
   name: string;
   fingerprint: string;
-  verdict: Verdict;
+  verdict: TrustDecision;
   config: Json;
 };
 type Disabled = { project: string; server: string; tool?: string };
 /** Notes of a project for the model, as they were shown. */
-type Noted = { project: string; file: string; hash: string; text: string; verdict: Verdict };
-type Verdict = 'allow' | 'never';
-type Store = {
+type Noted = { project: string; file: string; hash: string; text: string; verdict: TrustDecision };
+type TrustDecision = 'allow' | 'never';
+type TrustFile = {
   version: 1;
   servers: Approved[];
   grants: ({ project: string } & Grant)[];
@@ -45,11 +45,13 @@ type Store = {
   notes?: Noted[]; // files of older programs have none
 };
 
-type Index = { store: Store; servers: Map<string, Approved>; disabled: Set<string> };
+type TrustIndex = { store: TrustFile; servers: Map<string, Approved>; disabled: Set<string> };
 
-const EMPTY: Store = { version: 1, servers: [], grants: [], disabled: [] };
+const EMPTY: TrustFile = { version: 1, servers: [], grants: [], disabled: [] };
 
 const MAX_WARNINGS = 5; // of one kind
+const MAX_TOLD_LINES = 40; // of an entry that waits for approval
+const MAX_TOLD_LINE = 500;
 const EVERYWHERE = '*'; // in the place of a folder: no path is called so
 const OF_NO_FOLDER = ['plugin', 'connector']; // scopes whose servers are the same in every folder
 
@@ -61,8 +63,8 @@ const AGAIN = `and then decide again, as with: ${PROGRAM} trust allow NAME`;
 
 /** Of an entry as its file has it: a secret behind ${VAR} is no part of it, and may change. */
 export function fingerprint({ config }: Pick<ServerEntry, 'config'>): string {
-  const { disabled, ...rest } = config;
-  return sha256(canonical(rest));
+  const { disabled, enabled, ...rest } = config;
+  return sha256(canonicalJson(rest));
 }
 
 const ANSWERS: Choice[] = [
@@ -85,14 +87,14 @@ export class Trust {
   readonly project: string;
   /** The servers that came up in this run, as they were shown. */
   readonly seen = new Map<string, { authority: ServerEntry['authority']; fingerprint: string }>();
-  private store: PrivateFile<Store>;
+  private store: PrivateFile<TrustFile>;
   private warn: (text: string) => void;
   private person: Person;
   private allowed: Set<string>;
   private session: Grant[] = []; // what could not be written down counts for this run
   private notedNow: Noted[] = []; // so do notes
   private disabledNow?: Disabled[]; // and so does what is switched off
-  private index?: Index;
+  private index?: TrustIndex;
   private hasWarned = false;
   private unapproved = 0;
   private unkept: (why: string) => void;
@@ -117,7 +119,7 @@ export class Trust {
     const { name, authority } = entry;
     const print = fingerprint(entry);
     this.seen.set(name, { authority, fingerprint: print });
-    if (entry.config.disabled === true || this.isDisabled(name)) return 'disabled';
+    if (isSwitchedOff(entry.config) || this.isDisabled(name)) return 'disabled';
     if (!needsApproval(entry, this.project) || this.allowed.has(`${name}=${print}`)) return true;
     const known = this.here().servers.get(name);
     if (known?.fingerprint === print) return known.verdict === 'allow' || 'disabled';
@@ -146,7 +148,7 @@ export class Trust {
       ? `To approve it: ${PROGRAM} trust allow ${name}; ` +
         `for this run: --allow-server ${name}=${fingerprint(entry)}`
       : 'To be asked about it, start mcp-by-hand in a terminal.';
-    const lines = [`${who} is not started: ${why}.`, ...this.describe(entry), how];
+    const lines = [`${who} is not started: ${why}.`, ...beginningOf(this.describe(entry)), how];
     this.warn(lines.join('\n'));
   }
 
@@ -170,9 +172,11 @@ export class Trust {
     ];
   }
 
-  allow(entry: ServerEntry): void { this.decide(entry, 'allow'); }
+  allow(entry: ServerEntry): void {
+    this.decide(entry, 'allow');
+  }
 
-  private decide(entry: ServerEntry, verdict: Verdict): Approval {
+  private decide(entry: ServerEntry, verdict: TrustDecision): Approval {
     const { name, config, scope } = entry;
     const project = OF_NO_FOLDER.includes(scope) ? EVERYWHERE : this.project;
     const print = fingerprint(entry);
@@ -193,7 +197,10 @@ export class Trust {
     return here.findLast((each) => each.file === file);
   }
 
-  decideNote({ file, hash, text }: Omit<Noted, 'project' | 'verdict'>, verdict: Verdict): void {
+  decideNote(
+    { file, hash, text }: Omit<Noted, 'project' | 'verdict'>,
+    verdict: TrustDecision,
+  ): void {
     const { project } = this;
     const row: Noted = { project, file, hash, text, verdict };
     const isOther = (each: Noted) => each.project !== project || each.file !== file;
@@ -211,7 +218,7 @@ export class Trust {
 
   /** What a tool said of itself when it was allowed, if it says something else now. */
   drift(wanted: Grant): string | undefined {
-    const same = this.grants().filter((grant) => isSameTool(grant, wanted));
+    const same = this.grants().filter((grant) => isSameGrantedTool(grant, wanted));
     const isUnchanged = same.some((grant) => isSame(grant, wanted));
     const last = same.at(-1);
     return last && 'shown' in last && !isUnchanged ? last.shown : undefined;
@@ -229,18 +236,22 @@ export class Trust {
     const { whole, ...grant } = { whole: undefined, ...given }; // the rest of its server is not meant
     const isKept = this.change((store) => {
       const { project } = this;
-      const isOther = (each: Store['grants'][number]) =>
-        each.project !== project || !isSameTool(each, grant);
+      const isOther = (each: TrustFile['grants'][number]) =>
+        each.project !== project || !isSameGrantedTool(each, grant);
       store.grants = store.grants.filter(isOther);
       store.grants.push({ project, ...grant });
     });
     if (!isKept) this.session.push(grant);
   }
 
-  private grants(): Grant[] { return [...this.list().grants, ...this.session]; }
+  private grants(): Grant[] {
+    return [...this.list().grants, ...this.session];
+  }
 
   /** What was agreed to in this run and could not be written down. */
-  get unwritten(): readonly Grant[] { return this.session; }
+  get unwritten(): readonly Grant[] {
+    return this.session;
+  }
 
   // ── Switched off ──
 
@@ -253,7 +264,9 @@ export class Trust {
     const isOther = (each: Disabled) =>
       each.project !== project || each.server !== server || each.tool !== tool;
     const isRefused = (each: Approved) =>
-      [project, EVERYWHERE].includes(each.project) && each.name === server && each.verdict === 'never';
+      [project, EVERYWHERE].includes(each.project) &&
+      each.name === server &&
+      each.verdict === 'never';
     const row: Disabled = { project, server, ...(tool !== undefined && { tool }) };
     const after = (rows: Disabled[]) => [...rows.filter(isOther), ...(isDisabled ? [row] : [])];
     const isKept = this.change((store) => {
@@ -268,7 +281,7 @@ export class Trust {
 
   /** What the file says of this project, by name. Made once for each state of the file: a project
    *  may have thousands of servers, and each is looked up. */
-  private here(): Index {
+  private here(): TrustIndex {
     const store = this.read();
     if (this.index?.store === store) return this.index;
     const { servers, disabled } = this.list();
@@ -283,13 +296,18 @@ export class Trust {
   // ── All of it ──
 
   /** What was agreed to in this project. */
-  list(): Required<Omit<Store, 'version'>> {
+  list(): Required<Omit<TrustFile, 'version'>> {
     const { servers, grants, disabled, notes = [] } = this.read();
     const here = <T extends { project: string }>(rows: T[]) =>
       rows.filter(({ project }) => project === this.project);
     const isOff = this.disabledNow ?? here(disabled);
     const everywhere = servers.filter(({ project }) => project === EVERYWHERE);
-    return { servers: [...everywhere, ...here(servers)], grants: here(grants), disabled: isOff, notes: here(notes) };
+    return {
+      servers: [...everywhere, ...here(servers)],
+      grants: here(grants),
+      disabled: isOff,
+      notes: here(notes),
+    };
   }
 
   /** Takes back what was decided on a server, on one of its tools (server/tool), on a tool of the
@@ -320,11 +338,11 @@ export class Trust {
       project === this.project && server === name && fingerprints.includes(print);
     if (fingerprints.length === 0) return;
     this.change((store) => {
-      store.servers = store.servers.filter((each) =>
-        !isMeant(each.project, each.name, each.fingerprint),
+      store.servers = store.servers.filter(
+        (each) => !isMeant(each.project, each.name, each.fingerprint),
       );
-      store.grants = store.grants.filter((each) =>
-        !('server' in each && isMeant(each.project, each.server, each.fingerprint)),
+      store.grants = store.grants.filter(
+        (each) => !('server' in each && isMeant(each.project, each.server, each.fingerprint)),
       );
     });
   }
@@ -332,11 +350,11 @@ export class Trust {
   // ── The file ──
 
   /** What cannot be read grants nothing. */
-  private read(): Store {
+  private read(): TrustFile {
     try {
       return this.store.read();
     } catch (error) {
-      const why = (error as Error).message;
+      const why = textOf(error);
       if (!this.hasWarned)
         this.warn(`${this.store.file} is not used, so nothing is approved: ${why}, ${AGAIN}`);
       this.hasWarned = true;
@@ -345,12 +363,12 @@ export class Trust {
   }
 
   /** Tells whether it was written down. */
-  private change(edit: (store: Store) => void): boolean {
+  private change(edit: (store: TrustFile) => void): boolean {
     try {
       this.store.change(edit);
       return true;
     } catch (error) {
-      const why = (error as Error).message;
+      const why = textOf(error);
       const { file } = this.store;
       this.unkept(why.includes(file) ? why : `${file}: ${why}`);
       return false;
@@ -361,7 +379,7 @@ export class Trust {
 // ─── Grants ────────────────────────────────────────────────────────────────────────────────────
 
 /** The same tool, whatever it says of itself. */
-function isSameTool(a: Grant, b: Grant): boolean {
+function isSameGrantedTool(a: Grant, b: Grant): boolean {
   if (a.kind === 'tool' && b.kind === 'tool') return a.tool === b.tool;
   if (a.kind === 'server' && b.kind === 'server') return isSameServer(a, b);
   if (a.kind !== 'mcp' || b.kind !== 'mcp') return false;
@@ -378,7 +396,7 @@ function isSame(a: Grant, b: Grant): boolean {
   if (a.kind === 'shell' && b.kind === 'shell') return a.command === b.command;
   if (a.kind === 'write' && b.kind === 'write') return a.path === b.path;
   const isUnchanged = 'definition' in a && 'definition' in b && a.definition === b.definition;
-  return isUnchanged && isSameTool(a, b);
+  return isUnchanged && isSameGrantedTool(a, b);
 }
 
 /** By which names it can be revoked. */
@@ -412,21 +430,33 @@ function isSound(value: Json): boolean {
 
 // ─── The question about a server ───────────────────────────────────────────────────────────────
 
-function headline({ name, file, config }: ServerEntry): string {
+function headline({ name, file, scope, config }: ServerEntry): string {
   const isRemote = transportType(config) !== 'stdio';
   const wish = isRemote
     ? `wants to connect to the MCP server ${quoted(name)}. ` +
       'It sees what you ask it, and its answers reach the model.'
     : `wants to start the MCP server ${quoted(name)}. It runs as you, and can do what you can do.`;
-  return `${quoted(file)} ${wish}`;
+  return `${quoted(file)} (${scope} scope) ${wish}`;
 }
 
-const pretty = (config: Json) => canonical(config, 2);
+/** A project can write megabytes, and this goes into a log. A question shows everything. */
+function beginningOf(lines: string[]): string[] {
+  const first = lines.slice(0, MAX_TOLD_LINES).map(withoutEnd);
+  const length = lines.join('\n').length;
+  if (length === first.join('\n').length) return lines;
+  return [...first, `  … (${length} characters; ${PROGRAM} mcp get shows them)`, lines.at(-1)!];
+}
+
+const withoutEnd = (line: string) =>
+  line.length > MAX_TOLD_LINE ? `${line.slice(0, MAX_TOLD_LINE)}…` : line;
+
+const pretty = (config: Json) => canonicalJson(config, 2);
 
 /** If nothing but a key in an address is another, both lines look the same. */
 function changesIn(before: Json, after: Json): string[] {
   const lines = changes(pretty(before), pretty(after)).map(withoutKeys);
-  const of = (sign: string) => lines.filter((each) => each.startsWith(sign)).map((each) => each.slice(1));
+  const of = (sign: string) =>
+    lines.filter((each) => each.startsWith(sign)).map((each) => each.slice(1));
   const isMasked = of('-').join('\n') === of('+').join('\n');
   return isMasked ? [...lines, '(what differs is masked)'] : lines;
 }
@@ -436,7 +466,9 @@ function changesIn(before: Json, after: Json): string[] {
 export function launchLines({ command, args, ...others }: Json): string[] {
   const rest = JSON.parse(withoutKeysInJson(withoutSecrets(others))) as Json;
   const first = command === undefined ? [] : [`  command: ${quoted(withoutKeys(String(command)))}`];
-  const list = [args ?? []].flat().map((arg, n) => `  argument ${n + 1}: ${quoted(withoutKeys(String(arg)))}`);
+  const list = [args ?? []]
+    .flat()
+    .map((arg, n) => `  argument ${n + 1}: ${quoted(withoutKeys(String(arg)))}`);
   const nested = Object.entries(rest).flatMap(([key, value]) => {
     if (!isObject(value)) return spelledOut({ [key]: value });
     return [`  ${named(key)}:`, ...spelledOut(value, '    ')];

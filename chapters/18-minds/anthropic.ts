@@ -1,22 +1,52 @@
 // anthropic.ts: the Messages API, by node:http. One POST, and the answer comes back as a stream of blocks.
 // Many local servers speak it too.
 
-import type { AssistantTurn, Block, Model, ModelEvent, ModelRequest, Result } from '../../agent.ts';
-import type { StopReason, ToolCall, Turn } from '../../agent.ts';
-import { isObject, type Json } from '../../mcp.ts';
+import type {
+  AssistantTurn,
+  Block,
+  Model,
+  ModelEvent,
+  ModelRequest,
+  Result,
+  StopReason,
+  ToolCall,
+  Turn,
+} from '../../agent.ts';
+import { asList, asObject, isObject, type Json } from '../../mcp.ts';
 import {
-  addressOf, cutOff, failure, messagesOf, parse, problemIn, queryService, type Address, type Wait,
+  modelAddress,
+  cutOff,
+  modelFailure,
+  streamedMessages,
+  parseModelJson,
+  problemIn,
+  queryService,
+  type Address,
+  type Wait,
 } from './post.ts';
-import { isAboutReferences, knowsReferences, referencedIn, referencesFor, wordsFor } from './references.ts';
-import type { Reply } from './send.ts';
-import { fitBlocks, fitIds, fitName, fitTool, readArguments, tokenCount } from './shapes.ts';
+import {
+  isAboutReferences,
+  knowsReferences,
+  referencedIn,
+  referencesFor,
+  goneReferencesText,
+} from './references.ts';
+import type { NodeReply } from './send.ts';
+import {
+  fitBlocks,
+  fitIds,
+  fitToolName,
+  fitTool,
+  readArguments,
+  tokenCount,
+} from './fit-for-models.ts';
 
 // The newer 2026-10-21 refuses temperature and its kin. We send none of them, so that one body fits both; compatible
 // servers know the older one.
-const VERSION = '2023-06-01';
+const API_VERSION = '2023-06-01';
 const MAX_TOKENS = 16_384;
 
-export type AnthropicOptions = {
+type AnthropicOptions = {
   model: string;
   key: string;
   bearer?: boolean; // the key is a token: it goes into another header
@@ -35,20 +65,40 @@ export class Anthropic implements Model {
   private references: boolean;
 
   constructor(options: AnthropicOptions) {
-    const { model, key, bearer = false, baseUrl = 'https://api.anthropic.com', version = VERSION } = options;
+    const {
+      model,
+      key,
+      bearer = false,
+      baseUrl = 'https://api.anthropic.com',
+      version = API_VERSION,
+    } = options;
     this.name = `anthropic/${model}`;
     this.options = options;
-    const secret: Record<string, string> = bearer ? { authorization: `Bearer ${key}` } : { 'x-api-key': key };
+    const secret: Record<string, string> = bearer
+      ? { authorization: `Bearer ${key}` }
+      : { 'x-api-key': key };
     const base = baseUrl.replace(/\/v1\/*$/, ''); // people copy it from an OpenAI setting
-    this.address = addressOf(this.name, base, '/v1/messages', { 'anthropic-version': version, ...secret }, key);
+    this.address = modelAddress(
+      this.name,
+      base,
+      '/v1/messages',
+      { 'anthropic-version': version, ...secret },
+      key,
+    );
     this.address.silenceMs = options.silenceMs;
     this.references = options.references ?? knowsReferences(this.address.url, model);
   }
 
   async *query(request: ModelRequest): AsyncIterable<ModelEvent> {
-    const readAnswer = (reply: Reply) => read(this.address, reply);
+    const readAnswer = (reply: NodeReply) => read(this.address, reply);
     const ask = () =>
-      queryService(this.address, this.bodyFor(request), request.signal, readAnswer, this.options.wait);
+      queryService(
+        this.address,
+        this.bodyFor(request),
+        request.signal,
+        readAnswer,
+        this.options.wait,
+      );
     try {
       yield* ask();
     } catch (error) {
@@ -63,7 +113,7 @@ export class Anthropic implements Model {
     const referenced = this.references ? referencedIn(turns, tools) : undefined;
     const offer = tools.map(fitTool).map(({ inputSchema, ...rest }): Json => {
       const isDeferred = referenced?.has(rest.name);
-      return { ...rest, input_schema: inputSchema, ...(isDeferred ? { defer_loading: true } : {}) };
+      return { ...rest, input_schema: inputSchema, ...(isDeferred && { defer_loading: true }) };
     });
     const instructions = textBlocks(system);
     const messages = messagesFrom(turns, referenced);
@@ -74,8 +124,8 @@ export class Anthropic implements Model {
       model: this.options.model,
       max_tokens: maxTokens ?? this.options.maxTokens ?? MAX_TOKENS,
       stream: true,
-      ...(offer.length > 0 ? { tools: offer } : {}),
-      ...(instructions.length > 0 ? { system: instructions } : {}),
+      ...(offer.length > 0 && { tools: offer }),
+      ...(instructions.length > 0 && { system: instructions }),
       messages,
     };
   }
@@ -87,12 +137,12 @@ function mark(block: Json | undefined): void {
 
 // ─── Our turns, as messages ───────────────────────────────────────────────────────────────────────────────────
 
-type Message = { role: 'user' | 'assistant'; content: Json[] };
+type AnthropicMessage = { role: 'user' | 'assistant'; content: Json[] };
 
 /** Roles alternate. What the user says after tools have run stands behind their results, in the same message. */
-function messagesFrom(turns: Turn[], referenced?: Set<string>): Message[] {
+function messagesFrom(turns: Turn[], referenced?: Set<string>): AnthropicMessage[] {
   const ids = fitIds(turns, 64);
-  const messages: Message[] = [];
+  const messages: AnthropicMessage[] = [];
   for (const turn of turns) {
     const role = turn.role === 'assistant' ? 'assistant' : 'user';
     const content = contentOf(turn, ids, referenced);
@@ -103,7 +153,11 @@ function messagesFrom(turns: Turn[], referenced?: Set<string>): Message[] {
   return messages;
 }
 
-function contentOf(turn: Turn, ids: Map<ToolCall | Result, string>, referenced?: Set<string>): Json[] {
+function contentOf(
+  turn: Turn,
+  ids: Map<ToolCall | Result, string>,
+  referenced?: Set<string>,
+): Json[] {
   if (turn.role === 'assistant') return assistantContent(turn, ids);
   if (turn.role === 'user') return [...(turn.images ?? []).map(blockFor), ...textBlocks(turn.text)];
   return turn.results.map((result) => {
@@ -115,7 +169,7 @@ function contentOf(turn: Turn, ids: Map<ToolCall | Result, string>, referenced?:
 /** It found tools: names are enough, and with them nothing else may be said. */
 function foundBlock(result: Result, id: string | undefined, referenced: Set<string>): Json {
   const references = referencesFor(result, referenced);
-  const content = references.length > 0 ? references : textBlocks(wordsFor(result));
+  const content = references.length > 0 ? references : textBlocks(goneReferencesText(result));
   return { type: 'tool_result', tool_use_id: id, content };
 }
 
@@ -124,14 +178,28 @@ function resultBlock({ blocks, isError }: Result, id: string | undefined): Json 
   const content = fitBlocks(blocks).map(blockFor);
   const hasImage = content.some(({ type }) => type === 'image');
   if (isError && hasImage) content.unshift({ type: 'text', text: 'Error:' });
-  return { type: 'tool_result', tool_use_id: id, content, ...(isError && !hasImage ? { is_error: true } : {}) };
+  return {
+    type: 'tool_result',
+    tool_use_id: id,
+    content,
+    ...(isError && !hasImage && { is_error: true }),
+  };
 }
 
 /** What this wire has said goes back as it was: thoughts are signed, other blocks may matter to those who sent them. */
-function assistantContent({ native, calls, text }: AssistantTurn, ids: Map<ToolCall | Result, string>): Json[] {
-  const uses = calls.map((call) => ({ id: ids.get(call), name: fitName(call.name), input: call.args ?? {} }));
-  const own: unknown[] = native?.wire === 'anthropic' && Array.isArray(native.content) ? native.content : [];
-  const withIds = (block: Json) => (block.type === 'tool_use' ? { ...block, ...uses.shift() } : block);
+function assistantContent(
+  { native, calls, text }: AssistantTurn,
+  ids: Map<ToolCall | Result, string>,
+): Json[] {
+  const uses = calls.map((call) => ({
+    id: ids.get(call),
+    name: fitToolName(call.name),
+    input: call.args ?? {},
+  }));
+  const own: unknown[] =
+    native?.wire === 'anthropic' && Array.isArray(native.content) ? native.content : [];
+  const withIds = (block: Json) =>
+    block.type === 'tool_use' ? { ...block, ...uses.shift() } : block;
   const said = own.length > 0 ? own.filter(isObject).map(withIds) : textBlocks(text);
   return [...said, ...uses.map((use) => ({ type: 'tool_use', ...use }))]; // those that are not in there yet
 }
@@ -142,23 +210,34 @@ function textBlocks(text: string): Json[] {
 
 function blockFor(block: Block): Json {
   if (block.type === 'text') return { type: 'text', text: block.text };
-  return { type: 'image', source: { type: 'base64', media_type: block.mimeType, data: block.data } };
+  return {
+    type: 'image',
+    source: { type: 'base64', media_type: block.mimeType, data: block.data },
+  };
 }
 
 // ─── The stream, as a turn ────────────────────────────────────────────────────────────────────────────────────
 
 /** An answer in the making. Arguments come as pieces of JSON, which are kept apart until they are whole. */
-type Draft = { blocks: Map<number, Json>; pieces: Map<Json, string>; usage: Json; stop?: string; explanation?: string };
+type AnthropicDraft = {
+  blocks: Map<number, Json>;
+  pieces: Map<Json, string>;
+  usage: Json;
+  stop?: string;
+  explanation?: string;
+};
 
-async function* read(to: Address, reply: Reply): AsyncGenerator<ModelEvent> {
-  const draft: Draft = { blocks: new Map(), pieces: new Map(), usage: {} };
-  for await (const data of messagesOf(to, reply)) {
-    const message = parse(to, data);
+async function* read(to: Address, reply: NodeReply): AsyncGenerator<ModelEvent> {
+  const draft: AnthropicDraft = { blocks: new Map(), pieces: new Map(), usage: {} };
+  for await (const data of streamedMessages(to, reply)) {
+    const message = parseModelJson(to, data);
     const isError = message.type === 'error' || message.error; // the latter from servers that do not stream
-    if (isError) throw failure(to, problemIn(data), STATUS[message.error?.type] ?? 400);
-    if (message.type === 'message') { // a server that does not stream: all at once
+    if (isError) throw modelFailure(to, problemIn(data), STATUS[message.error?.type] ?? 400);
+    if (message.type === 'message') {
+      // a server that does not stream: all at once
       takeWhole(draft, message);
-      for (const { text } of draft.blocks.values()) if (typeof text === 'string') yield { type: 'text', text };
+      for (const { text } of draft.blocks.values())
+        if (typeof text === 'string') yield { type: 'text', text };
       yield endOf(draft);
       return;
     }
@@ -173,8 +252,8 @@ async function* read(to: Address, reply: Reply): AsyncGenerator<ModelEvent> {
   throw cutOff(to, 'no message_stop');
 }
 
-function takeWhole(draft: Draft, message: any): void {
-  const blocks: unknown[] = Array.isArray(message.content) ? message.content : [];
+function takeWhole(draft: AnthropicDraft, message: any): void {
+  const blocks: unknown[] = asList(message.content);
   draft.blocks = new Map(blocks.filter(isObject).map((block, index) => [index, block]));
   keep(draft.usage, message.usage);
   draft.stop = message.stop_reason ?? 'end_turn';
@@ -182,10 +261,14 @@ function takeWhole(draft: Draft, message: any): void {
 }
 
 /** After HTTP 200 an error can only come as an event. It means what this status would have meant. */
-const STATUS: { [type: string]: number } = { rate_limit_error: 429, overloaded_error: 529, api_error: 500 };
+const STATUS: { [type: string]: number } = {
+  rate_limit_error: 429,
+  overloaded_error: 529,
+  api_error: 500,
+};
 
 /** Takes in one message of the stream; kinds that we do not know are skipped. Returns new text. */
-function take(draft: Draft, message: any): string | undefined {
+function take(draft: AnthropicDraft, message: any): string | undefined {
   const block = draft.blocks.get(message.index);
   if (message.type === 'message_start') keep(draft.usage, message.message?.usage);
   if (message.type === 'content_block_start' && isObject(message.content_block)) {
@@ -202,15 +285,16 @@ function take(draft: Draft, message: any): string | undefined {
 }
 
 function keep(usage: Json, news: unknown): void {
-  for (const [key, value] of Object.entries(isObject(news) ? news : {})) if (value !== null) usage[key] = value;
+  for (const [key, value] of Object.entries(asObject(news))) if (value !== null) usage[key] = value;
 }
 
-function grow(draft: Draft, block: Json, delta: any): string | undefined {
+function grow(draft: AnthropicDraft, block: Json, delta: any): string | undefined {
   if (delta.type === 'text_delta') block.text = `${block.text ?? ''}${delta.text}`;
   if (delta.type === 'thinking_delta') block.thinking = `${block.thinking ?? ''}${delta.thinking}`;
   if (delta.type === 'signature_delta') block.signature = delta.signature;
   if (delta.type === 'citations_delta') addCitation(block, delta.citation);
-  if (delta.type === 'input_json_delta') draft.pieces.set(block, (draft.pieces.get(block) ?? '') + delta.partial_json);
+  if (delta.type === 'input_json_delta')
+    draft.pieces.set(block, (draft.pieces.get(block) ?? '') + delta.partial_json);
   return delta.type === 'text_delta' ? delta.text : undefined;
 }
 
@@ -229,20 +313,29 @@ const STOPS: { [reason: string]: StopReason } = {
   model_context_window_exceeded: 'too-long',
 };
 
-function endOf(draft: Draft): ModelEvent {
+function endOf(draft: AnthropicDraft): ModelEvent {
   const stop = STOPS[draft.stop ?? ''] ?? draft.stop ?? 'done';
   const isCutOff = stop === 'length' || stop === 'too-long';
   const calls: ToolCall[] = [];
   for (const block of draft.blocks.values()) {
     if (!('input' in block) && block.type !== 'tool_use') continue;
-    const whole = isObject(block.input) && Object.keys(block.input).length > 0 ? JSON.stringify(block.input) : '';
+    const whole =
+      isObject(block.input) && Object.keys(block.input).length > 0
+        ? JSON.stringify(block.input)
+        : '';
     const read = readArguments(draft.pieces.get(block) ?? whole, isCutOff);
     block.input = read.args ?? {}; // sent back, it must be an object
-    if (block.type === 'tool_use') calls.push({ id: String(block.id), name: String(block.name), ...read });
+    if (block.type === 'tool_use')
+      calls.push({ id: String(block.id), name: String(block.name), ...read });
   }
   const content = [...draft.blocks.values()].filter(canGoBack);
   const text = content.map((block) => (block.type === 'text' ? block.text : '')).join('');
-  const turn: AssistantTurn = { role: 'assistant', text, calls, native: { wire: 'anthropic', content } };
+  const turn: AssistantTurn = {
+    role: 'assistant',
+    text,
+    calls,
+    native: { wire: 'anthropic', content },
+  };
   const explanation = draft.explanation === undefined ? {} : { explanation: draft.explanation };
   return { type: 'end', turn, stop, ...explanation, usage: usageOf(draft.usage) };
 }

@@ -5,9 +5,8 @@
 // The model writes the summary, from a text and not from the turns: some services refuse calls in a
 // conversation without tools, and a conversation that does not fit does not fit here either.
 
-import type {
-  AnswerEnd, Block, Model, ModelRequest, Result, Turn, Usage,
-} from '../../agent.ts';
+import { copyOf } from '../../mcp.ts';
+import type { AnswerEnd, Block, Model, ModelRequest, Result, Turn, Usage } from '../../agent.ts';
 
 const MAX_KEPT = 20_000; // characters of turns that are kept as they are
 const MAX_READ = 200_000; // characters that the model gets to read
@@ -35,7 +34,7 @@ export type Compacted = {
   usage: Usage[];
 };
 
-export type CompactOptions = {
+type CompactOptions = {
   words?: string; // what the user wants to be kept, or left out
   window?: number; // tokens that the model can read, if that is known
   signal: AbortSignal;
@@ -44,7 +43,9 @@ export type CompactOptions = {
 
 /** Throws if the model gives no summary. The turns that it gets stay as they are. */
 export async function compactTurns(
-  model: Model, turns: Turn[], options: CompactOptions,
+  model: Model,
+  turns: Turn[],
+  options: CompactOptions,
 ): Promise<Compacted> {
   const { window = MAX_READ, signal } = options;
   if (turns.length < 2) throw new Error('there is nothing to summarise yet');
@@ -83,8 +84,11 @@ function firstFitting(turns: Turn[], most: number): number {
  *  next one is the model's. */
 function withSummary(summary: string, old: Turn[], kept: Turn[]): Turn[] {
   const prompt = old.findLast((turn) => turn.role === 'user')?.text ?? '';
-  const isAtWork = kept.length > 0 ? kept[0]!.role === 'assistant' : old.at(-1)!.role !== 'assistant';
-  const task = isAtWork ? `\n\nThe last prompt, to the letter:\n${shortened(prompt, MAX_TEXT)}` : '';
+  const isAtWork =
+    kept.length > 0 ? kept[0]!.role === 'assistant' : old.at(-1)!.role !== 'assistant';
+  const task = isAtWork
+    ? `\n\nThe last prompt, to the letter:\n${shortened(prompt, MAX_TEXT)}`
+    : '';
   const first: Turn = { role: 'user', text: `${SUMMARY_MARK}\n${summary}${task}` };
   if (isAtWork) return [first, ...kept];
   return [first, { role: 'assistant', text: UNDERSTOOD, calls: [] }, ...kept];
@@ -104,7 +108,10 @@ async function summarise(model: Model, old: Turn[], room: number, options: Compa
 }
 
 async function querySummary(
-  model: Model, old: Turn[], room: number, { words, signal, note }: CompactOptions,
+  model: Model,
+  old: Turn[],
+  room: number,
+  { words, signal, note }: CompactOptions,
 ): Promise<{ text: string; usage: Usage[] }> {
   const request: ModelRequest = {
     system: words ? `${SUMMARISE}\nThe user adds: ${words}` : SUMMARISE,
@@ -129,10 +136,11 @@ export function transcript(turns: Turn[], room: number): string {
 }
 
 function linesOf(turn: Turn): string[] {
-  if (turn.role === 'user') return [said('User', turn.text + ' [image]'.repeat(turn.images?.length ?? 0))];
+  if (turn.role === 'user')
+    return [said('User', turn.text + ' [image]'.repeat(turn.images?.length ?? 0))];
   if (turn.role === 'tools') return turn.results.map(resultIn);
-  const calls = turn.calls.map(({ name, args }) =>
-    `Agent calls ${name}: ${shortened(JSON.stringify(args ?? {}), MAX_RESULT)}`,
+  const calls = turn.calls.map(
+    ({ name, args }) => `Agent calls ${name}: ${shortened(JSON.stringify(args ?? {}), MAX_RESULT)}`,
   );
   return turn.text ? [said('Agent', turn.text), ...calls] : calls;
 }
@@ -143,11 +151,11 @@ function said(who: string, text: string): string {
 }
 
 function resultIn({ name, blocks, isError }: Result): string {
-  const text = shortened(inWords(blocks), MAX_RESULT).replace(/^/gm, '> ');
+  const text = shortened(textOfBlocks(blocks), MAX_RESULT).replace(/^/gm, '> ');
   return `${isError ? 'Error' : 'Result'} of ${name}:\n${text}`;
 }
 
-const inWords = (blocks: Block[]) =>
+const textOfBlocks = (blocks: Block[]) =>
   blocks.map((block) => (block.type === 'text' ? block.text : '[image]')).join('\n');
 
 function shortened(text: string, most: number): string {
@@ -156,5 +164,5 @@ function shortened(text: string, most: number): string {
   const tail = Math.floor((2 * most) / 3);
   const left = text.length - head - tail;
   const short = `${text.slice(0, head)}\n[… ${left} characters …]\n${text.slice(-tail)}`;
-  return short.replace(/\p{Cs}/gu, ''); // half a character, which services refuse
+  return copyOf(short.replace(/\p{Cs}/gu, '')); // half a character, which services refuse
 }

@@ -13,7 +13,11 @@ const server = createServer(async (request, response) => {
   for await (const piece of request.setEncoding('utf8')) body += piece;
   console.log(`→ POST ${request.url} ${body === last ? '(the same again)' : body}`);
   last = body;
-  const { status = 200, headers = { 'content-type': 'text/event-stream' }, lines } = replies.shift()!;
+  const {
+    status = 200,
+    headers = { 'content-type': 'text/event-stream' },
+    lines,
+  } = replies.shift()!;
   console.log([`← ${status}`, ...lines].join('\n← '));
   response.writeHead(status, headers).end(lines.map((line) => `${line}\n\n`).join(''));
 });
@@ -21,20 +25,38 @@ await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
 const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
 const number = { type: 'number' };
-const tools = [{ name: 'add', description: 'Adds two numbers.', inputSchema: { type: 'object', properties: { a: number, b: number } } }];
+const tools = [
+  {
+    name: 'add',
+    description: 'Adds two numbers.',
+    inputSchema: { type: 'object', properties: { a: number, b: number } },
+  },
+];
 const turns: program.Turn[] = [{ role: 'user', text: 'How much is 2 and 40?' }];
 const query = async (model: program.Model, ...said: Reply[]) => {
   replies.push(...said);
-  for await (const event of model.query({ system: 'You add.', turns, tools, signal: AbortSignal.timeout(4000) })) {
-    console.log(`  ${JSON.stringify(event, (key, value) => (key === 'native' ? undefined : value))}`);
+  for await (const event of model.query({
+    system: 'You add.',
+    turns,
+    tools,
+    signal: AbortSignal.timeout(4000),
+  })) {
+    console.log(
+      `  ${JSON.stringify(event, (key, value) => (key === 'native' ? undefined : value))}`,
+    );
     if (event.type === 'end') return event.turn;
   }
   throw new Error('no end');
 };
 const data = (value: Json) => `data: ${JSON.stringify(value)}`;
-const delta = (index: number, piece: Json) => data({ type: 'content_block_delta', index, delta: piece });
-const begin = (index: number, block: Json) => data({ type: 'content_block_start', index, content_block: block });
-const end = (why: string) => [data({ type: 'message_delta', delta: { stop_reason: why }, usage: { output_tokens: 9 } }), data({ type: 'message_stop' })];
+const delta = (index: number, piece: Json) =>
+  data({ type: 'content_block_delta', index, delta: piece });
+const begin = (index: number, block: Json) =>
+  data({ type: 'content_block_start', index, content_block: block });
+const end = (why: string) => [
+  data({ type: 'message_delta', delta: { stop_reason: why }, usage: { output_tokens: 9 } }),
+  data({ type: 'message_stop' }),
+];
 
 if ('chooseModel' in (program as object)) await withMinds();
 else await withScript();
@@ -51,30 +73,72 @@ async function withScript(): Promise<void> {
 
 async function withMinds(): Promise<void> {
   console.log('The Messages API. The arguments of the call come in pieces:');
-  const anthropic = program.chooseModel('anthropic/demo', { baseUrl: url, env: { ANTHROPIC_API_KEY: 'no-real-key' } });
-  turns.push(await query(anthropic, { lines: [
-    begin(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'I add ' }), ': a comment, to keep the line open', delta(0, { type: 'text_delta', text: 'them.' }),
-    begin(1, { type: 'tool_use', id: 'toolu_1', name: 'add', input: {} }), delta(1, { type: 'input_json_delta', partial_json: '{"a":2,' }), delta(1, { type: 'input_json_delta', partial_json: '"b":40}' }),
-    ...end('tool_use'),
-  ] }));
+  const anthropic = program.chooseModel('anthropic/demo', {
+    baseUrl: url,
+    env: { ANTHROPIC_API_KEY: 'no-real-key' },
+  });
+  turns.push(
+    await query(anthropic, {
+      lines: [
+        begin(0, { type: 'text', text: '' }),
+        delta(0, { type: 'text_delta', text: 'I add ' }),
+        ': a comment, to keep the line open',
+        delta(0, { type: 'text_delta', text: 'them.' }),
+        begin(1, { type: 'tool_use', id: 'toolu_1', name: 'add', input: {} }),
+        delta(1, { type: 'input_json_delta', partial_json: '{"a":2,' }),
+        delta(1, { type: 'input_json_delta', partial_json: '"b":40}' }),
+        ...end('tool_use'),
+      ],
+    }),
+  );
 
   console.log('\nThe result goes back. The server is busy at first:');
-  turns.push({ role: 'tools', results: [{ id: 'toolu_1', name: 'add', blocks: [{ type: 'text', text: '42' }], isError: false }] });
-  const busy = { status: 529, headers: { 'retry-after-ms': '100' }, lines: ['{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'] };
-  await query(anthropic, busy, { lines: [begin(0, { type: 'text', text: 'It is 42.' }), ...end('end_turn')] });
+  turns.push({
+    role: 'tools',
+    results: [
+      { id: 'toolu_1', name: 'add', blocks: [{ type: 'text', text: '42' }], isError: false },
+    ],
+  });
+  const busy = {
+    status: 529,
+    headers: { 'retry-after-ms': '100' },
+    lines: ['{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'],
+  };
+  await query(anthropic, busy, {
+    lines: [begin(0, { type: 'text', text: 'It is 42.' }), ...end('end_turn')],
+  });
 
   console.log('\nThe same conversation, as chat completions:');
   const openai = program.chooseModel('openai/demo', { baseUrl: `${url}/v1`, env: {} });
   const piece = (value: Json) => data({ choices: [{ index: 0, ...value }] });
-  await query(openai, { lines: [piece({ delta: { content: 'It is ' } }), piece({ delta: { content: '42.' } }), piece({ delta: {}, finish_reason: 'stop' }), 'data: [DONE]'] });
+  await query(openai, {
+    lines: [
+      piece({ delta: { content: 'It is ' } }),
+      piece({ delta: { content: '42.' } }),
+      piece({ delta: {}, finish_reason: 'stop' }),
+      'data: [DONE]',
+    ],
+  });
 
   console.log('\nNo key, no network: rehearsal.');
   const config = { command: 'node', args: ['fixtures/server.mjs'], cwd: process.cwd() };
-  const entry: ServerEntry = { name: 'calculator', config, scope: 'user', authority: 'user', file: 'demo.ts' };
+  const entry: ServerEntry = {
+    name: 'calculator',
+    config,
+    scope: 'user',
+    authority: 'user',
+    file: 'demo.ts',
+  };
   const onWire = (direction: string, message: unknown) =>
-    /tools\/call|content/.test(JSON.stringify(message)) && console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
+    /tools\/call|content/.test(JSON.stringify(message)) &&
+    console.log(direction === 'out' ? '→' : '←', JSON.stringify(message));
   const mcp = new McpManager({ load: () => new Map([['calculator', entry]]), onWire });
-  const agent = new program.Agent({ model: program.chooseModel('rehearsal'), mcp, gate: async () => ({ allowed: true }), resultsFolder: 'results' });
+  const agent = new program.Agent({
+    model: program.chooseModel('rehearsal'),
+    mcp,
+    gate: async () => ({ allowed: true }),
+    resultsFolder: 'results',
+  });
   for (const prompt of ['hello', 'add', 'a=2 b=40', 'add 2 and 40 then greet Ada']) {
     console.log(`> ${prompt}`);
     console.log((await agent.chat(prompt)).text.replace(/^(?=.)/gm, '  '));

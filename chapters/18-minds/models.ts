@@ -2,6 +2,7 @@
 // Keys come from the environment only: a command line can be read by every user of the machine.
 
 import type { Model } from '../../agent.ts';
+import { orList } from '../17-the-gate/dialogue.ts';
 import { Anthropic } from './anthropic.ts';
 import { OPENAI_URL, OpenAi } from './openai.ts';
 import { ModelError } from './post.ts';
@@ -10,7 +11,7 @@ import { Rehearsal } from './rehearsal.ts';
 export { ModelError };
 
 type Environment = NodeJS.ProcessEnv;
-export type MakeOptions = {
+type MakeOptions = {
   baseUrl?: string; // another server that speaks the same wire
   maxTokens?: number; // of one answer
   env: Environment;
@@ -53,7 +54,7 @@ export const models: Record<string, ModelRow> = {
 };
 
 /** The variables that hold keys of models: no server of a project gets to see them. */
-export function keysOf(rows: Record<string, ModelRow>): string[] {
+export function apiKeyVariables(rows: Record<string, ModelRow>): string[] {
   return Object.values(rows).flatMap(({ keys }) => keys);
 }
 
@@ -62,7 +63,7 @@ export function formsOf(rows: Record<string, ModelRow>, id = '<model>'): string[
   return Object.entries(rows).map(([name, { defaultId }]) => (defaultId ? `${name}/${id}` : name));
 }
 
-export type ChooseOptions = {
+type ChooseOptions = {
   models?: Record<string, ModelRow>;
   baseUrl?: string;
   maxTokens?: number;
@@ -73,7 +74,7 @@ export type ChooseOptions = {
  *  none. */
 export function chooseModel(name?: string, options: ChooseOptions = {}): Model {
   const { models: rows = models, baseUrl, maxTokens, env = process.env } = options;
-  const forms = listed(formsOf(rows));
+  const forms = orList(formsOf(rows));
   const chosen = name ?? defaultName(rows, env);
   const [kind, id] = cut(chosen);
   const row = Object.hasOwn(rows, kind) ? rows[kind] : undefined;
@@ -92,17 +93,11 @@ function cut(name: string): [kind: string, id: string] {
   return slash === -1 ? [name, ''] : [name.slice(0, slash), name.slice(slash + 1)];
 }
 
-/** "a, b or c" */
-export function listed(words: string[]): string {
-  const before = words.slice(0, -1).join(', ');
-  return [before, ...words.slice(-1)].filter(Boolean).join(' or ');
-}
-
 function defaultName(rows: Record<string, ModelRow>, env: Environment): string {
   const all = Object.entries(rows);
   const withKey = all.find(([, { keys }]) => keys.some((key) => env[key]));
   const found = withKey ?? all.find(([, { keys }]) => keys.length === 0);
-  if (!found) throw new ModelError('config', `no key is set: ${listed(keysOf(rows))}`);
+  if (!found) throw new ModelError('config', `no key is set: ${orList(apiKeyVariables(rows))}`);
   const [name, { defaultId }] = found;
   return defaultId ? `${name}/${defaultId(env)}` : name;
 }

@@ -1,19 +1,44 @@
 // openai.ts: the chat completions API, by node:http. It is the wire that almost every server speaks, and almost each in a
 // way of its own: Ollama, llama.cpp, vLLM, LM Studio, OpenRouter …
 
-import type { AssistantTurn, Image, Model, ModelEvent, ModelRequest, Result } from '../../agent.ts';
-import type { StopReason, ToolCall, Turn, Usage } from '../../agent.ts';
+import type {
+  AssistantTurn,
+  Image,
+  Model,
+  ModelEvent,
+  ModelRequest,
+  Result,
+  StopReason,
+  ToolCall,
+  Turn,
+  Usage,
+} from '../../agent.ts';
 import type { Json } from '../../mcp.ts';
 import {
-  addressOf, cutOff, failure, messagesOf, parse, problemIn, queryService, type Address, type Wait,
+  modelAddress,
+  cutOff,
+  modelFailure,
+  streamedMessages,
+  parseModelJson,
+  problemIn,
+  queryService,
+  type Address,
+  type Wait,
 } from './post.ts';
-import type { Reply } from './send.ts';
-import { fitBlocks, fitIds, fitName, fitTool, readArguments, tokenCount } from './shapes.ts';
+import type { NodeReply } from './send.ts';
+import {
+  fitBlocks,
+  fitIds,
+  fitToolName,
+  fitTool,
+  readArguments,
+  tokenCount,
+} from './fit-for-models.ts';
 
 export const OPENAI_URL = 'https://api.openai.com/v1';
 const MAX_TOKENS = 16_384;
 
-export type OpenAiOptions = {
+type OpenAiOptions = {
   model: string;
   key?: string; // most local servers want none
   baseUrl?: string; // with /v1
@@ -33,24 +58,38 @@ export class OpenAi implements Model {
     this.name = `openai/${model}`;
     this.options = options;
     const headers = { authorization: `Bearer ${key ?? 'none'}` }; // some local servers want a word, any word
-    this.address = addressOf(this.name, baseUrl, '/chat/completions', headers, key);
+    this.address = modelAddress(this.name, baseUrl, '/chat/completions', headers, key);
     this.address.silenceMs = options.silenceMs;
   }
 
   query(request: ModelRequest): AsyncIterable<ModelEvent> {
-    const readAnswer = (reply: Reply) => read(this.address, reply);
-    return queryService(this.address, this.bodyFor(request), request.signal, readAnswer, this.options.wait);
+    const readAnswer = (reply: NodeReply) => read(this.address, reply);
+    return queryService(
+      this.address,
+      this.bodyFor(request),
+      request.signal,
+      readAnswer,
+      this.options.wait,
+    );
   }
 
   private bodyFor({ system, turns, tools, maxTokens }: ModelRequest): Json {
-    const functions = tools.slice(0, this.maxTools).map(fitTool).map(({ inputSchema, ...tool }) => ({ ...tool, parameters: inputSchema }));
+    const functions = tools
+      .slice(0, this.maxTools)
+      .map(fitTool)
+      .map(({ inputSchema, ...tool }) => ({ ...tool, parameters: inputSchema }));
     return {
       model: this.options.model,
       stream: true,
       stream_options: { include_usage: true },
       ...this.limit(maxTokens),
-      ...(functions.length > 0 ? { tools: functions.map((f) => ({ type: 'function', function: f })) } : {}),
-      messages: [...(system.trim() === '' ? [] : [{ role: 'system', content: system }]), ...messagesFrom(turns)],
+      ...(functions.length > 0
+        ? { tools: functions.map((f) => ({ type: 'function', function: f })) }
+        : {}),
+      messages: [
+        ...(system.trim() === '' ? [] : [{ role: 'system', content: system }]),
+        ...messagesFrom(turns),
+      ],
     };
   }
 
@@ -65,13 +104,16 @@ export class OpenAi implements Model {
 
 // ─── Our turns, as messages ───────────────────────────────────────────────────────────────────────────────────
 
-type Part = { type: 'text'; text: string } | { type: 'image_url'; image_url: { url: string } };
+type ContentPart =
+  | { type: 'text'; text: string }
+  | { type: 'image_url'; image_url: { url: string } };
 
 function messagesFrom(turns: Turn[]): Json[] {
   const ids = fitIds(turns, 40);
   const messages: Json[] = [];
   for (const turn of turns) {
-    if (turn.role === 'user') addUser(messages, [{ type: 'text', text: turn.text }, ...(turn.images ?? []).map(picture)]);
+    if (turn.role === 'user')
+      addUser(messages, [{ type: 'text', text: turn.text }, ...(turn.images ?? []).map(picture)]);
     if (turn.role === 'assistant') messages.push(...assistantMessages(turn, ids));
     if (turn.role !== 'tools') continue;
     for (const result of turn.results) messages.push(toolMessage(result, ids));
@@ -81,10 +123,13 @@ function messagesFrom(turns: Turn[]): Json[] {
 }
 
 /** Adds to the user's last words, if nobody has spoken since: some models only know alternating roles. */
-function addUser(messages: Json[], news: Part[]): void {
+function addUser(messages: Json[], news: ContentPart[]): void {
   const last = messages.at(-1);
-  const before = last?.role === 'user' ? (messages.pop()!.content as string | Part[]) : [];
-  const parts = [...(typeof before === 'string' ? [{ type: 'text', text: before } as const] : before), ...news];
+  const before = last?.role === 'user' ? (messages.pop()!.content as string | ContentPart[]) : [];
+  const parts = [
+    ...(typeof before === 'string' ? [{ type: 'text', text: before } as const] : before),
+    ...news,
+  ];
   const full = parts.filter((part) => part.type !== 'text' || part.text.trim() !== '');
   if (full.length === 0) return;
   const texts = full.map((part) => (part.type === 'text' ? part.text : undefined));
@@ -92,46 +137,63 @@ function addUser(messages: Json[], news: Part[]): void {
 }
 
 /** Without calls there must be a text, with calls there need not be one. With neither there is no message. */
-function assistantMessages({ text, calls }: AssistantTurn, ids: Map<ToolCall | Result, string>): Json[] {
+function assistantMessages(
+  { text, calls }: AssistantTurn,
+  ids: Map<ToolCall | Result, string>,
+): Json[] {
   if (calls.length === 0) return text.trim() === '' ? [] : [{ role: 'assistant', content: text }];
   const tool_calls = calls.map((call) => ({
     id: ids.get(call),
     type: 'function',
-    function: { name: fitName(call.name), arguments: JSON.stringify(call.args ?? {}) },
+    function: { name: fitToolName(call.name), arguments: JSON.stringify(call.args ?? {}) },
   }));
   return [{ role: 'assistant', content: text.trim() === '' ? null : text, tool_calls }];
 }
 
 /** This wire has no flag for errors and takes no pictures here. */
 function toolMessage(result: Result, ids: Map<ToolCall | Result, string>): Json {
-  const texts = fitBlocks(result.blocks).map((block) => ('text' in block ? block.text : '[the image follows below]'));
-  return { role: 'tool', tool_call_id: ids.get(result), content: (result.isError ? 'Error: ' : '') + texts.join('\n') };
+  const texts = fitBlocks(result.blocks).map((block) =>
+    'text' in block ? block.text : '[the image follows below]',
+  );
+  return {
+    role: 'tool',
+    tool_call_id: ids.get(result),
+    content: (result.isError ? 'Error: ' : '') + texts.join('\n'),
+  };
 }
 
 /** A model that cannot see may refuse them: the wire has no way to ask beforehand. */
-function pictures({ name, blocks }: Result): Part[] {
+function pictures({ name, blocks }: Result): ContentPart[] {
   const parts = blocks.flatMap((block) => (block.type === 'image' ? [picture(block)] : []));
-  return parts.length === 0 ? [] : [{ type: 'text', text: `From the tool ${fitName(name)}:` }, ...parts];
+  return parts.length === 0
+    ? []
+    : [{ type: 'text', text: `From the tool ${fitToolName(name)}:` }, ...parts];
 }
 
-function picture({ mimeType, data }: Image): Part {
+function picture({ mimeType, data }: Image): ContentPart {
   return { type: 'image_url', image_url: { url: `data:${mimeType};base64,${data}` } };
 }
 
 // ─── The stream, as a turn ────────────────────────────────────────────────────────────────────────────────────
 
 type OpenCall = { id: string; name: string; json: string; brackets: Brackets };
-type Draft = { text: string; refusal: string; calls: CallAssembly; finish?: string; usage?: Usage };
+type OpenAiDraft = {
+  text: string;
+  refusal: string;
+  calls: CallAssembly;
+  finish?: string;
+  usage?: Usage;
+};
 
-async function* read(to: Address, reply: Reply): AsyncGenerator<ModelEvent> {
-  const draft: Draft = { text: '', refusal: '', calls: new CallAssembly() };
+async function* read(to: Address, reply: NodeReply): AsyncGenerator<ModelEvent> {
+  const draft: OpenAiDraft = { text: '', refusal: '', calls: new CallAssembly() };
   let isDone = false;
-  for await (const data of messagesOf(to, reply)) {
+  for await (const data of streamedMessages(to, reply)) {
     isDone = data.trim() === '[DONE]';
     reply.isOver = isDone;
     if (isDone) break;
-    const chunk = parse(to, data);
-    if (chunk.error) throw failure(to, problemIn(data), statusOf(chunk.error));
+    const chunk = parseModelJson(to, data);
+    if (chunk.error) throw modelFailure(to, problemIn(data), statusOf(chunk.error));
     const text = take(draft, chunk);
     if (text) yield { type: 'text', text };
   }
@@ -150,7 +212,7 @@ function statusOf({ code, type }: { code?: unknown; type?: unknown }): number {
 }
 
 /** Takes in one chunk, or the whole answer of a server that does not stream. Returns new text. */
-function take(draft: Draft, chunk: any): string {
+function take(draft: OpenAiDraft, chunk: any): string {
   if (chunk.usage) {
     const { prompt_tokens, completion_tokens, prompt_tokens_details: details } = chunk.usage;
     draft.usage = {
@@ -217,7 +279,9 @@ class Brackets {
     }
   }
 
-  get areClosed(): boolean { return this.depth <= 0 && !this.isInString; }
+  get areClosed(): boolean {
+    return this.depth <= 0 && !this.isInString;
+  }
 }
 
 const STOPS: { [reason: string]: StopReason } = {
@@ -228,7 +292,7 @@ const STOPS: { [reason: string]: StopReason } = {
   content_filter: 'refusal',
 };
 
-function endOf({ text, refusal, calls: { all }, finish = 'stop', usage }: Draft): ModelEvent {
+function endOf({ text, refusal, calls: { all }, finish = 'stop', usage }: OpenAiDraft): ModelEvent {
   const calls = all.map(({ id, name, json }, n): ToolCall => {
     return { id: id || `call_${n + 1}`, name, ...readArguments(json, finish === 'length') };
   });
@@ -236,5 +300,11 @@ function endOf({ text, refusal, calls: { all }, finish = 'stop', usage }: Draft)
   if (stop === 'done' && calls.length > 0) stop = 'tools'; // the calls are there, whatever the word says
   if (stop === 'tools' && calls.length === 0) stop = 'done';
   const turn: AssistantTurn = { role: 'assistant', text, calls };
-  return { type: 'end', turn, stop, ...(refusal ? { explanation: refusal } : {}), ...(usage ? { usage } : {}) };
+  return {
+    type: 'end',
+    turn,
+    stop,
+    ...(refusal ? { explanation: refusal } : {}),
+    ...(usage && { usage }),
+  };
 }

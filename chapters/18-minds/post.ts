@@ -1,16 +1,16 @@
 // post.ts: one question over HTTP, and everything that may go wrong with it.
 
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ModelEvent } from '../../agent.ts';
-import { joinSmall, tooMuchIn } from '../../mcp.ts';
+import { asObject, copyOf, joinSmall, parseMessage, tooMuchIn } from '../../mcp.ts';
+import { readStart, type HeaderFields } from './body.ts';
 import { isBusy, Patience } from './patience.ts';
 import { isLoopbackHost, ProxyError } from './proxy.ts';
-import { send, type Reply } from './send.ts';
+import { sendRequest, type NodeReply } from './send.ts';
 import { readEvents } from './sse.ts';
 
-export type Trouble = 'config' | 'unreachable' | 'refused' | 'too-long' | 'protocol';
+type Trouble = 'config' | 'unreachable' | 'refused' | 'too-long' | 'protocol';
 
 /** No answer. `retry` tells whether it makes sense to ask again, `waitMs` when the server wants to be asked. */
 export class ModelError extends Error {
@@ -20,9 +20,12 @@ export class ModelError extends Error {
   readonly retry: boolean;
   readonly waitMs: number | undefined;
 
-  constructor(kind: Trouble, message: string, more: { status?: number; retry?: boolean; waitMs?: number } = {}) {
+  constructor(
+    kind: Trouble,
+    message: string,
+    more: { status?: number; retry?: boolean; waitMs?: number } = {},
+  ) {
     super(message);
-    this.name = 'ModelError';
     this.kind = kind;
     this.status = more.status;
     this.retry = more.retry ?? false;
@@ -33,20 +36,38 @@ export class ModelError extends Error {
 // ─── Where to ask ─────────────────────────────────────────────────────────────────────────────────────────────
 
 /** `key` is here to be kept out of messages; the wire has put it into a header itself. */
-export type Address = { name: string; url: URL; headers: Fields; key: string | undefined; silenceMs?: number };
-type Fields = Record<string, string>;
+export type Address = {
+  name: string;
+  url: URL;
+  headers: HeaderFields;
+  key: string | undefined;
+  silenceMs?: number;
+};
 
-export function addressOf(name: string, base: string, path: string, headers: Fields, key?: string): Address {
+export function modelAddress(
+  name: string,
+  base: string,
+  path: string,
+  headers: HeaderFields,
+  key?: string,
+): Address {
   const refuse = (why: string) => new ModelError('config', `the base URL of ${name} ${why}`);
   if (!URL.canParse(base)) throw refuse('is not a URL; write it like http://localhost:11434/v1');
   const url = new URL(base);
-  if (!/^https?:$/.test(url.protocol)) throw refuse(`begins with ${url.protocol}; it must be https: or http:`);
-  if (url.username || url.password) throw refuse('holds a name or a password; put the key into the environment');
+  if (!/^https?:$/.test(url.protocol))
+    throw refuse(`begins with ${url.protocol}; it must be https: or http:`);
+  if (url.username || url.password)
+    throw refuse('holds a name or a password; put the key into the environment');
   if (key !== undefined && url.protocol === 'http:' && !isLoopbackHost(url.hostname))
-    throw refuse(`would send the key to ${url.host} in clear text; use https:, or unset the key if none is needed`);
+    throw refuse(
+      `would send the key to ${url.host} in clear text; use https:, or unset the key if none is needed`,
+    );
   // Node would quote a key that does not fit into a header in its error, so it never gets to see one.
   if (key !== undefined && !/^[\x21-\x7e]+$/.test(key))
-    throw new ModelError('config', `the key for ${name} holds a space or something else no key has; set it again`);
+    throw new ModelError(
+      'config',
+      `the key for ${name} holds a space or something else no key has; set it again`,
+    );
   let end = url.pathname.length; // without the slashes at the end
   while (url.pathname[end - 1] === '/') end--;
   url.pathname = url.pathname.slice(0, end) + path;
@@ -64,7 +85,7 @@ export async function* queryService(
   to: Address,
   body: unknown,
   signal: AbortSignal,
-  read: (reply: Reply) => AsyncIterable<ModelEvent>,
+  read: (reply: NodeReply) => AsyncIterable<ModelEvent>,
   pause: Wait = usualWait,
 ): AsyncGenerator<ModelEvent> {
   const patience = new Patience();
@@ -81,7 +102,10 @@ export async function* queryService(
       const error = thrown instanceof ModelError ? thrown : oddity(to, thrown);
       const ms = shown ? undefined : patience.pauseAfter(error);
       if (ms === undefined) throw givenUp(error, patience);
-      yield { type: 'note', text: `${briefly(error)}; trying again in ${Math.round(ms / 100) / 10} s` };
+      yield {
+        type: 'note',
+        text: `${briefly(error)}; trying again in ${Math.round(ms / 100) / 10} s`,
+      };
       await pause(ms, signal).catch(() => signal.throwIfAborted());
     }
   }
@@ -97,7 +121,10 @@ function givenUp(error: ModelError, { retries, pausedMs }: Patience): ModelError
 
 /** A list where there should be none, a null … nobody can check for everything. */
 function oddity(to: Address, thrown: unknown): ModelError {
-  const error = new ModelError('protocol', `${to.name} sent something that makes no sense: ${thrown}`);
+  const error = new ModelError(
+    'protocol',
+    `${to.name} sent something that makes no sense: ${thrown}`,
+  );
   error.cause = thrown;
   return error;
 }
@@ -110,14 +137,21 @@ function briefly({ status, message }: ModelError): string {
 const CONNECT_MS = 20_000; // more than a proxy gets, so that it is named if it is the one who is slow
 const SILENCE_MS = 600_000; // a model on your own machine may think for minutes before its first word
 
-async function post(to: Address, body: unknown, signal: AbortSignal): Promise<Reply> {
+async function post(to: Address, body: unknown, signal: AbortSignal): Promise<NodeReply> {
   // Half an emoji, left where a tool's output was cut, is no legal text: one, and an API refuses us for ever.
-  const whole = (value: unknown) => (typeof value === 'string' ? value.replace(/\p{Surrogate}/gu, '\ufffd') : value);
+  const whole = (value: unknown) =>
+    typeof value === 'string' ? value.replace(/\p{Surrogate}/gu, '\ufffd') : value;
   const json = JSON.stringify(body, (_, value) => whole(value));
   const limits = { connectMs: CONNECT_MS, silenceMs: to.silenceMs ?? SILENCE_MS };
-  let reply: Reply;
+  let reply: NodeReply;
   try {
-    reply = await send(to.url, { method: 'POST', headers: to.headers, body: json, signal, ...limits });
+    reply = await sendRequest(to.url, {
+      method: 'POST',
+      headers: to.headers,
+      body: json,
+      signal,
+      ...limits,
+    });
   } catch (error) {
     const message = `cannot reach ${to.name} at ${placeOf(to.url)}: ${reasonOf(error)}`;
     if (error instanceof ProxyError && error.isFinal) throw new ModelError('config', message);
@@ -125,7 +159,7 @@ async function post(to: Address, body: unknown, signal: AbortSignal): Promise<Re
   }
   if (reply.status >= 200 && reply.status < 300) return reply;
   if (reply.status >= 300 && reply.status < 400) throw redirected(to, reply);
-  throw failure(to, await problemOf(reply), reply.status, reply.headers);
+  throw modelFailure(to, await problemOf(reply), reply.status, reply.headers);
 }
 
 /** Without the query, where some put a key. */
@@ -140,30 +174,42 @@ function reasonOf(error: unknown): string {
   const { code, message } = error as { code?: string; message?: string };
   const reason = code ?? message ?? String(error);
   // In a company it may be a proxy that opens all letters.
-  if (UNKNOWN_SIGNER.test(reason)) return `${reason}; name the certificate of whoever signed it in NODE_EXTRA_CA_CERTS`;
+  if (UNKNOWN_SIGNER.test(reason))
+    return `${reason}; name the certificate of whoever signed it in NODE_EXTRA_CA_CERTS`;
   return reason;
 }
 
 // The target of a redirect would get the key. So we follow none.
-function redirected(to: Address, { status, headers, body }: Reply): ModelError {
+function redirected(to: Address, { status, headers, body }: NodeReply): ModelError {
   body.destroy();
   const { location = '' } = headers;
-  const target = URL.canParse(location, to.url.href) ? placeOf(new URL(location, to.url.href)) : 'nowhere';
+  const target = URL.canParse(location, to.url.href)
+    ? placeOf(new URL(location, to.url.href))
+    : 'nowhere';
   const message = `${to.name} at ${placeOf(to.url)} redirects (${status}) to ${target}; the key is not sent on`;
   return new ModelError('config', `${message}. Correct the base URL`, { status });
 }
 
 // ─── What a refusal means ─────────────────────────────────────────────────────────────────────────────────────
 
-type Problem = { message: string; type?: string | undefined; more?: string; requestId?: string | undefined };
+type ErrorDetail = {
+  message: string;
+  type?: string | undefined;
+  more?: string;
+  requestId?: string | undefined;
+};
 
 // By vendor: Anthropic, Anthropic, OpenAI, OpenAI and vLLM, llama.cpp.
-const TOO_LONG = /prompt is too long|exceed context limit|context_length_exceeded|maximum context|exceed_context/i;
+const TOO_LONG =
+  /prompt is too long|exceed context limit|context_length_exceeded|maximum context|exceed_context/i;
 const LENGTH = /max_(completion_|output_)?tokens/i;
 const SPENT = /spend_?limit|usage_limit|credit_balance_exhausted|insufficient_quota/i;
 
-export function failure(
-  to: Address, problem: Problem, status: number, headers: IncomingHttpHeaders = {},
+export function modelFailure(
+  to: Address,
+  problem: ErrorDetail,
+  status: number,
+  headers: NodeReply['headers'] = {},
 ): ModelError {
   const words = `${problem.type} ${problem.message} ${problem.more}`;
   const isTooLong = status === 413 || (status !== 429 && TOO_LONG.test(words));
@@ -181,16 +227,22 @@ export function failure(
 }
 
 function hint(to: Address, status: number, words: string): string {
-  if (status === 400 && LENGTH.test(words)) return '; --max-tokens N sets how long an answer may be';
+  if (status === 400 && LENGTH.test(words))
+    return '; --max-tokens N sets how long an answer may be';
   if (status === 401 || status === 403) return '; check the key in the environment';
-  if (status === 404) return `; check the name of the model and the base URL (we asked ${placeOf(to.url)})`;
+  if (status === 404)
+    return `; check the name of the model and the base URL (we asked ${placeOf(to.url)})`;
   return '';
 }
 
 /** How long the server wants us to wait. Nobody sits before a silent terminal for an hour, so a minute at most. */
-function waitIn(headers: IncomingHttpHeaders): { waitMs?: number } {
+function waitIn(headers: NodeReply['headers']): { waitMs?: number } {
   const { 'retry-after': after = '', 'retry-after-ms': ms = NaN } = headers;
-  const candidates = [Number(ms), after === '' ? NaN : Number(after) * 1000, Date.parse(after) - Date.now()];
+  const candidates = [
+    Number(ms),
+    after === '' ? NaN : Number(after) * 1000,
+    Date.parse(after) - Date.now(),
+  ];
   const found = candidates.find((candidate) => candidate >= 0);
   return found === undefined ? {} : { waitMs: Math.min(found, 60_000) };
 }
@@ -201,55 +253,46 @@ const END_MS = 250;
 const MAX_ANSWER_BYTES = 64 * 2 ** 20;
 
 /** The body of an error may be anything: JSON of several shapes, a proxy's web page, endless, or nothing at all. */
-async function problemOf({ body, statusText }: Reply): Promise<Problem> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of body as AsyncIterable<Uint8Array>) {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size > MAX_PROBLEM_BYTES) break;
-    }
-  } catch {
-    // What has arrived must do.
-  }
-  const text = Buffer.concat(chunks).subarray(0, MAX_PROBLEM_BYTES).toString().trim();
+async function problemOf({ body, statusText }: NodeReply): Promise<ErrorDetail> {
+  const text = (await readStart(body, MAX_PROBLEM_BYTES)).trim();
   if (/^<(!doctype|html)/i.test(text)) {
     const title = /<title[^<>]*>([^<]*)/i.exec(text)?.[1]?.trim();
-    return { message: `a web page instead of an answer${title ? `, "${title.slice(0, 200)}"` : ''}` };
+    return {
+      message: `a web page instead of an answer${title ? `, "${copyOf(title.slice(0, 200))}"` : ''}`,
+    };
   }
   return problemIn(text || statusText || 'no explanation');
 }
 
 /** The error in a message: {error: {message, …}}, {error: "…"}, {message: "…"}, {detail: "…"} or plain words. */
-export function problemIn(text: string): Problem {
-  let body;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    // Plain words, then.
-  }
-  const error = body?.error ?? body?.message ?? body?.detail ?? text;
-  const word = (value: unknown) => (typeof value === 'string' ? value.slice(0, MAX_MESSAGE) : undefined);
+export function problemIn(text: string): ErrorDetail {
+  const body: Record<string, any> = asObject(parseMessage(text)); // empty for plain words
+  const error = body.error ?? body.message ?? body.detail ?? text;
+  const word = (value: unknown) =>
+    typeof value === 'string' ? copyOf(value.slice(0, MAX_MESSAGE)) : undefined;
   const more = JSON.stringify([error.code, error.details]);
-  const message = word(error) ?? word(error.message) ?? JSON.stringify(error).slice(0, MAX_MESSAGE);
-  return { message, type: word(error.type), more, requestId: word(body?.request_id) };
+  const message = word(error) ?? word(error.message) ?? word(JSON.stringify(error))!;
+  return { message, type: word(error.type), more, requestId: word(body.request_id) };
 }
 
 // ─── Reading the answer ───────────────────────────────────────────────────────────────────────────────────────
 
 /** The messages of a streamed answer. A server that does not stream sends the one it has. */
-export async function* messagesOf(to: Address, reply: Reply): AsyncGenerator<string> {
+export async function* streamedMessages(to: Address, reply: NodeReply): AsyncGenerator<string> {
   const { headers, body } = reply;
   const type = headers['content-type'] ?? '';
   if (type.includes('text/html'))
-    throw new ModelError('protocol', `${to.name} at ${placeOf(to.url)} answered with a web page; check the base URL`);
+    throw new ModelError(
+      'protocol',
+      `${to.name} at ${placeOf(to.url)} answered with a web page; check the base URL`,
+    );
   try {
     const chunks = bounded(body.iterator({ destroyOnReturn: false }));
     if (type.includes('application/json')) yield Buffer.concat(await all(chunks)).toString();
     else for await (const { data } of readEvents(chunks)) yield data;
   } catch (error) {
-    if (error instanceof RangeError) throw new ModelError('protocol', `${to.name}: ${error.message}`);
+    if (error instanceof RangeError)
+      throw new ModelError('protocol', `${to.name}: ${error.message}`);
     throw cutOff(to, reasonOf(error));
   } finally {
     if (reply.isOver) letEnd(body);
@@ -271,7 +314,8 @@ async function* bounded(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Ar
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
-    if (size > MAX_ANSWER_BYTES) throw new RangeError(`an answer of more than ${MAX_ANSWER_BYTES} bytes`);
+    if (size > MAX_ANSWER_BYTES)
+      throw new RangeError(`an answer of more than ${MAX_ANSWER_BYTES} bytes`);
     yield chunk;
   }
 }
@@ -286,17 +330,18 @@ async function all(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> {
 }
 
 export function cutOff(to: Address, why: string): ModelError {
-  return new ModelError('unreachable', `the answer of ${to.name} broke off (${why})`, { retry: true });
+  return new ModelError('unreachable', `the answer of ${to.name} broke off (${why})`, {
+    retry: true,
+  });
 }
 
-export function parse(to: Address, text: string): any {
+export function parseModelJson(to: Address, text: string): any {
   const tooMuch = tooMuchIn(text);
   if (tooMuch) throw new ModelError('protocol', `${to.name} sent a message with ${tooMuch}`);
-  try {
-    const value = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) return value;
-  } catch {
-    // It is reported below, like a number or a string.
-  }
-  throw new ModelError('protocol', `${to.name} sent something that is no JSON object: ${text.slice(0, 200)}`);
+  const value = parseMessage(text);
+  if (typeof value === 'object' && value !== null) return value;
+  throw new ModelError(
+    'protocol',
+    `${to.name} sent something that is no JSON object: ${copyOf(text.slice(0, 200))}`,
+  );
 }

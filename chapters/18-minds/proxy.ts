@@ -55,7 +55,8 @@ function proxyIn(variable: string, value: string): Proxy {
   const address = value.includes('://') ? value : `http://${value}`;
   // The value itself is not quoted: it may hold a password.
   const form = 'http://host:port or http://name:password@host:port';
-  if (!URL.canParse(address)) throw new ProxyError(`${variable} is not an address; write ${form}`, true);
+  if (!URL.canParse(address))
+    throw new ProxyError(`${variable} is not an address; write ${form}`, true);
   const url = new URL(address);
   if (!/^https?:$/.test(url.protocol)) {
     const why = `${variable} names a proxy of the kind ${url.protocol}//, which this program does not know`;
@@ -66,13 +67,14 @@ function proxyIn(variable: string, value: string): Proxy {
 
 function credentialsIn({ username, password }: URL): Record<string, string> {
   if (!username && !password) return {};
-  const words = [username, password].map(decoded);
+  const words = [username, password].map(percentDecoded);
   const credentials = Buffer.from(words.join(':')).toString('base64');
   for (const secret of [words[1], password, credentials]) keepTyped(secret); // from all that is shown
   return { 'proxy-authorization': `Basic ${credentials}` };
 }
 
-function decoded(text: string): string {
+/** Never throws. */
+export function percentDecoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -82,14 +84,25 @@ function decoded(text: string): string {
 
 // ─── NO_PROXY ────────────────────────────────────────────────────────────────────────────────────
 
-const DEFAULT_PORTS: Record<string, string> = { 'http:': '80', 'ws:': '80', 'https:': '443', 'wss:': '443' };
+const DEFAULT_PORTS: Record<string, string> = {
+  'http:': '80',
+  'ws:': '80',
+  'https:': '443',
+  'wss:': '443',
+};
 
 /** By the rules of curl: a list with commas or blanks. A name means its subdomains, too, with or
  *  without a dot before it; with a port it means that port. */
 function isExempt(url: URL, list: string): boolean {
-  const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '').toLowerCase();
+  const host = url.hostname
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '')
+    .toLowerCase();
   const port = url.port || DEFAULT_PORTS[url.protocol] || '';
-  const entries = list.toLowerCase().split(/[\s,]+/).filter(Boolean);
+  const entries = list
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .filter(Boolean);
   return entries.some((entry) => {
     const { name, port: wanted } = cutPort(entry);
     if (wanted && wanted !== port) return false;

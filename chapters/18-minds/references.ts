@@ -29,7 +29,7 @@ export function referencesFor({ loads = [] }: Result, referenced: Set<string>): 
 }
 
 /** For a result whose tools are all gone: its text says that they can be called. */
-export function wordsFor({ loads = [] }: Result): string {
+export function goneReferencesText({ loads = [] }: Result): string {
   return `[Found: ${loads.join(', ')}. These tools are no longer there.]`;
 }
 

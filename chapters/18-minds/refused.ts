@@ -11,7 +11,9 @@ const BY_NUMBER = /\btools(?:\.|\[)(\d{1,5})\b/;
 
 /** The tool because of which a request was refused; nothing if that was not the reason. */
 export async function refusedTool(
-  model: Model, request: ModelRequest, error: unknown,
+  model: Model,
+  request: ModelRequest,
+  error: unknown,
 ): Promise<string | undefined> {
   const { status, message } = asObject(error);
   const isRefusal = status === 400 || status === 422;

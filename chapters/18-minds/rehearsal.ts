@@ -6,7 +6,7 @@
 // keeps no state: the number of results since the last prompt tells which step comes next.
 
 import type { Model, ModelEvent, ModelRequest, Result, ToolDefinition, Turn } from '../../agent.ts';
-import { asObject, isObject, type Json } from '../../mcp.ts';
+import { asObject, isObject, parseMessage, type Json } from '../../mcp.ts';
 import { SUMMARISE, SUMMARY_MARK } from './compact.ts';
 
 export const REHEARSAL_BANNER =
@@ -25,7 +25,7 @@ export class Rehearsal implements Model {
   async *query({ system, turns, tools, signal }: ModelRequest): AsyncGenerator<ModelEvent> {
     signal.throwIfAborted();
     const isSummary = system.startsWith(SUMMARISE);
-    const { text, call }: Answer = isSummary ? summary(turns) : respond(turns, tools);
+    const { text, call }: RehearsedAnswer = isSummary ? summary(turns) : respond(turns, tools);
     if (text) yield { type: 'text', text };
     const calls = call ? [{ id: `call_${turns.length}`, ...call }] : [];
     const stop = call ? 'tools' : 'done';
@@ -35,12 +35,12 @@ export class Rehearsal implements Model {
 
 // ─── What comes next ──────────────────────────────────────────────────────────────────────────
 
-type Answer = {
+type RehearsedAnswer = {
   text: string;
   call?: { name: string; args: Json };
 };
 
-function respond(turns: Turn[], tools: ToolDefinition[]): Answer {
+function respond(turns: Turn[], tools: ToolDefinition[]): RehearsedAnswer {
   const last = turns.findLastIndex(({ role }) => role === 'user');
   const since = turns.slice(last + 1);
   const results = since.flatMap((turn) => (turn.role === 'tools' ? turn.results : []));
@@ -55,7 +55,7 @@ function respond(turns: Turn[], tools: ToolDefinition[]): Answer {
 }
 
 /** All that it can do is to quote the prompts. */
-function summary([first]: Turn[]): Answer {
+function summary([first]: Turn[]): RehearsedAnswer {
   const transcript = first?.role === 'user' ? first.text : '';
   const prompts = transcript.match(/^User: .*/gm) ?? [];
   const lines = prompts.map((line) => line.replace(/^User: /, '- '));
@@ -63,7 +63,7 @@ function summary([first]: Turn[]): Answer {
 }
 
 /** A prompt that names no tool may answer our question about the prompt before it. */
-function stepsAt(last: number, turns: Turn[], tools: ToolDefinition[]): Token[][] {
+function stepsAt(last: number, turns: Turn[], tools: ToolDefinition[]): PromptWord[][] {
   const prompts = turns.map((turn) => (turn.role === 'user' ? turn.text : ''));
   const prompt = prompts[last] ?? '';
   const before = prompts[last - 2] ?? ''; // empty if that led to a call
@@ -73,7 +73,7 @@ function stepsAt(last: number, turns: Turn[], tools: ToolDefinition[]): Token[][
   return isNamed || isSummary ? steps : lex(`${before} ${prompt}`);
 }
 
-function answer(step: Token[], tools: ToolDefinition[]): Answer {
+function answer(step: PromptWord[], tools: ToolDefinition[]): RehearsedAnswer {
   const { nearest, isClear, values } = match(step, tools);
   const isNamed = nearest.length > 0;
   const shown = isNamed ? nearest : tools;
@@ -93,7 +93,7 @@ function quote({ name, blocks, isError }: Result): string {
 
 // ─── Words ────────────────────────────────────────────────────────────────────────────────────
 
-type Token = {
+type PromptWord = {
   raw: string; // as it was typed, with the words before it and the space behind it
   key: string; // of key=value
   value: unknown;
@@ -111,25 +111,16 @@ const PATH = /^(?!.*\*).*([/\\]|\.[a-z]\w*$)/i; // and no pattern like *.ts
 const JSON_START = /^(-?\d{1,15}(?!\d)|[[{]|true$|false$)/;
 
 /** The tokens of each step. */
-function lex(prompt: string): Token[][] {
-  const steps: Token[][] = [[]];
+function lex(prompt: string): PromptWord[][] {
+  const steps: PromptWord[][] = [[]];
   for (const [raw, key = '', , quoted, typed = ''] of prompt.matchAll(TOKEN)) {
     const plain = key ? typed : typed.replace(PUNCTUATION, '');
-    const value = quoted ?? parse(plain) ?? plain; // what is quoted is a text, even "42"
+    const value = quoted ?? (JSON_START.test(plain) ? parseMessage(plain) : plain); // what is quoted is a text, even "42"
     const word = key || isObject(value) ? '' : plain;
     if (word === 'then' && steps.length < MAX_STEPS) steps.push([]);
     else steps.at(-1)?.push({ raw, key, value, word });
   }
   return steps;
-}
-
-function parse(text: string): unknown {
-  if (!JSON_START.test(text)) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** "getFileInfo" → get fil info, "Lists files" → list fil: endings do not count. */
@@ -148,7 +139,7 @@ function namesOf({ name, description }: ToolDefinition): Set<string> {
 }
 
 /** Each word that names tools leaves those that have it. Of these, a short name is nearest. */
-function match(step: Token[], tools: ToolDefinition[]) {
+function match(step: PromptWord[], tools: ToolDefinition[]) {
   const all = tools.map((tool) => ({ tool, names: namesOf(tool) }));
   let near = all;
   let end = 0;
@@ -172,7 +163,7 @@ function match(step: Token[], tools: ToolDefinition[]) {
 // ─── With which arguments ─────────────────────────────────────────────────────────────────────
 
 /** A key says where its value goes. Other values go to what is required, in order. */
-function fill({ name, inputSchema }: ToolDefinition, typed: Token[]) {
+function fill({ name, inputSchema }: ToolDefinition, typed: PromptWord[]) {
   const { properties, required } = asObject(inputSchema);
   const needed = [required].flat().filter((key) => typeof key === 'string');
   const tokens = needed[0] === 'command' ? asCommand(typed) : typed;
@@ -203,17 +194,17 @@ function fill({ name, inputSchema }: ToolDefinition, typed: Token[]) {
   };
 }
 
-function namedIn({ key, value }: Token): [string, unknown][] {
+function namedIn({ key, value }: PromptWord): [string, unknown][] {
   if (key) return [[key, value]];
   return Object.entries(asObject(value)); // of a JSON object
 }
 
 /** Without quotation marks, a command is all that was typed. */
-function asCommand(tokens: Token[]): Token[] {
+function asCommand(tokens: PromptWord[]): PromptWord[] {
   if (!tokens[0]?.word) return tokens;
   const raw = tokens.map((token) => token.raw).join('');
   return [{ raw, key: 'command', value: raw.trim(), word: '' }];
 }
 
 /** Paths come first: "write hello to notes.txt" is path=notes.txt content=hello. */
-const rank = ({ word }: Token) => (PATH.test(word) ? 0 : 1);
+const rank = ({ word }: PromptWord) => (PATH.test(word) ? 0 : 1);

@@ -1,19 +1,24 @@
 // send.ts: one HTTP request by node:http, directly or through a proxy. Not by the global fetch, which
 // gives up after five minutes of silence and, in Node 20, knows no proxy.
 
-import http, {
-  type ClientRequest, type IncomingHttpHeaders, type IncomingMessage,
-} from 'node:http';
+import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { pipeline, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import type { HeaderFields, Reply } from './body.ts';
 import { ProxyError, proxyFor, type Proxy } from './proxy.ts';
-import { placeOf, refusal, TunnelAgent, unreachable, type TunnelArgs } from './tunnel.ts';
+import {
+  proxyEndpoint,
+  proxyRefusal,
+  TunnelAgent,
+  unreachable,
+  type TunnelArgs,
+} from './tunnel.ts';
 
 export type SendOptions = {
   method: string;
-  headers: Record<string, string>;
+  headers: HeaderFields;
   body?: string;
   signal?: AbortSignal;
   lookup?: LookupFunction; // how to find the address of a host, if not in the usual way
@@ -21,11 +26,7 @@ export type SendOptions = {
   silenceMs?: number; // between two bytes of the answer
 };
 
-/** `body` is unpacked, and still to come. */
-export type Reply = {
-  status: number;
-  statusText: string;
-  headers: IncomingHttpHeaders;
+export type NodeReply = Reply & {
   body: Readable;
   isOver?: boolean; // all that matters was read, and only the end of the body is to come
 };
@@ -47,12 +48,12 @@ export const CLOSED = 'closed the connection without an answer';
 
 /** Resolves when the headers of the reply are there. Rejects with the signal's reason, with a
  *  ProxyError, or with a NoAnswer. */
-export async function send(url: URL, options: SendOptions): Promise<Reply> {
+export async function sendRequest(url: URL, options: SendOptions): Promise<NodeReply> {
   const { body, signal } = options;
   const proxy = proxyFor(url);
   return new Promise((resolve, reject) => {
     const request = begin(url, options, proxy);
-    const limits = new Limits(request, options);
+    const limits = new RequestTimer(request, options);
     let isConnected = false;
 
     // Not by the option `signal`: Node would then destroy the request with an error. If the last
@@ -75,7 +76,7 @@ export async function send(url: URL, options: SendOptions): Promise<Reply> {
       limits.response = response;
       const isOfProxy = proxy && url.protocol === 'http:' && response.statusCode === 407;
       if (!isOfProxy) return resolve(replyOf(response));
-      reject(refusal(proxy, response, url.host));
+      reject(proxyRefusal(proxy, response, url.host));
       request.destroy();
     });
     request.on('error', (error) => {
@@ -93,7 +94,7 @@ export async function send(url: URL, options: SendOptions): Promise<Reply> {
 }
 
 /** How long a request may be without a connection, and an answer without a byte. */
-class Limits {
+class RequestTimer {
   response?: IncomingMessage;
   private request: ClientRequest;
   private timer?: NodeJS.Timeout;
@@ -109,7 +110,9 @@ class Limits {
       request.setTimeout(silenceMs, () => this.giveUp(`silence for ${seconds(silenceMs)}`));
   }
 
-  connected(): void { clearTimeout(this.timer); }
+  connected(): void {
+    clearTimeout(this.timer);
+  }
 
   /** A reader of the body hears why it ends only if the response itself is destroyed. */
   private giveUp(why: string): void {
@@ -148,7 +151,7 @@ function begin(url: URL, options: SendOptions, proxy?: Proxy): ClientRequest {
   // What is not encrypted needs no tunnel: the proxy gets the request itself, with the whole
   // address in its first line. (Many proxies make tunnels to port 443 only.)
   return requestBy(proxy.url)({
-    ...placeOf(proxy.url),
+    ...proxyEndpoint(proxy.url),
     method,
     path: `${url.origin}${url.pathname}${url.search}`,
     headers: { host: url.host, ...headers, ...proxy.headers },
@@ -174,9 +177,10 @@ const unpackers = new Map([
   ['br', createBrotliDecompress],
 ]);
 
-function replyOf(response: IncomingMessage): Reply {
+function replyOf(response: IncomingMessage): NodeReply {
   const { statusCode: status = 0, statusMessage: statusText = '', headers } = response;
-  return { status, statusText, headers, body: unpacked(response) };
+  const fields = headers as Partial<HeaderFields>; // only cookies are lists, and we keep none
+  return { status, statusText, headers: fields, body: unpacked(response) };
 }
 
 /** We say that we take plain bytes, but some servers pack them all the same. */

@@ -7,7 +7,7 @@
 // The standard:
 //   https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
 
-import { joinSmall } from '../../mcp.ts';
+import { joinBytes, joinSmall } from '../../mcp.ts';
 
 /** `id` and `retry` are the latest of the stream: they stay in force for later events. */
 export type ServerSentEvent = { event: string; data: string; id?: string; retry?: number };
@@ -15,11 +15,13 @@ export type ServerSentEvent = { event: string; data: string; id?: string; retry?
 /** Both are also written here, for a caller that needs those of an event without data. */
 export type Latest = { id?: string; retry?: number };
 
-export type EventOptions = { maxEventBytes?: number; latest?: Latest };
+type EventOptions = { maxEventBytes?: number; latest?: Latest };
 
 const MAX_EVENT_BYTES = 16 * 1024 * 1024;
 const LF = 0x0a;
 const CR = 0x0d;
+const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true }); // one inside the stream is text
 
 export async function* readEvents(
   body: AsyncIterable<Uint8Array>,
@@ -56,7 +58,7 @@ export class EventParser {
       if (field === 'retry' && /^\d+$/.test(value)) this.latest.retry = Number(value);
       if (field === 'data') {
         this.data.push(value);
-        this.dataBytes += Buffer.byteLength(line);
+        this.dataBytes += encoder.encode(line).length;
         if (this.dataBytes > this.maxEventBytes) throw tooLarge(this.maxEventBytes);
       }
       if (line !== '') continue;
@@ -107,7 +109,7 @@ class LineSplitter {
   }
 
   private takeLines(ends: Uint8Array): string[] {
-    let text = Buffer.concat([...this.unfinished, ends]).toString();
+    let text = decoder.decode(joinBytes([...this.unfinished, ends]));
     this.unfinished = [];
     this.unfinishedBytes = 0;
     if (this.isAtStart && text.startsWith('\ufeff')) text = text.slice(1); // a byte order mark

@@ -66,7 +66,7 @@ function openTunnel(proxy: Proxy, options: TunnelArgs, isTls: boolean): Promise<
 
     request.on('error', (error) => end(unreachable(proxy, error)));
     request.on('connect', (response, socket: Socket, head: Buffer) => {
-      if (response.statusCode !== 200) return end(refusal(proxy, response, target));
+      if (response.statusCode !== 200) return end(proxyRefusal(proxy, response, target));
       if (head.length > 0) socket.unshift(head);
       const ready = () => {
         end();
@@ -82,7 +82,7 @@ function openTunnel(proxy: Proxy, options: TunnelArgs, isTls: boolean): Promise<
 
 function requestTunnel({ url, headers }: Proxy, target: string): http.ClientRequest {
   return viaProxy(url)({
-    ...placeOf(url),
+    ...proxyEndpoint(url),
     method: 'CONNECT',
     path: target,
     headers: { host: target, ...headers },
@@ -93,17 +93,24 @@ function requestTunnel({ url, headers }: Proxy, target: string): http.ClientRequ
 const viaProxy = ({ protocol }: URL) => (protocol === 'https:' ? https : http).request;
 
 /** Where the proxy listens. */
-export function placeOf({ protocol, hostname, port }: URL) {
+export function proxyEndpoint({ protocol, hostname, port }: URL) {
   const usual = protocol === 'https:' ? 443 : 80;
   return { host: hostname.replace(/^\[|\]$/g, ''), port: port || usual };
 }
 
 export function unreachable({ name, variable }: Proxy, error: NodeJS.ErrnoException): ProxyError {
-  const why = error.code === 'ECONNREFUSED' ? 'nobody listens there (ECONNREFUSED)' : error.message || error.code;
+  const why =
+    error.code === 'ECONNREFUSED'
+      ? 'nobody listens there (ECONNREFUSED)'
+      : error.message || error.code;
   return new ProxyError(`the proxy ${name} (${variable}) cannot be reached: ${why}`, false);
 }
 
-export function refusal(proxy: Proxy, { statusCode = 0, statusMessage }: IncomingMessage, target: string): ProxyError {
+export function proxyRefusal(
+  proxy: Proxy,
+  { statusCode = 0, statusMessage }: IncomingMessage,
+  target: string,
+): ProxyError {
   const { name, variable } = proxy;
   const said = `the proxy ${name} answered ${statusCode} ${statusMessage || 'without a word'}`;
   const login = `put name and password into ${variable}, as in http://name:password@host:port`;

@@ -1,7 +1,7 @@
 // A command as a program of its own: signals, mistakes and the exit code are the same for all.
 
 import { EXIT, Stop } from './exit.ts';
-import type { Output } from './plain-screen.ts';
+import type { PlainOutput } from './more/plain-screen.ts';
 import type { Screen } from './screen.ts';
 
 // Like the shells: 128 and the number of the signal.
@@ -9,7 +9,9 @@ const SIGNALS = { SIGTERM: 128 + 15, SIGHUP: 128 + 1, SIGQUIT: 128 + 3 };
 
 /** Ends the process when `work` is done, with the exit code that it returns. */
 export async function asProgram(
-  argv: string[], screen: Output, work: () => Promise<number>,
+  argv: string[],
+  screen: PlainOutput,
+  work: () => Promise<number>,
 ): Promise<void> {
   const isJson = flagsIn(argv).includes('--json');
   const fail = (error: Error) => {
@@ -44,7 +46,7 @@ export async function fullScreen(argv: string[]): Promise<Screen> {
   return new Screen({ color: !flagsIn(argv).includes('--no-color') });
 }
 
-function report(error: Error, isJson: boolean, screen: Output): void {
+function report(error: Error, isJson: boolean, screen: PlainOutput): void {
   const { kind = 'unexpected', message } = error as Stop;
   if (isJson) screen.printJson(JSON.stringify({ type: 'error', kind, message }), process.stderr);
   else screen.say(kind === 'unexpected' ? (error.stack ?? message) : message, 'red');

@@ -1,7 +1,17 @@
 // One call of a tool from words on the command line, for `call` and for `probe --call`.
 
-import { asObject, isObject, McpError, parseMessage, RpcError, type Json, type Tool } from '../../mcp.ts';
-import { nearest } from '../16-hands/nearest.ts';
+import {
+  asList,
+  asObject,
+  isObject,
+  McpError,
+  ownValue,
+  parseMessage,
+  RpcError,
+  type Json,
+  type Tool,
+} from '../../mcp.ts';
+import { nearestHint, nearest } from '../16-hands/nearest.ts';
 import { EXIT, EXIT_FOR, usage } from './exit.ts';
 
 // ─── The tool ─────────────────────────────────────────────────────────────────────────────────
@@ -20,10 +30,10 @@ export function findTool(name: string, tools: Tool[], server: string): Tool {
 
 /** `key=value` by the tool's schema, and objects of JSON as they are. What the schema requires must
  *  be there: the server would say so too, but each in its own words. */
-export function argumentsFrom(words: string[], { name, inputSchema }: Tool): Json {
+export function callArguments(words: string[], { name, inputSchema }: Tool): Json {
   const args: Json = Object.fromEntries(words.flatMap((word) => entriesIn(word, inputSchema)));
   const { required } = inputSchema;
-  const wanted = Array.isArray(required) ? required.filter((key) => typeof key === 'string') : [];
+  const wanted = asList(required).filter((key) => typeof key === 'string');
   const missing = wanted.filter((key) => !Object.hasOwn(args, key));
   if (missing.length > 0) throw usage(`${name} needs ${missing.map(asPair).join(' ')}`);
   refuseUnknown(Object.keys(args), name, inputSchema);
@@ -59,7 +69,7 @@ function valueOf(text: string, types: string[]): unknown {
 }
 
 function propertyOf(key: string, { properties }: Json): unknown {
-  return isObject(properties) && Object.hasOwn(properties, key) ? properties[key] : undefined;
+  return ownValue(asObject(properties), key);
 }
 
 const MAX_DEPTH = 5; // a schema may refer to itself
@@ -80,7 +90,7 @@ function definition(ref: string, root: Json): unknown {
   const [start, ...keys] = ref.split('/');
   if (start !== '#') return undefined;
   let found: unknown = root;
-  for (const key of keys) found = Object.hasOwn(asObject(found), key) ? asObject(found)[key] : undefined;
+  for (const key of keys) found = ownValue(asObject(found), key);
   return found;
 }
 
@@ -90,14 +100,13 @@ function refuseUnknown(keys: string[], tool: string, schema: Json): void {
   const unknown = keys.find((key) => !Object.hasOwn(properties, key));
   if (unknown === undefined) return;
   const known = Object.keys(properties);
-  const [close] = nearest(unknown, known, 1);
-  const hint = close === undefined ? `it takes ${known.join(', ') || 'none'}` : `did you mean ${close}?`;
+  const hint = nearestHint(unknown, known, `it takes ${known.join(', ') || 'none'}`);
   throw usage(`${tool} takes no argument ${unknown}; ${hint}`);
 }
 
 // ─── What went wrong ──────────────────────────────────────────────────────────────────────────
 
-export function kindOf(error: unknown): string {
+export function errorKind(error: unknown): string {
   if (error instanceof McpError) return error.kind;
   return error instanceof RpcError ? 'refused' : 'unexpected';
 }

@@ -9,19 +9,24 @@ import { isObject, type Json } from '../../mcp.ts';
 import { changeLines } from '../17-the-gate/change.ts';
 import { spelledOut, visible } from '../17-the-gate/safe-text.ts';
 import { fold, rowsOf } from './fold.ts';
-import { cut } from './screen.ts';
+import { cutToWidth } from './screen.ts';
 
-export type Call = {
+type ShownCall = {
   name: string;
   args: Json;
   kind?: Touch['kind'] | 'mcp'; // of its row
   startedAt: number;
   progress?: Json;
 };
-export type EndedCall = Call & { outcome: Outcome; ms: number; text: string; change?: Change };
+export type EndedCall = ShownCall & { outcome: Outcome; ms: number; text: string; change?: Change };
 
 const MARKS: Record<Outcome, string> = {
-  worked: '✓', failed: '✗', denied: '⊘', aborted: '■', unknown: '?', unreadable: '?',
+  worked: '✓',
+  failed: '✗',
+  denied: '⊘',
+  aborted: '■',
+  unknown: '?',
+  unreadable: '?',
 };
 const COMMAND_ROWS = 8;
 const LIVE_COMMAND_ROWS = 3;
@@ -34,7 +39,7 @@ const MAX_WHOLE = 200_000; // characters
 
 /** The calls that run, by their events. */
 export class Calls {
-  readonly running = new Map<string, Call>();
+  readonly running = new Map<string, ShownCall>();
 
   /** The call that has ended with this event, if it is such an event. */
   event(event: AgentEvent, table: Map<string, Tool>, now: number): EndedCall | undefined {
@@ -56,17 +61,21 @@ export class Calls {
 
 /** It must increase, says the specification. What does not is a slip, or an old message. */
 function goesBack({ progress }: Json, before: Json = {}): boolean {
-  return typeof progress === 'number' && typeof before.progress === 'number' && progress < before.progress;
+  return (
+    typeof progress === 'number' &&
+    typeof before.progress === 'number' &&
+    progress < before.progress
+  );
 }
 
-function kindOf(tool: Tool | undefined, args: Json): Call['kind'] {
+function kindOf(tool: Tool | undefined, args: Json): ShownCall['kind'] {
   return tool?.origin ? 'mcp' : tool?.touches?.(args).kind;
 }
 
 // ─── While it runs ───────────────────────────────────────────────────────────────────────────────
 
 /** Below the spinner: of a command what it is, and the end of what it has printed. */
-export function liveRows({ kind, args, progress }: Call, columns: number): string[] {
+export function liveRows({ kind, args, progress }: ShownCall, columns: number): string[] {
   if (kind !== 'shell') return [];
   const output = isObject(progress) && typeof progress.output === 'string' ? progress.output : '';
   const last = output === '' ? [] : drawnLines(output).slice(-LIVE_LINES);
@@ -98,20 +107,21 @@ function withoutEmptyEnds(lines: string[]): string[] {
 
 // ─── When it has ended ───────────────────────────────────────────────────────────────────────────
 
-export type Shown = { head: string; rows: string[] };
+type ShownResult = { head: string; rows: string[] };
 
-export function endedRows(call: EndedCall, columns: number, isVerbose = false): Shown {
+export function endedRows(call: EndedCall, columns: number, isVerbose = false): ShownResult {
   const rows = isVerbose ? wholeRows(call, columns) : someRows(call, columns);
   return { head: headOf(call, columns), rows };
 }
 
 function headOf(call: EndedCall, columns: number): string {
   const { name, args, outcome, ms, change } = call;
-  const time = ms > 0 || outcome === 'worked' ? ` ${seconds(ms)}` : '';
+  const time = ms > 0 || outcome === 'worked' ? ` ${inSeconds(ms)}` : '';
   const end = `${time}${outcome === 'worked' ? howMuch(call) : ` ${outcome}`}`;
-  if (isCommand(call)) return `${MARKS[outcome]} ${name}${time}, ${cut(lastLineOf(call), columns)}`;
+  if (isCommand(call))
+    return `${MARKS[outcome]} ${name}${time}, ${cutToWidth(lastLineOf(call), columns)}`;
   const told = change ? { path: args.path } : args; // the diff tells the others
-  return cut(`${MARKS[outcome]} ${name}${inline(told)}`, columns - end.length) + end;
+  return cutToWidth(`${MARKS[outcome]} ${name}${inline(told)}`, columns - end.length) + end;
 }
 
 /** Of what was read or found nothing is shown, if it is more than a line. */
@@ -176,11 +186,14 @@ const lineWord = (count: number) => (count === 1 ? 'line' : 'lines');
 
 /** The arguments in a few words; the question before the call showed them in full. */
 function inline(args: Json): string {
-  const parts = Object.entries(args).map(([key, value]) => `${key}: ${cut(JSON.stringify(value) ?? '', 40)}`);
+  const parts = Object.entries(args).map(
+    ([key, value]) => `${key}: ${cutToWidth(JSON.stringify(value) ?? '', 40)}`,
+  );
   return `(${parts.join(', ')})`;
 }
 
-export const seconds = (ms: number) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
+export const inSeconds = (ms: number) =>
+  ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
 
 // ─── Whole ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -190,7 +203,10 @@ export function wholeRows(call: EndedCall, columns: number): string[] {
   const told = kind === 'shell' ? commandLines(args) : spelledOut(args);
   const diff = change && change.diff !== '' ? changeLines(change, String(args.path)) : [];
   const answer = diff.length > 0 ? text.replace(/\n@@ [^]*/, '') : text; // the model gets it, too
-  const result = visible(answer).slice(0, MAX_WHOLE).split('\n').map((line) => `  │ ${line}`);
+  const result = visible(answer)
+    .slice(0, MAX_WHOLE)
+    .split('\n')
+    .map((line) => `  │ ${line}`);
   const lines = [...bounded(told), ...diff, ...result];
   if (text.length > MAX_WHOLE) lines.push(`  … ${text.length - MAX_WHOLE} more characters`);
   return lines.flatMap((line) => rowsOf(line, columns));
@@ -201,5 +217,9 @@ function bounded(lines: string[]): string[] {
   const end = lines.findIndex((line) => (length += line.length) > MAX_WHOLE);
   if (end === -1) return lines;
   const [cutLine = ''] = lines.slice(end, end + 1);
-  return [...lines.slice(0, end), `${cutLine.slice(0, 1000)} …`, `  … ${lines.length - end - 1} more lines`];
+  return [
+    ...lines.slice(0, end),
+    `${cutLine.slice(0, 1000)} …`,
+    `  … ${lines.length - end - 1} more lines`,
+  ];
 }

@@ -2,25 +2,25 @@
 // version is wanted.
 
 import type { AgentEvent, Ending } from '../../agent.ts';
-import { VERSION, type Json } from '../../mcp.ts';
+import { VERSION, textOf, type Json } from '../../mcp.ts';
 import { REHEARSAL_BANNER } from '../18-minds/rehearsal.ts';
 import { EXIT, usage } from './exit.ts';
 import { plainHost, type Compose } from './host.ts';
-import { help, readOptions } from './options.ts';
+import { helpText, readProgramOptions } from './command-line/options.ts';
 import { Program } from './program.ts';
-import { listOf, resume, whereWeAre } from './resume.ts';
+import { conversationList, resume, tellWhereWeAre } from './more/resume.ts';
 import type { Screen } from './screen.ts';
 import { ENDINGS, Show } from './show.ts';
-import { complete } from './complete.ts';
+import { completeLine } from './more/complete.ts';
 import { PROMPT } from './input.ts';
 import { isShellLine } from './shortcuts.ts';
-import { isCommand, slash } from './slash.ts';
+import { isSlashCommand, slash } from './slash.ts';
 
 /** A chat, or one answer. */
 export async function chat(argv: string[], screen: Screen, compose: Compose): Promise<number> {
-  const options = readOptions(argv);
+  const options = readProgramOptions(argv);
   if (options.help || options.version) {
-    screen.print(options.help ? help(compose(plainHost()).models) : VERSION);
+    screen.print(options.help ? helpText(compose(plainHost())) : VERSION);
     return EXIT.done;
   }
   // What is piped to a prompt belongs to it. Without a prompt each line is one: a piped chat.
@@ -54,10 +54,10 @@ async function readAll(screen: Screen): Promise<string> {
 /** One prompt, one answer, and no question: what would need one is refused, and said so. */
 async function answerOnce(program: Program): Promise<number> {
   const { agent, screen, options } = program;
-  if (options.resume === '') throw usage(listOf(program.session.list()));
+  if (options.resume === '') throw usage(conversationList(program.session.list()));
   if (options.page) throw usage('--page is for a chat; with -p, write a --trace and look at it');
   const abort = new AbortController();
-  const seen = new Seen();
+  const seen = new ExitStatus();
   const show = new Show(program);
   const report = options.json ? new JsonReport(program) : undefined;
   screen.onInterrupt = () => {
@@ -124,7 +124,7 @@ const ERROR_CODES: Record<string, number> = {
 };
 
 /** What happened, as an exit code. */
-class Seen {
+class ExitStatus {
   private refusals = 0;
   private error = '';
   private ending: Ending = 'done';
@@ -157,7 +157,7 @@ class Seen {
 async function converse(program: Program): Promise<number> {
   const { agent, screen, person, options, shortcuts } = program;
   const show = new Show(program);
-  const seen = new Seen();
+  const seen = new ExitStatus();
   let running: AbortController | undefined;
   let wantsOut = false;
   const stop = () => {
@@ -185,7 +185,7 @@ async function converse(program: Program): Promise<number> {
     show.event(event);
   };
   const takeTurn = async (line: string, signal: AbortSignal, isTyped: boolean) => {
-    const isForUs = isCommand(line);
+    const isForUs = isSlashCommand(line);
     const said = isForUs ? await slash(line, program, signal) : undefined;
     if (isForUs && !said) return;
     if (isTyped && isShellLine(line)) return shortcuts.run(line, signal);
@@ -197,8 +197,9 @@ async function converse(program: Program): Promise<number> {
   };
   if (options.resume === '') {
     running = new AbortController();
-    const isChosen = await resume('', program, running.signal)
-      .catch((error) => { throw usage(error.message); });
+    const isChosen = await resume('', program, running.signal).catch((error) => {
+      throw usage(error.message);
+    });
     if (!isChosen) screen.say('none was chosen: this is a new conversation', 'dim');
     running = undefined;
   }
@@ -234,7 +235,7 @@ function greet(program: Program): void {
   const { name } = agent.model;
   screen.say(`mcp-by-hand ${VERSION} · model ${name} · mode ${gate.mode} · /help`, 'dim');
   if (name === 'rehearsal') screen.say(REHEARSAL_BANNER, 'dim');
-  whereWeAre(program);
+  tellWhereWeAre(program);
 }
 
 /** The keys that need to know more than the terminal: Up, Tab and Shift-Tab. */
@@ -247,11 +248,11 @@ function connectKeys(program: Program): void {
     try {
       history.add(text);
     } catch (error) {
-      if (!isTold) screen.warn(`what you type is not kept: ${(error as Error).message}`);
+      if (!isTold) screen.warn(`what you type is not kept: ${textOf(error)}`);
       isTold = true;
     }
   };
-  input.complete = (before) => complete(before, program);
+  input.complete = (before) => completeLine(before, program);
   input.onShiftTab = () => {
     gate.nextMode();
     showMode(program);

@@ -4,20 +4,32 @@
 import { existsSync, lstatSync, readFileSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { asObject, isObject, readJsonFile, serversIn as mappingIn, type Json } from '../../mcp.ts';
+import {
+  asObject,
+  isObject,
+  ownValue,
+  readJsonFile,
+  serversIn,
+  textOf,
+  type Json,
+} from '../../mcp.ts';
 import { refuseLinks } from '../16-hands/results.ts';
 import type { Lock } from '../17-the-gate/lock.ts';
-import { lockFor, replaceFile } from '../17-the-gate/private-file.ts';
+import { lockFor, replacePrivateFile } from '../17-the-gate/private-file.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { refused, Stop } from './exit.ts';
-import type { Place } from './host.ts';
+import type { ConfigPlace } from './host.ts';
 
 /** Where there may be servers that commands can change, if no chapter knows more. Of one scope, the
  *  last is where a new server goes. */
-export function usualPlaces(): Place[] {
+export function usualPlaces(): ConfigPlace[] {
   const settings = (folder: string) => join(folder, '.claude', 'settings.json');
-  const at = (file: string, whose: Place['authority']): Place =>
-    ({ file, scope: whose, authority: whose, keys: ['mcpServers'] });
+  const at = (file: string, whose: ConfigPlace['authority']): ConfigPlace => ({
+    file,
+    scope: whose,
+    authority: whose,
+    keys: ['mcpServers'],
+  });
   const here = process.cwd();
   return [
     at(settings(homedir()), 'user'),
@@ -27,27 +39,26 @@ export function usualPlaces(): Place[] {
 }
 
 /** The servers in a place. A file that cannot be read has none, and is warned of. */
-export function serversIn({ file, keys }: Place, warn: (text: string) => void): Json {
+export function serversAt({ file, keys }: ConfigPlace, warn: (text: string) => void): Json {
   try {
     const above = keys.slice(0, -1).reduce(insideOf, readJsonFile(file) ?? {});
-    return mappingIn(above, mayBeFlat(file));
+    return serversIn(above, mayBeFlat(file));
   } catch (error) {
-    warn(`${file} cannot be read: ${(error as Error).message}`);
+    warn(`${file} cannot be read: ${textOf(error)}`);
     return {};
   }
 }
 
-const insideOf = (object: Json, key: string) =>
-  asObject(Object.hasOwn(object, key) ? object[key] : undefined);
+const insideOf = (object: Json, key: string) => asObject(ownValue(object, key));
 
 /** .mcp.json may also be the bare mapping of names to servers, or VS Code's "servers". */
 const mayBeFlat = (file: string) => file.endsWith('.mcp.json');
 
 /** The object in a file's content that new servers go into. */
-function editable({ file, keys }: Place, root: Json): unknown {
+function editable({ file, keys }: ConfigPlace, root: Json): unknown {
   const isBare = mayBeFlat(file) && !Object.hasOwn(root, 'mcpServers');
   if (isBare && Object.values(root).some(isObject)) {
-    const found = mappingIn(root, true);
+    const found = serversIn(root, true);
     return found === root.servers ? found : root;
   }
   return keys.reduce((object: unknown, key) => {
@@ -59,7 +70,7 @@ function editable({ file, keys }: Place, root: Json): unknown {
 
 /** Changes the servers in a file and leaves the rest of it as it is. Two programs at once take turns,
  *  and each reads what the other has written. */
-export function edit(place: Place, change: (servers: Json) => void): void {
+export function edit(place: ConfigPlace, change: (servers: Json) => void): void {
   const { file } = place;
   const isUsers = place.authority === 'user';
   try {
@@ -75,11 +86,11 @@ export function edit(place: Place, change: (servers: Json) => void): void {
     }
   } catch (error) {
     if (error instanceof Stop) throw error;
-    throw refused(`nothing was changed: ${(error as Error).message}`);
+    throw refused(`nothing was changed: ${textOf(error)}`);
   }
 }
 
-function editUnder(lock: Lock, place: Place, change: (servers: Json) => void): void {
+function editUnder(lock: Lock, place: ConfigPlace, change: (servers: Json) => void): void {
   const { file, keys } = place;
   const stat = lstatSync(file, { throwIfNoEntry: false }); // also of a link that leads nowhere
   const before = stat && readFileSync(file, 'utf8');
@@ -93,7 +104,7 @@ function editUnder(lock: Lock, place: Place, change: (servers: Json) => void): v
   const isChanged = stat && readFileSync(file, 'utf8') !== before;
   if (isChanged) return editUnder(lock, place, change);
   const usual = place.authority === 'user' ? 0o600 : 0o644;
-  replaceFile(file, after, stat ? stat.mode & 0o777 : usual, lock);
+  replacePrivateFile(file, after, stat ? stat.mode & 0o777 : usual, lock);
 }
 
 /** 1e999 is JSON, but Infinity to us, and would be written as null. */

@@ -3,7 +3,7 @@
 import { existsSync, lstatSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Turn } from '../../agent.ts';
-import { isObject, type Json } from '../../mcp.ts';
+import { asObject, isObject, parseMessage, type Json } from '../../mcp.ts';
 import { takeLock } from '../17-the-gate/lock.ts';
 
 /** What made it: a person who talks, or `-p`. */
@@ -37,16 +37,16 @@ export const lockOf = (file: string) => `${file}.lock`;
 
 /** The conversations in a folder, the one that was used last first. That need not be the one that
  *  was begun last. Each is read when its turn comes: they can be long, and many. */
-export function* keptIn(folder: string): Generator<Conversation> {
+export function* keptConversations(folder: string): Generator<Conversation> {
   const files = oursIn(folder).sort((a, b) => b.usedAt - a.usedAt);
   for (const { file, usedAt } of files) yield readConversation(file, usedAt);
 }
 
-type Found = { file: string; usedAt: number };
+type ConversationFile = { file: string; usedAt: number };
 
 /** What is not surely ours is not among them. */
-function oursIn(folder: string): Found[] {
-  const found: Found[] = [];
+function oursIn(folder: string): ConversationFile[] {
+  const found: ConversationFile[] = [];
   const names = existsSync(folder) ? readdirSync(folder) : [];
   for (const name of names.filter((each) => OUR_NAME.test(each))) {
     const file = join(folder, name);
@@ -60,7 +60,8 @@ function oursIn(folder: string): Found[] {
 
 function readConversation(file: string, usedAt: number): Conversation {
   const text = readFileSync(file, 'utf8');
-  const lines = text.split('\n').map(parsed);
+  // A line that was never finished is an empty object: it is passed over.
+  const lines = text.split('\n').map((line) => asObject(parseMessage(line)));
   const all = lines.filter(isTurn);
   const named = lines.findLast(({ named }) => typeof named === 'string')?.named;
   return {
@@ -96,16 +97,6 @@ function keptWith(lines: Json[]): Map<string, Json> {
   return kept;
 }
 
-/** A line that was never finished is an empty object: it is passed over. */
-function parsed(line: string): Json {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
-}
-
 const isList = (list: unknown, isOne: (each: Json) => boolean) =>
   Array.isArray(list) && list.every((each) => isObject(each) && isOne(each));
 const isCall = ({ id, name }: Json) => typeof id === 'string' && typeof name === 'string';
@@ -134,7 +125,7 @@ export function lastOf(kept: Iterable<Conversation>): Conversation | undefined {
 }
 
 /** Those that may be meant: by name, or by the beginning of an id. */
-export function matching(kept: Conversation[], wanted: string): Conversation[] {
+export function matchingConversations(kept: Conversation[], wanted: string): Conversation[] {
   const lower = wanted.toLowerCase();
   const named = kept.filter(({ name }) => name !== '' && name.toLowerCase() === lower);
   if (named.length > 0 || lower.length < MIN_ID) return named;
@@ -145,7 +136,7 @@ export function matching(kept: Conversation[], wanted: string): Conversation[] {
 
 /** Removes conversations of all projects that were not used for a month; of those with a name, for
  *  a year. A failure is no reason to end the one that has just begun: the next tries again. */
-export function removeOld(sessionsFolder: string, except: string): void {
+export function removeOldConversations(sessionsFolder: string, except: string): void {
   try {
     const folders = readdirSync(sessionsFolder, { withFileTypes: true });
     for (const folder of folders) {
@@ -158,7 +149,7 @@ export function removeOld(sessionsFolder: string, except: string): void {
   } catch {}
 }
 
-function isOld({ file, usedAt }: Found): boolean {
+function isOld({ file, usedAt }: ConversationFile): boolean {
   const age = Date.now() - usedAt;
   if (age <= MAX_AGE_MS) return false;
   return age > MAX_AGE_NAMED_MS || readConversation(file, usedAt).name === '';

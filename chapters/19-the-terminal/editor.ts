@@ -7,10 +7,12 @@ import { graphemes } from './wrap.ts';
 export type Key = { name?: string; ctrl?: boolean; meta?: boolean; shift?: boolean };
 
 // A file of 100 lines is a prompt; one of a million would make every key slow.
-export const MAX_TEXT = 200_000;
+const MAX_TEXT = 200_000;
 const MAX_GRAPHEME = 64; // a family of emoji has 11. No more is looked at in a long line
 // What a keyboard cannot mean as text. Line feed and tab can be pasted.
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
+
+const GAP = /[^\p{L}\p{N}_]/u; // between words
 
 export class Editor {
   text = '';
@@ -124,7 +126,9 @@ export class Editor {
 
   // ── Where things are ──
 
-  private go(index: number): void { this.cursor = index; }
+  private go(index: number): void {
+    this.cursor = index;
+  }
 
   private before(): number {
     const start = Math.max(this.lineStart(), this.cursor - MAX_GRAPHEME);
@@ -149,17 +153,17 @@ export class Editor {
     return at === -1 ? this.text.length : at;
   }
 
-  private wordStart(gap = /[^\p{L}\p{N}_]/u): number {
+  private wordStart(gap = GAP): number {
     let at = this.cursor;
     while (at > 0 && gap.test(this.text[at - 1]!)) at--;
     while (at > 0 && !gap.test(this.text[at - 1]!)) at--;
     return at;
   }
 
-  private wordEnd(gap = /[^\p{L}\p{N}_]/u): number {
+  private wordEnd(): number {
     let at = this.cursor;
-    while (at < this.text.length && gap.test(this.text[at]!)) at++;
-    while (at < this.text.length && !gap.test(this.text[at]!)) at++;
+    while (at < this.text.length && GAP.test(this.text[at]!)) at++;
+    while (at < this.text.length && !GAP.test(this.text[at]!)) at++;
     return at;
   }
 

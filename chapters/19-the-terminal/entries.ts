@@ -1,12 +1,18 @@
 // An entry of the configuration by its name, for the commands about one server.
 
 import {
-  launchConfig, lostWords, problemWithConfig, type Json, type ServerEntry,
+  launchConfig,
+  lostWords,
+  onNode,
+  problemWithConfig,
+  textOf,
+  type Json,
+  type ServerEntry,
 } from '../../mcp.ts';
-import { nearest } from '../16-hands/nearest.ts';
+import { nearestHint } from '../16-hands/nearest.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
-import { forConnections, loadHere, type Composition } from './host.ts';
+import { forConnections, loadHere, type Composition, type ServerEntries } from './host.ts';
 import { refused } from './exit.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
@@ -33,22 +39,22 @@ export async function both<A, B>(first: () => A, second: () => Promise<B>): Prom
 
 /** The entry of that name, if it is one that could start. */
 export async function findEntry(
-  name: string, screen: Screen, composition: Pick<Composition, 'sources'>,
+  name: string,
+  screen: Screen,
+  composition: Composition,
 ): Promise<ServerEntry> {
   await composition.sources?.prepare?.();
   const entries = loadHere(composition, (problem) => screen.warn(problem));
   const entry = entries.get(name);
   if (!entry) throw refused(`no MCP server is called ${quoted(name)}; ${hintFor(name, entries)}`);
-  const problem = problemWithConfig(entry.config);
+  const problem = problemWithConfig(entry.config, onNode(composition));
   if (problem)
     throw refused(`the MCP server ${quoted(name)} in ${entry.file} cannot start: ${problem}`);
   return entry;
 }
 
-function hintFor(name: string, entries: Map<string, ServerEntry>): string {
-  const [close] = nearest(name, entries.keys(), 1);
-  if (close === undefined) return '"mcp list" shows those there are';
-  return `did you mean ${quoted(close)}?`;
+function hintFor(name: string, entries: ServerEntries): string {
+  return nearestHint(name, entries.keys(), '"mcp list" shows those there are', quoted);
 }
 
 /** The configuration of a server that may start. */
@@ -71,6 +77,6 @@ export async function approved(
   try {
     return launchConfig(entry, { hidden: forConnections(composition).hidden });
   } catch (error) {
-    throw refused((error as Error).message);
+    throw refused(textOf(error));
   }
 }

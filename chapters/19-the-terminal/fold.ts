@@ -1,14 +1,14 @@
 // A question in a window of so many rows. What does not fit is folded, and the fold says how much it
 // hides: an asker can choose the text, such as forty empty lines, but not what is in sight.
 
-import type { Page } from '../17-the-gate/dialogue.ts';
-import { kindOf } from '../17-the-gate/change.ts';
+import type { DialoguePage } from '../17-the-gate/dialogue.ts';
+import { rowKind } from '../17-the-gate/change.ts';
 import { visible } from '../17-the-gate/safe-text.ts';
 import { graphemes, widthOf } from './wrap.ts';
 
-export type Size = { columns: number; rows: number };
+export type ScreenSize = { columns: number; rows: number };
 /** A row to show, and how many of the whole text it stands for. */
-type Piece = { row: string; count: number };
+type FoldedRow = { row: string; count: number };
 
 const MIN_COLUMNS = 20;
 const MAX_INDENT = 8;
@@ -65,13 +65,15 @@ function restOfWord(chars: string[], from: number, columns: number): number {
 /** Where a line goes on: behind the same indent, or the same gutter of a diff. */
 function startOfNext(line: string): string {
   const indent = /^ */.exec(line)![0].slice(0, MAX_INDENT);
-  const isOfDiff = kindOf(line) !== undefined && !line.startsWith('  @@');
+  const isOfDiff = rowKind(line) !== undefined && !line.startsWith('  @@');
   return (isOfDiff ? line.slice(0, 3) : indent) + CONTINUED;
 }
 
 /** A letter with its marks stays together, unless somebody has put too many on it. */
 function charsOf(text: string, columns: number): string[] {
-  return text.split(/(\n)/).flatMap(graphemes)
+  return text
+    .split(/(\n)/)
+    .flatMap(graphemes)
     .flatMap((char) => (char.length > columns / 4 ? [...char] : [char]));
 }
 
@@ -86,7 +88,7 @@ function roomOf(text: string): number {
 
 /** At most so many rows: the beginning and the end of everything, and what is between in figures.
  *  Of a diff, what only surrounds the changes goes first. */
-export function fold(lines: string[], { columns, rows }: Size): string[] {
+export function fold(lines: string[], { columns, rows }: ScreenSize): string[] {
   const all = piecesOf(lines, columns);
   const pieces = all.length > rows ? withoutNear(lines, columns) : all;
   if (pieces.length <= rows) return pieces.map(({ row }) => row);
@@ -98,21 +100,25 @@ export function fold(lines: string[], { columns, rows }: Size): string[] {
   return shown.map(({ row }) => row);
 }
 
-function piecesOf(lines: string[], columns: number): Piece[] {
+function piecesOf(lines: string[], columns: number): FoldedRow[] {
   return runsOf(lines).flatMap((run) => foldRun(run, columns));
 }
 
-function withoutNear(lines: string[], columns: number): Piece[] {
-  const last = lines.findLastIndex((line) => kindOf(line) !== undefined) + 1;
-  const near = lines.filter((line) => kindOf(line) === 'near');
-  const far = (some: string[]) => piecesOf(some.filter((line) => kindOf(line) !== 'near'), columns);
+function withoutNear(lines: string[], columns: number): FoldedRow[] {
+  const last = lines.findLastIndex((line) => rowKind(line) !== undefined) + 1;
+  const near = lines.filter((line) => rowKind(line) === 'near');
+  const far = (some: string[]) =>
+    piecesOf(
+      some.filter((line) => rowKind(line) !== 'near'),
+      columns,
+    );
   if (near.length === 0) return piecesOf(lines, columns);
   const around = mark(near.length, 'lines around the changes', 0);
   return [...far(lines.slice(0, last)), around, ...far(lines.slice(last))];
 }
 
 // Foreign text is quoted, or stands behind an indent: it cannot begin a row as this does.
-function mark(count: number, what: string, rows = count): Piece {
+function mark(count: number, what: string, rows = count): FoldedRow {
   return { row: `⋮ ${count.toLocaleString('en')} ${what}`, count: rows };
 }
 
@@ -130,11 +136,11 @@ function runsOf(lines: string[]): string[][] {
 }
 
 function emptyLines(line: string): string {
-  const kind = kindOf(`${line} `);
+  const kind = rowKind(`${line} `);
   return kind === 'added' || kind === 'removed' ? `empty lines ${kind}` : 'empty lines';
 }
 
-function foldRun(run: string[], columns: number): Piece[] {
+function foldRun(run: string[], columns: number): FoldedRow[] {
   const rows = run.flatMap((line) => rowsOf(line, columns));
   const isRun = run.length > 1;
   if (isRun) return [mark(run.length, emptyLines(run[0]!), rows.length)];
@@ -161,13 +167,13 @@ const RESIZED = 'The window has another size now, so please look again.';
 const isAddress = (line: string) => /^ *https?:\/\/[!-~]+$/.test(line);
 
 export class Sheets {
-  private page: Page;
-  private size: Size;
+  private page: DialoguePage;
+  private size: ScreenSize;
   private rows: string[]; // all of them
   private next = 0; // the first row that is not leafed through yet
   isSeen: boolean;
 
-  constructor(page: Page, { columns, rows }: Size) {
+  constructor(page: DialoguePage, { columns, rows }: ScreenSize) {
     this.page = page;
     const width = Math.max(columns - 1, MIN_COLUMNS);
     const each = Math.ceil(width / columns); // a narrower window breaks our rows once more
@@ -176,7 +182,9 @@ export class Sheets {
     this.isSeen = this.rows.length <= this.room();
   }
 
-  private broken(text: string): string[] { return rowsOf(text, this.size.columns); }
+  private broken(text: string): string[] {
+    return rowsOf(text, this.size.columns);
+  }
 
   private get promptRows(): string[] {
     return rowsOf(this.page.prompt, this.size.columns - END_OF_PROMPT.length);
@@ -190,19 +198,19 @@ export class Sheets {
     return this.size.rows - 1 - prompt - noted;
   }
 
-  private sheet(rows: string[], note?: string): Page {
+  private sheet(rows: string[], note?: string): DialoguePage {
     const noted = note === undefined ? [] : this.broken(note);
     return { ...this.page, lines: [...rows, ...noted], prompt: this.promptRows.join('\n') };
   }
 
-  whole(note?: string): Page {
+  whole(note?: string): DialoguePage {
     const { lines } = this.page;
     const rows = lines.flatMap((line) => (isAddress(line) ? [line] : this.broken(line)));
     return this.sheet(rows, note);
   }
 
   /** All of it, or what fits of it. */
-  first(note?: 'not seen' | 'resized'): Page {
+  first(note?: 'not seen' | 'resized'): DialoguePage {
     const said = note === 'resized' ? [RESIZED] : [];
     if (this.isSeen) return this.whole(said[0]);
     said.push(note === 'not seen' ? NOT_SEEN : MORE);
@@ -212,7 +220,7 @@ export class Sheets {
   }
 
   /** The next of the sheets that hold all of it, one after the other. */
-  turn(): Page {
+  turn(): DialoguePage {
     const from = this.next;
     const to = from + Math.max(1, this.room(NEXT) - 1);
     this.next = to;

@@ -3,17 +3,16 @@
 
 import { stripVTControlCharacters } from 'node:util';
 import { printable } from '../17-the-gate/safe-text.ts';
-import type { Size } from './fold.ts';
-import { columnsOf } from './wrap.ts';
+import type { ScreenSize } from './fold.ts';
+import { columnsOf, type Paint } from './wrap.ts';
 
 const ERASE_BELOW = '\x1b[0J';
 const TAB = '    ';
 
 /** `above` are rows of their own, such as the spinner. The typed text is behind the prompt. */
-export type Content = { above: string[]; line?: Typed; paint?: Paint }; // of the prompt
+export type FootContent = { above: string[]; line?: Typed; paint?: Paint }; // of the prompt
 export type Typed = { prompt: string; text: string; cursor: number };
-type Paint = (text: string) => string;
-type Place = { row: number; column: number };
+type ScreenPosition = { row: number; column: number };
 /** What is before and behind the cursor, as plain text; the column of the unfinished line above; and
  *  whether a line feed follows, because the last row is full. */
 type Drawn = { before: string; behind: string; column: number; isBroken: boolean };
@@ -23,7 +22,7 @@ const toColumn = (column: number) => `\x1b[${column + 1}G`;
 
 /** Where the cursor is after this text, if it was in this column before. A terminal begins the next
  *  row only when the next character comes: until then the column is as big as the window. */
-export function placeAfter(text: string, columns: number, column = 0): Place {
+export function placeAfter(text: string, columns: number, column = 0): ScreenPosition {
   const place = { row: 0, column };
   const nextRow = () => {
     place.row++;
@@ -82,7 +81,7 @@ export function flow({ prompt, text, cursor }: Typed, columns: number): Typed {
 }
 
 /** The rows around the cursor, if there are more than fit. */
-export function inSight({ prompt, text, cursor }: Typed, { columns, rows }: Size): Typed {
+export function inSight({ prompt, text, cursor }: Typed, { columns, rows }: ScreenSize): Typed {
   const starts = [0]; // of the rows, in the text
   let { column } = placeAfter(prompt, columns);
   let index = 0;
@@ -105,17 +104,17 @@ export function inSight({ prompt, text, cursor }: Typed, { columns, rows }: Size
 }
 
 export class Foot {
-  private size: () => Size;
+  private size: () => ScreenSize;
   private isDumb = process.env.TERM === 'dumb'; // it cannot move its cursor
   private drawn?: Drawn;
   private echoed = ''; // on a terminal that is dumb
 
-  constructor(size: () => Size) {
+  constructor(size: () => ScreenSize) {
     this.size = size;
   }
 
   /** Below a line of so many columns that is not finished, or instead of what is there. */
-  draw({ above, line, paint = (text) => text }: Content, column = 0): void {
+  draw({ above, line, paint = (text) => text }: FootContent, column = 0): void {
     if (this.isDumb) return this.echo(line);
     const { columns, rows } = this.size();
     if (above.length === 0 && !line) return this.erase();
@@ -136,7 +135,7 @@ export class Foot {
   }
 
   /** The window has another size: the terminal may have broken its rows elsewhere. */
-  drawAgain(content: Content, column = 0): void {
+  drawAgain(content: FootContent, column = 0): void {
     this.erase();
     this.draw(content, column);
   }
@@ -151,7 +150,7 @@ export class Foot {
 
   /** What is new at its end, if all else is as it was: most keys add a letter there. */
   private more(text: string): string | undefined {
-    if (!this.drawn || this.drawn.behind !== '') return undefined;
+    if (this.drawn?.behind !== '') return undefined;
     const { before } = this.drawn;
     return text.startsWith(before) ? text.slice(before.length) : undefined;
   }
@@ -166,7 +165,7 @@ export class Foot {
   }
 
   /** Behind a row that is full it is at the start of the next one. */
-  private cursor(): Place {
+  private cursor(): ScreenPosition {
     const { before, behind, isBroken } = this.drawn!;
     const { columns } = this.size();
     const place = placeAfter(before, columns);

@@ -1,11 +1,16 @@
 // A server needs a moment to start, and so do we. With a head start both do it side by side.
 
 import { StdioTransport } from '../../mcp.ts';
-import type { Extension, Message, Transport, TransportEvents } from '../../mcp.ts';
-import type { TransportFactory } from '../../mcp.ts';
-import { readCall } from './call-words.ts';
+import type {
+  Extension,
+  Message,
+  Transport,
+  TransportEvents,
+  TransportFactory,
+} from '../../mcp.ts';
+import { readCall } from './command-line/call-words.ts';
 
-const MAX_LINE_BYTES = 64 * 2 ** 20;
+const MAX_EARLY_LINE = 64 * 2 ** 20;
 
 /** Starts the server of `call TOOL -- COMMAND`. The user has typed that command: it needs no further
  *  consent. A mistake in the words is told by the command itself, later. */
@@ -13,7 +18,7 @@ export function startEarly(args: string[]): Transport | undefined {
   try {
     const { server, typed } = readCall(args);
     const isCommand = typed?.command !== undefined;
-    return isCommand ? new HeadStart(new StdioTransport(server, typed, MAX_LINE_BYTES)) : undefined;
+    return isCommand ? new HeadStart(new StdioTransport(server, typed, MAX_EARLY_LINE)) : undefined;
   } catch {
     return undefined;
   }
@@ -21,10 +26,12 @@ export function startEarly(args: string[]): Transport | undefined {
 
 /** The call itself. If the server has to be started again, it is by another transport. */
 export async function callEarly(
-  args: string[], early: Transport, extensions: Extension[],
+  args: string[],
+  early: Transport,
+  extensions: Extension[],
 ): Promise<void> {
   const { asProgram, fullScreen } = await import('./as-program.ts');
-  const { PlainScreen } = await import('./plain-screen.ts');
+  const { PlainScreen } = await import('./more/plain-screen.ts');
   const { call } = await import('./one-call.ts');
   const wanted = readCall(args);
   let first: Transport | undefined = early;
@@ -39,7 +46,7 @@ export async function callEarly(
 }
 
 /** Starts at once, and keeps what happens until there is a connection to tell. */
-export class HeadStart implements Transport {
+class HeadStart implements Transport {
   private transport: Transport;
   private started: Promise<void>;
   private events?: TransportEvents;

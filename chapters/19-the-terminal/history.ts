@@ -3,10 +3,11 @@
 
 import { lstatSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { asObject, parseMessage } from '../../mcp.ts';
 import { takeLock } from '../17-the-gate/lock.ts';
 import type { Masker } from '../17-the-gate/safe-text.ts';
 import type { Trust } from '../17-the-gate/trust.ts';
-import { appendPrivately } from './session.ts';
+import { appendPrivately } from './session-file.ts';
 
 const MAX_BYTES = 500_000; // of a file; then it becomes the old one
 const MAX_ENTRY = 20_000; // characters
@@ -32,12 +33,8 @@ export class History {
   }
 
   private entry(line: string): string[] {
-    try {
-      const { folder, text } = JSON.parse(line);
-      return folder === this.project && typeof text === 'string' ? [text] : [];
-    } catch {
-      return []; // it was never finished
-    }
+    const { folder, text } = asObject(parseMessage(line)); // one that was never finished has neither
+    return folder === this.project && typeof text === 'string' ? [text] : [];
   }
 
   /** Throws with the reason if it cannot be kept. */
@@ -45,7 +42,7 @@ export class History {
     if (this.file === '' || text.length > MAX_ENTRY) return;
     mkdirSync(dirname(this.file), { recursive: true, mode: 0o700 });
     this.turnOver();
-    const entry = this.masker.json({ folder: this.project, text });
+    const entry = this.masker.json({ folder: this.project, text }, true);
     appendPrivately(this.file, `\n${entry}`); // a line that was never finished ends here
   }
 

@@ -6,16 +6,22 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AgentEvent, Image, Model, Shelf, Tool, Turn } from '../../agent.ts';
 import type {
-  Extension, Json, KnownServers, ManagerOptions, McpManager, ServerEntry, TransportFactory,
+  Extension,
+  Json,
+  KnownServers,
+  ManagerOptions,
+  McpManager,
+  ServerEntry,
+  TransportFactory,
 } from '../../mcp.ts';
 import { loadEntries } from '../../mcp.ts';
 import { Roots } from '../16-hands/paths.ts';
 import type { Opinion } from '../17-the-gate/gate.ts';
 import { nobody, type Person } from '../17-the-gate/person.ts';
 import { Trust } from '../17-the-gate/trust.ts';
-import { keysOf, type ModelRow } from '../18-minds/models.ts';
-import type { Run } from './main.ts';
-import type { Desk } from './mcp-add.ts';
+import { apiKeyVariables, type ModelRow } from '../18-minds/models.ts';
+import type { Verb } from './own-verbs.ts';
+import type { CommandContext } from './command-line/mcp-add.ts';
 import type { Program } from './program.ts';
 
 /** What rows may need of the program that they become part of. */
@@ -23,7 +29,7 @@ export type Host = {
   person: Person;
   warn: (text: string) => void;
   emit: (event: AgentEvent) => void; // for listeners: the terminal, --json, the trace
-  kept?: Kept; // only a chat has a conversation to keep something with
+  kept?: ConversationStore; // only a chat has a conversation to keep something with
   roots: Roots; // the folders that tools may touch
   model: () => Model | undefined; // the one that answers at this moment
   trust: Trust; // what the user has agreed to
@@ -34,7 +40,7 @@ export type Host = {
 };
 
 /** What rows keep with the conversation, for the next program that goes on with it. */
-export interface Kept {
+export interface ConversationStore {
   keep(key: string, value?: Json): void; // without a value, it is kept no longer
   onSwitch(listener: (kept: Map<string, Json>) => void): void; // to another one, which has this
 }
@@ -51,13 +57,13 @@ export type Composition = {
   mentions?: Mentions[]; // what an @ may name besides files
   news?: News[]; // what the model hears with the next prompt
   prepare?: (signal: AbortSignal) => Promise<void>; // when the servers are there, before each prompt
-  verbs?: Record<string, () => Promise<Run>>; // by the first word of the command line
+  verbs?: Record<string, Verb>; // by the first word of the command line
   models: Record<string, ModelRow>; // by the word before the slash: anthropic/…
   logins?: ServerLogins;
   notes?: (server: string) => string[]; // more to say of one in /mcp
   attempts?: (server: string) => string[]; // how far we are with one that is away
   opinion?: (tool: Json, entry: Json) => Opinion | undefined; // of a server's tool, by its entry
-  demo?: (load: Load) => Load; // adds servers that are part of the program
+  demo?: (load: LoadServers) => LoadServers; // adds servers that are part of the program
   sources?: Sources; // where servers come from; without it, from the three files of chapter 12
   allow?: string[]; // rules of the program itself, such as for tools of its built-in servers
   mcp?: Record<string, McpAction>; // more that the command `mcp` can do
@@ -66,10 +72,11 @@ export type Composition = {
 };
 export type Compose = (host: Host) => Composition;
 /** For a command, which may do without: they are loaded when it wants them. */
-export type Rows = () => Promise<Composition>;
-export type Load = NonNullable<ManagerOptions['load']>;
+export type LoadRows = () => Promise<Composition>;
+export type LoadServers = NonNullable<ManagerOptions['load']>;
 
-type Report = (problem: string) => void;
+export type ReportProblem = (problem: string) => void;
+export type ServerEntries = Map<string, ServerEntry>; // by name
 /** What the command line adds: the servers of --mcp-config, and whether only they count. */
 export type WantedServers = {
   dynamic?: [name: string, config: Json][];
@@ -80,18 +87,21 @@ export type WantedServers = {
 /** Where servers come from. */
 export interface Sources {
   prepare?(): Promise<void> | undefined; // what has to be fetched before it can load
-  load(wanted: WantedServers, report: Report): Map<string, ServerEntry>;
-  places(): Place[]; // where `mcp add` may write
+  load(wanted: WantedServers, report: ReportProblem): ServerEntries;
+  places(): ConfigPlace[]; // where `mcp add` may write
   explain(name: string): string[]; // which files were read, which entry won, and why
   refusal?(name: string, config: Json): string | undefined; // why `mcp add` must not add it
   watch?(tell: (text: string) => void): () => void; // until the end of the chat: what has changed
 }
 /** A mapping of servers that can be changed: in a file, at the end of these keys. */
-export type Place = Pick<ServerEntry, 'scope' | 'file' | 'authority'> & { keys: string[] };
+export type ConfigPlace = Pick<ServerEntry, 'scope' | 'file' | 'authority'> & { keys: string[] };
 
 /** Gets the words behind its name, and the scope if one was given. */
 export type McpAction = (
-  words: string[], desk: Desk, person: Person, scope?: string,
+  words: string[],
+  desk: CommandContext,
+  person: Person,
+  scope?: string,
 ) => Promise<number>;
 
 /** What can be said in a chat to the program itself. */
@@ -99,7 +109,10 @@ export type Command = {
   help: string; // "/tools    what the model can call": one line for each form
   /** `rest` is the line behind its name, as it was typed. What it returns is said to the model. */
   run: (
-    words: string[], program: Program, signal: AbortSignal, rest: string,
+    words: string[],
+    program: Program,
+    signal: AbortSignal,
+    rest: string,
   ) => void | Turn[] | Promise<void | Turn[]>;
   /** For the last of the words, by Tab. */
   complete?: (words: string[], program: Program) => string[] | Promise<string[]>;
@@ -149,18 +162,18 @@ export function plainHost(given: Partial<Host> = {}): Host {
 /** What a connection or a manager takes of a composition. */
 export function forConnections({ transports, extensions, models, inTurn }: Composition) {
   const turns = inTurn && { inTurn, concurrency: Infinity }; // then the turns are all that counts
-  return { transports, extensions, hidden: keysOf(models), ...turns };
+  return { transports, extensions, hidden: apiKeyVariables(models), ...turns };
 }
 
 /** Loads what is configured here, once everything for that is known. */
 export function loadHere(
-  { sources }: Pick<Composition, 'sources'>, report: Report, wanted: WantedServers = {},
-): Map<string, ServerEntry> {
+  { sources }: Pick<Composition, 'sources'>,
+  report: ReportProblem,
+  wanted: WantedServers = {},
+): ServerEntries {
   if (sources) return sources.load(wanted, report);
   const { dynamic = [], isStrict = false } = wanted;
-  const found = isStrict
-    ? new Map<string, ServerEntry>()
-    : loadEntries(homedir(), process.cwd(), report);
+  const found = isStrict ? new Map() : loadEntries(homedir(), process.cwd(), report);
   for (const [name, config] of dynamic) {
     const entry = { name, config, file: '--mcp-config', shadows: found.get(name)?.file };
     found.set(name, { ...entry, scope: 'dynamic', authority: 'user' });

@@ -4,16 +4,16 @@
 
 export type Mark = 'code' | 'italic' | 'bold' | 'both' | 'link';
 /** A marked text of so many characters. `'wait'`: it may become one, with what is still to come. */
-export type Found = { length: number; mark: Mark; text: string; address?: string };
-export type Look = Found | 'wait' | undefined;
+export type MarkedText = { length: number; mark: Mark; text: string; address?: string };
+type InlineMatch = MarkedText | 'wait' | undefined;
 /** What is known: the text from a sign on, what is before it, and whether the line ends with it. */
-type Place = { text: string; before: string; isWhole: boolean };
+type InlineContext = { text: string; before: string; isWhole: boolean };
 
 /** No mark is longer, its signs included: what might be one is held back until we know. */
-export const MAX_MARKED = 400;
+const MAX_MARKED = 400;
 export const SIGN = /[`*_[\\]/;
 
-export function look(place: Place): Look {
+export function markAt(place: InlineContext): InlineMatch {
   const text = place.text.slice(0, MAX_MARKED);
   const isWhole = place.isWhole || text.length === MAX_MARKED;
   const within = { ...place, text, isWhole };
@@ -21,7 +21,7 @@ export function look(place: Place): Look {
   return found === 'wait' && isWhole ? undefined : found;
 }
 
-function lookFor(place: Place): Look {
+function lookFor(place: InlineContext): InlineMatch {
   const [sign] = place.text;
   if (sign === '`') return codeAt(place.text, place.isWhole);
   if (sign === '*' || sign === '_') return emphasisAt(place);
@@ -50,7 +50,7 @@ function runAt(text: string, at: number): number {
 
 // ─── `code` ────────────────────────────────────────────────────────────────────────────────────
 
-function codeAt(text: string, isWhole: boolean): Look {
+function codeAt(text: string, isWhole: boolean): InlineMatch {
   const run = runAt(text, 0);
   const end = endOfCode(text, 0, isWhole);
   if (typeof end !== 'number') return end;
@@ -77,8 +77,14 @@ function endOfCode(text: string, at: number, isWhole: boolean): number | 'wait' 
 const MARKS: Record<number, Mark> = { 1: 'italic', 2: 'bold', 3: 'both' };
 const UNSPACED =
   '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}';
-const MAY_PRECEDE = new RegExp(`^$|[\\s([{<"'“‘«„‹—–:,;…|${UNSPACED}]$|[^\\0-\\x7f\\p{L}\\p{N}]$`, 'u');
-const MAY_FOLLOW = new RegExp(`^$|^[\\s)\\]}>"'”’»‹›,.;:!?…—–|${UNSPACED}-]|^[^\\0-\\x7f\\p{L}\\p{N}]`, 'u');
+const MAY_PRECEDE = new RegExp(
+  `^$|[\\s([{<"'“‘«„‹—–:,;…|${UNSPACED}]$|[^\\0-\\x7f\\p{L}\\p{N}]$`,
+  'u',
+);
+const MAY_FOLLOW = new RegExp(
+  `^$|^[\\s)\\]}>"'”’»‹›,.;:!?…—–|${UNSPACED}-]|^[^\\0-\\x7f\\p{L}\\p{N}]`,
+  'u',
+);
 const MAY_OPEN: Record<number, RegExp> = {
   1: /^[\p{L}\p{N}"'“‘«([`$]|^[^\0-\x7f]/u,
   2: /^[^\s*_/]/u,
@@ -86,7 +92,7 @@ const MAY_OPEN: Record<number, RegExp> = {
 };
 const MAY_CLOSE = /[^\s([{/]$/u;
 
-function emphasisAt({ text, before, isWhole }: Place): Look {
+function emphasisAt({ text, before, isWhole }: InlineContext): InlineMatch {
   const run = runAt(text, 0);
   if (run === text.length && !isWhole) return 'wait';
   const opens = MAY_PRECEDE.test(before) && MAY_OPEN[run]?.test(text.slice(run, run + 2));
@@ -104,7 +110,9 @@ function emphasisAt({ text, before, isWhole }: Place): Look {
       if (end === text.length && !isWhole) return 'wait';
       if (length === run && closes(text, at, end)) {
         const inside = text.slice(run, at);
-        return isName(inside, text[0]!, run) ? undefined : { length: end, mark: MARKS[run]!, text: inside };
+        return isName(inside, text[0]!, run)
+          ? undefined
+          : { length: end, mark: MARKS[run]!, text: inside };
       }
       at = end;
     } else at++;
@@ -121,7 +129,7 @@ const isName = (inside: string, sign: string, run: number) =>
 
 // ─── [a link](address) ─────────────────────────────────────────────────────────────────────────
 
-function linkAt({ text, before, isWhole }: Place): Look {
+function linkAt({ text, before, isWhole }: InlineContext): InlineMatch {
   if (/[\p{L}\p{N}_\])]$/u.test(before)) return undefined; // list[0](x)
   const end = text.indexOf(']');
   const label = text.slice(1, end === -1 ? text.length : end);

@@ -1,9 +1,9 @@
 // What is typed, and who gets it: the prompt of a chat, or the question that is open.
 
-import type { Page } from '../17-the-gate/dialogue.ts';
+import type { DialoguePage } from '../17-the-gate/dialogue.ts';
 import { Turns } from '../17-the-gate/person.ts';
 import { now } from '../../mcp.ts';
-import { commonStart, type Completing, type Completion } from './complete.ts';
+import { commonStart, type Completing, type Completion } from './more/complete.ts';
 import { Editor, type Key } from './editor.ts';
 import type { Typed } from './foot.ts';
 import { Keyboard, type Typist } from './keyboard.ts';
@@ -29,9 +29,10 @@ export class Input implements Typist {
   private chat = new Editor(this.past); // the next prompt, also while a turn or a question is open
   private answer?: Editor; // to the question that is open
   private isSecret = false;
-  private answerWords?: Page['complete'];
+  private isBrief = false;
+  private answerWords?: DialoguePage['complete'];
   private question = ''; // that is open
-  private laidOut?: () => Page; // the same, for the window as it is
+  private laidOut?: () => DialoguePage; // the same, for the window as it is
   private label = ''; // of that question
   private chatLabel = PROMPT;
   private queue: string[] = []; // entered before they were wanted
@@ -72,7 +73,9 @@ export class Input implements Typist {
     up: () => (this.canTakeBack ? this.takeBack() : this.pass('up')),
   };
 
-  private pass(name: string): void { this.editor.press(undefined, { name }); }
+  private pass(name: string): void {
+    this.editor.press(undefined, { name });
+  }
 
   paste(text: string): void {
     this.editor.insert(text); // Enter sends it, and not a line feed in it
@@ -119,7 +122,9 @@ export class Input implements Typist {
     return true;
   }
 
-  private get editor(): Editor { return this.answer ?? this.chat; }
+  private get editor(): Editor {
+    return this.answer ?? this.chat;
+  }
 
   private enter(): void {
     if (!this.answer && this.chat.continues()) return;
@@ -149,11 +154,13 @@ export class Input implements Typist {
     const found = this.answer ? this.completeAnswer(before) : this.complete(before);
     const isSame = () => editor === this.editor && editor.text.slice(0, editor.cursor) === before;
     if (!(found instanceof Promise)) return this.putIn(before, found);
-    found.then((completion) => {
-      if (!isSame()) return;
-      this.putIn(before, completion);
-      this.screen.redraw();
-    }).catch(() => {}); // a server that fails has nothing to add
+    found
+      .then((completion) => {
+        if (!isSame()) return;
+        this.putIn(before, completion);
+        this.screen.redraw();
+      })
+      .catch(() => {}); // a server that fails has nothing to add
   }
 
   private completeAnswer(before: string): Completing {
@@ -201,18 +208,21 @@ export class Input implements Typist {
   }
 
   /** A prompt or a question is open. */
-  get isWaiting(): boolean { return this.isAsking || this.waiter !== undefined; }
+  get isWaiting(): boolean {
+    return this.isAsking || this.waiter !== undefined;
+  }
 
   // ── Who gets it ──
 
   private settle(line: string | undefined): void {
     const { waiter } = this;
     if (!waiter) return;
-    const shown = this.isSecret ? '' : (line ?? this.editor.text);
+    const shown = this.isSecret || this.isBrief ? '' : (line ?? this.editor.text);
     const label = this.answer ? this.label : this.chatLabel;
     if (this.screen.isInteractive) this.screen.endFoot(label, shown);
     this.waiter = undefined;
     this.isSecret = false;
+    this.isBrief = false;
     waiter(line);
   }
 
@@ -275,7 +285,9 @@ export class Input implements Typist {
    *  it is answered. When the signal aborts, the question is over, and what was typed is gone.
    *  `laidOut` gives the page for the window as it is. */
   async ask(
-    page: Page, signal: AbortSignal, laidOut: () => Page = () => page,
+    page: DialoguePage,
+    signal: AbortSignal,
+    laidOut: () => DialoguePage = () => page,
   ): Promise<string | undefined> {
     const startedAt = now();
     this.open();
@@ -288,6 +300,7 @@ export class Input implements Typist {
     this.isAsking = true;
     this.answer = new Editor(); // what was typed before was no answer to this
     this.isSecret = page.isSecret === true;
+    this.isBrief = page.isBrief === true;
     this.answerWords = page.complete;
     this.laidOut = laidOut;
     const withdraw = () => this.settle(undefined);

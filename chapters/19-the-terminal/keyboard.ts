@@ -89,7 +89,8 @@ export class Keyboard {
     const key = isEarly ? { ...given, name: 'return' } : given;
     if (key.name === 'paste-start') this.pasted = [];
     else if (key.name === 'paste-end') this.endPaste();
-    else if (this.pasted) this.pasted.push(typed ?? ''); // no key counts in there, not even Ctrl-C
+    else if (this.pasted)
+      this.pasted.push(typed ?? ''); // no key counts in there, not even Ctrl-C
     else this.typist.key(typed, key);
   };
 

@@ -2,16 +2,16 @@
 // What is held back is the last word, a sign that may begin a mark until we know, and the first
 // signs of a line. Code and tables go out as they are.
 
-import { literalAt, look, SIGN, type Found, type Mark } from './inline.ts';
-import { columnsOf, Rows, type Paint } from './wrap.ts';
+import { literalAt, markAt, SIGN, type MarkedText, type Mark } from './inline.ts';
+import { columnsOf, WordWrap, type Paint } from './wrap.ts';
 
-export type Format = 'bold' | 'italic' | 'cyan' | 'dim';
-export type MarkdownOptions = {
+export type MarkdownStyle = 'bold' | 'italic' | 'cyan' | 'dim';
+type MarkdownOptions = {
   columns: () => number;
-  paint?: (format: Format, text: string) => string; // without it all signs stay as they are
+  paint?: (format: MarkdownStyle, text: string) => string; // without it all signs stay as they are
 };
 
-const FORMATS: Record<Mark, Format[]> = {
+const FORMATS: Record<Mark, MarkdownStyle[]> = {
   code: ['cyan'],
   italic: ['italic'],
   bold: ['bold'],
@@ -46,19 +46,19 @@ const blanks = (text: string) => ' '.repeat(columnsOf(text.replaceAll('\t', '   
 // ─── The renderer ──────────────────────────────────────────────────────────────────────────────
 
 export class Markdown {
-  private rows: Rows;
+  private rows: WordWrap;
   private paint?: MarkdownOptions['paint'];
   private paints = new Map<string, Paint>(); // one for each mixture of formats
   private state: 'start' | 'text' | 'raw' = 'start'; // of the line
   private pending = ''; // what came of the line, and is not decided upon
   private before = ''; // the last character of its text
-  private formats: Format[] = []; // of the whole line: a heading is bold
+  private formats: MarkdownStyle[] = []; // of the whole line: a heading is bold
   private fence = ''; // that code is in
   private isList = false; // what is indented belongs to an item
   private isCodeNext = true; // behind an empty line, what is indented is code
 
   constructor({ columns, paint }: MarkdownOptions) {
-    this.rows = new Rows(columns);
+    this.rows = new WordWrap(columns);
     this.paint = paint;
   }
 
@@ -92,7 +92,9 @@ export class Markdown {
     return out;
   }
 
-  private finish(): string { return this.work(true) + this.rows.flush(); }
+  private finish(): string {
+    return this.work(true) + this.rows.flush();
+  }
 
   private work(isWhole: boolean): string {
     const start = this.state === 'start' ? this.begin(isWhole) : '';
@@ -143,7 +145,8 @@ export class Markdown {
   private beginLine(line: string, isWhole: boolean): string {
     const quote = QUOTE.exec(line)?.[0] ?? '';
     const [, lead = '', rest = ''] = /^([ \t]*)([^]*)$/.exec(line.slice(quote.length))!;
-    const isCode = quote === '' && !this.isList && this.isCodeNext && blanks(lead).length >= CODE_INDENT;
+    const isCode =
+      quote === '' && !this.isList && this.isCodeNext && blanks(lead).length >= CODE_INDENT;
     const isRule = isWhole && RULE.test(rest);
     this.state = isCode || isRule || rest.startsWith('|') ? 'raw' : 'text';
     if (this.state === 'raw') return '';
@@ -169,7 +172,7 @@ export class Markdown {
   // ── What is marked inside of a line ──
 
   /** What cannot be decided yet stays pending. */
-  private inline(text: string, formats: Format[], isWhole: boolean): string {
+  private inline(text: string, formats: MarkdownStyle[], isWhole: boolean): string {
     let out = '';
     while (text !== '') {
       const sign = text.search(SIGN);
@@ -177,7 +180,7 @@ export class Markdown {
       out += this.write(words, formats);
       text = text.slice(words.length);
       if (text === '') break;
-      const found = look({ text, before: this.before, isWhole });
+      const found = markAt({ text, before: this.before, isWhole });
       const literal = found === undefined ? literalAt(text, isWhole) : '';
       if (found === 'wait' || literal === 'wait') {
         this.pending = text;
@@ -191,7 +194,7 @@ export class Markdown {
     return out;
   }
 
-  private marked({ mark, text, address }: Found, formats: Format[]): string {
+  private marked({ mark, text, address }: MarkedText, formats: MarkdownStyle[]): string {
     const all = [...new Set([...formats, ...FORMATS[mark]])];
     if (mark === 'code') return this.write(text, all);
     this.before = '';
@@ -200,13 +203,13 @@ export class Markdown {
     return text === address ? words : words + this.write(` (${address})`, formats);
   }
 
-  private write(text: string, formats: Format[]): string {
+  private write(text: string, formats: MarkdownStyle[]): string {
     if (text === '') return '';
     this.before = /[^]$/u.exec(text)![0];
     return this.rows.add(text, this.painted(formats));
   }
 
-  private painted(formats: Format[]): Paint {
+  private painted(formats: MarkdownStyle[]): Paint {
     const key = formats.join();
     const known = this.paints.get(key);
     if (known) return known;

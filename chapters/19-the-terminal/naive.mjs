@@ -21,7 +21,11 @@ const mistakes = {
   // At a terminal readline takes every key itself, so that Ctrl-C is the byte 3 and no signal.
   async 'ctrl-c'() {
     const keyboard = new PassThrough(); // stands for the terminal
-    const rl = createInterface({ input: keyboard, output: new Writable({ write: (_, __, done) => done() }), terminal: true });
+    const rl = createInterface({
+      input: keyboard,
+      output: new Writable({ write: (_, __, done) => done() }),
+      terminal: true,
+    });
     process.on('SIGINT', () => say('stopped'));
     rl.on('close', () => say('(readline has closed: there is no prompt any more)'));
 

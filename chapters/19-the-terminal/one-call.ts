@@ -1,18 +1,25 @@
 // One call of a tool, its result on stdout, and nothing else there.
 
-import { McpConnection, textOf } from '../../mcp.ts';
-import type { CallOptions, ConnectionOptions, Json } from '../../mcp.ts';
+import {
+  McpConnection,
+  textOf,
+  type CallOptions,
+  type ConnectionOptions,
+  type Json,
+} from '../../mcp.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
-import type { WantedCall } from './call-words.ts';
-import { argumentsFrom, exitCodeFor, findTool, kindOf } from './calling.ts';
+import type { WantedCall, WantedServer } from './command-line/call-words.ts';
+import { callArguments, exitCodeFor, findTool, errorKind } from './calling.ts';
 import { EXIT, Stop } from './exit.ts';
-import type { Output } from './plain-screen.ts';
+import type { PlainOutput } from './more/plain-screen.ts';
 
 /** How its server is reached. */
 export type Reached = { config: Json; options: ConnectionOptions };
 
 export async function call(
-  wanted: WantedCall, reached: Reached, screen: Output,
+  wanted: WantedCall,
+  reached: Reached,
+  screen: PlainOutput,
 ): Promise<number> {
   const { config, options } = reached;
   const masker = new Masker();
@@ -20,7 +27,7 @@ export async function call(
   const trace = await traceFor(wanted, screen, masker);
   const connection = new McpConnection(wanted.server, config, {
     ...options,
-    ...limits(wanted),
+    ...callLimits(wanted),
     onWire: (dir, message) => trace?.wire(dir, message, wanted.server),
     onStderr: (stderr) => trace?.write({ server: wanted.server, stderr }),
     onWarning: (text) => trace?.write({ type: 'warning', text }),
@@ -33,7 +40,7 @@ export async function call(
     if (stop.aborted) return EXIT.interrupted;
     if (error instanceof Stop) throw error;
     for (const warning of connection.warnings.values()) screen.warn(masker.text(warning));
-    const kind = kindOf(error);
+    const kind = errorKind(error);
     throw new Stop(exitCodeFor(kind), masker.text(textOf(error)), kind);
   } finally {
     screen.stopSpinning();
@@ -41,19 +48,19 @@ export async function call(
   }
 }
 
-function limits({ timeoutMs }: WantedCall): ConnectionOptions {
+export function callLimits({ timeoutMs }: WantedServer): ConnectionOptions {
   if (timeoutMs === undefined) return {};
   return { handshakeTimeoutMs: timeoutMs, callTimeoutMs: timeoutMs };
 }
 
-async function traceFor({ trace: file }: WantedCall, screen: Output, masker: Masker) {
+async function traceFor({ trace: file }: WantedCall, screen: PlainOutput, masker: Masker) {
   if (file === undefined) return undefined;
-  const { Trace } = await import('./trace.ts');
+  const { Trace } = await import('./more/trace-file.ts');
   return new Trace(screen, masker, file);
 }
 
 /** The first Ctrl-C cancels the call on the wire; the second leaves at once. */
-function interruptible(connection: McpConnection, screen: Output): AbortSignal {
+export function interruptible(connection: McpConnection, screen: PlainOutput): AbortSignal {
   const abort = new AbortController();
   screen.onInterrupt = () => {
     if (abort.signal.aborted) process.exit(EXIT.interrupted);
@@ -68,7 +75,7 @@ function interruptible(connection: McpConnection, screen: Output): AbortSignal {
 async function callTool(
   connection: McpConnection,
   { server, tool: name, words, isJson }: WantedCall,
-  screen: Output,
+  screen: PlainOutput,
   signal: AbortSignal,
 ): Promise<number> {
   let state = name;
@@ -80,7 +87,7 @@ async function callTool(
   await connection.connect();
   await connection.initialize();
   const tool = findTool(name, await connection.listTools(), server);
-  const args = argumentsFrom(words, tool);
+  const args = callArguments(words, tool);
   if (isJson) {
     const result = await connection.request('tools/call', { name, arguments: args }, options);
     screen.printJson(JSON.stringify(result));

@@ -1,14 +1,15 @@
 // One tool of a server, as people name it: SERVER/TOOL. A misspelt one must not be "disabled".
 
-import { launchConfig, McpConnection, type Json, type ServerEntry } from '../../mcp.ts';
-import { nearest } from '../16-hands/nearest.ts';
+import { launchConfig, McpConnection, textOf, type Json, type ServerEntry } from '../../mcp.ts';
+import { nearestHint } from '../16-hands/nearest.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { Trust } from '../17-the-gate/trust.ts';
 import { forConnections, type Composition } from './host.ts';
 
 /** Names of tools have slashes, too. Those of servers may, in a file that was written by hand. */
 export function serverAndTool(
-  what: string, servers: Iterable<string>,
+  what: string,
+  servers: Iterable<string>,
 ): { server: string; tool?: string } {
   const fitting = [...servers].filter((name) => what === name || what.startsWith(`${name}/`));
   const [longest] = fitting.sort((a, b) => b.length - a.length);
@@ -18,14 +19,15 @@ export function serverAndTool(
 
 export function mustBeOneOf(tools: string[], tool: string, server: string): void {
   if (tools.includes(tool)) return;
-  const [close] = nearest(tool, tools, 1);
-  const hint = close === undefined ? '/tools in a chat lists them' : `did you mean ${quoted(close)}?`;
+  const hint = nearestHint(tool, tools, '/tools in a chat lists them', quoted);
   throw new Error(`${server} has no tool ${quoted(tool)}; ${hint}`);
 }
 
 /** Why we cannot know; nothing if the server may start and was asked. Throws if it has no such tool. */
 export async function askFor(
-  tool: string, entry: ServerEntry, composition: Composition,
+  tool: string,
+  entry: ServerEntry,
+  composition: Composition,
 ): Promise<string | undefined> {
   const approval = await new Trust().approve(entry); // of nobody: a question is no part of this
   if (approval !== true) return 'it may not start here';
@@ -34,7 +36,7 @@ export async function askFor(
     const { hidden } = forConnections(composition);
     tools = await toolsOf(entry.name, launchConfig(entry, { hidden }), composition);
   } catch (error) {
-    return (error as Error).message;
+    return textOf(error);
   }
   mustBeOneOf(tools, tool, entry.name);
   return undefined;
@@ -42,7 +44,9 @@ export async function askFor(
 
 /** What a server offers to us as we are, by their names. */
 export async function toolsOf(
-  server: string, config: Json, composition: Composition,
+  server: string,
+  config: Json,
+  composition: Composition,
 ): Promise<string[]> {
   const connection = new McpConnection(server, config, {
     ...forConnections(composition),

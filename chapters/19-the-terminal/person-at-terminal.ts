@@ -1,7 +1,7 @@
 // The person at this terminal: every question to them, and the prompt of the chat, in one line.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Page } from '../17-the-gate/dialogue.ts';
+import type { DialoguePage } from '../17-the-gate/dialogue.ts';
 import { LineByLine } from '../17-the-gate/person.ts';
 import { keepTyped, withHosts } from '../17-the-gate/safe-text.ts';
 import { Sheets } from './fold.ts';
@@ -16,14 +16,16 @@ export class PersonAtTerminal extends LineByLine {
     this.screen = screen;
   }
 
-  get isThere(): boolean { return this.screen.isInteractive; }
+  get isThere(): boolean {
+    return this.screen.isInteractive;
+  }
 
   say(text: string, style?: 'note' | 'warning'): void {
     if (style === 'warning') this.screen.warn(text);
     else this.screen.say(text, style === 'note' ? 'dim' : undefined);
   }
 
-  protected async readLine(given: Page, signal: AbortSignal): Promise<string | undefined> {
+  protected async readLine(given: DialoguePage, signal: AbortSignal): Promise<string | undefined> {
     // Before it is measured: what is added to a row later pushes another one out of sight.
     const page = { ...given, lines: given.lines.map(withHosts) };
     const isConsent = page.onlyIfSeen !== undefined;
@@ -33,14 +35,14 @@ export class PersonAtTerminal extends LineByLine {
   }
 
   /** Any words are an answer. */
-  private words(page: Page, signal: AbortSignal): Promise<string | undefined> {
+  private words(page: DialoguePage, signal: AbortSignal): Promise<string | undefined> {
     const laidOut = () => new Sheets(page, this.screen.size).whole();
     return this.screen.input.ask(laidOut(), signal, laidOut);
   }
 
   /** What fits is shown, and the rest on demand. What was not seen is not agreed to in a hurry. In
    *  a window of another size it is laid out again, and seen is what is in sight there. */
-  private async answer(page: Page, signal: AbortSignal): Promise<string | undefined> {
+  private async answer(page: DialoguePage, signal: AbortSignal): Promise<string | undefined> {
     let { size } = this.screen;
     let sheets = new Sheets(page, size);
     let shown = sheets.first();
@@ -62,5 +64,7 @@ export class PersonAtTerminal extends LineByLine {
     }
   }
 
-  protected launch(url: URL): boolean { return openBrowser(url); }
+  protected launch(url: URL): boolean {
+    return openBrowser(url);
+  }
 }

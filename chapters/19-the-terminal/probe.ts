@@ -1,18 +1,30 @@
 // `probe`: does this server work? Handshake, lists, one call if wanted; the exit code tells which of
 // them failed.
 
-import { isObject, McpConnection, now, RpcError, show, textOf, transportType } from '../../mcp.ts';
-import type { Json, Tool, ToolResult } from '../../mcp.ts';
+import {
+  asList,
+  asObject,
+  isObject,
+  McpConnection,
+  now,
+  RpcError,
+  show,
+  textOf,
+  transportType,
+  type Json,
+  type Tool,
+  type ToolResult,
+} from '../../mcp.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
-import { argumentsFrom, exitCodeFor, findTool, kindOf } from './calling.ts';
+import { callArguments, exitCodeFor, findTool, errorKind } from './calling.ts';
 import { approved } from './entries.ts';
 import { EXIT, Stop, usage } from './exit.ts';
-import { forConnections, type Rows } from './host.ts';
-import { isAddress, parse } from './parse.ts';
-import { cut, type Screen } from './screen.ts';
+import { forConnections, type LoadRows } from './host.ts';
+import { atDashes, FLAG, isUrl, parseFlags, TEXT_FLAG, TEXTS_FLAG } from './command-line/parse.ts';
+import { cutToWidth, type Screen } from './screen.ts';
 import { how, nameAndVersion } from './status.ts';
 
-type Report = {
+type ProbeReport = {
   server: string;
   ok: boolean;
   protocolVersion?: string;
@@ -30,19 +42,19 @@ type Report = {
 };
 
 const FLAGS = {
-  json: { type: 'boolean' },
-  call: { type: 'string' },
-  wire: { type: 'boolean' },
-  'allow-server': { type: 'string', multiple: true },
-  'no-color': { type: 'boolean' },
+  json: FLAG,
+  call: TEXT_FLAG,
+  wire: FLAG,
+  'allow-server': TEXTS_FLAG,
+  'no-color': FLAG,
 } as const;
 const FORMS = 'probe NAME, probe URL, or probe -- COMMAND ARGS';
 
-export async function probe(args: string[], screen: Screen, rows: Rows): Promise<number> {
-  const at = args.includes('--') ? args.indexOf('--') : args.length;
-  const [command, ...commandArgs] = args.slice(at + 1);
-  const { values, positionals } = parse(args.slice(0, at), FLAGS);
-  const isArgument = (word: string) => /^[^=]+=|^\{/.test(word) && !isAddress(word);
+export async function probe(args: string[], screen: Screen, rows: LoadRows): Promise<number> {
+  const { before, command: typedCommand } = atDashes(args);
+  const [command, ...commandArgs] = typedCommand;
+  const { values, positionals } = parseFlags(before, FLAGS);
+  const isArgument = (word: string) => /^[^=]+=|^\{/.test(word) && !isUrl(word);
   const isPair = (word: string) => values.call !== undefined && isArgument(word);
   const [name, ...extra] = positionals.filter((word) => !isPair(word));
   if (extra.length > 0) throw usage(`what is ${extra[0]}? Write: ${FORMS}`);
@@ -60,7 +72,7 @@ export async function probe(args: string[], screen: Screen, rows: Rows): Promise
   const connection = new McpConnection(server, config, options);
   const { logins } = composition;
   if (logins) logins.believesVerdicts = false; // ask, whatever it said a moment ago
-  const report: Report = { server, ok: true, warnings: [] };
+  const report: ProbeReport = { server, ok: true, warnings: [] };
   const code = await examine(connection, report, values.call, positionals.filter(isPair));
   report.warnings = [...connection.warnings.values()];
   if (values.json) screen.printJson(masker.json(report));
@@ -69,12 +81,12 @@ export async function probe(args: string[], screen: Screen, rows: Rows): Promise
 }
 
 function addressConfig(url: string): Json | undefined {
-  return isAddress(url) ? { type: transportType({ url }), url } : undefined;
+  return isUrl(url) ? { type: transportType({ url }), url } : undefined;
 }
 
 async function examine(
   connection: McpConnection,
-  report: Report,
+  report: ProbeReport,
   tool: string | undefined,
   pairs: string[],
 ): Promise<number> {
@@ -87,12 +99,12 @@ async function examine(
     await listTheRest(connection, report);
     if (tool === undefined) return EXIT.done;
     const found = findTool(tool, report.tools, report.server);
-    report.result = await connection.callTool(tool, argumentsFrom(pairs, found));
+    report.result = await connection.callTool(tool, callArguments(pairs, found));
     report.ok = !report.result.isError;
     return report.ok ? EXIT.done : EXIT.failed;
   } catch (error) {
     if (error instanceof Stop) throw error;
-    const kind = kindOf(error);
+    const kind = errorKind(error);
     Object.assign(report, { ok: false, error: { kind, message: textOf(error) } });
     return exitCodeFor(kind);
   } finally {
@@ -107,7 +119,7 @@ const OTHERS = [
 ] as const;
 
 /** Servers announce lists and do not have them: that is a warning, and the tools work. */
-async function listTheRest(connection: McpConnection, report: Report): Promise<void> {
+async function listTheRest(connection: McpConnection, report: ProbeReport): Promise<void> {
   for (const [offer, method, list] of OTHERS) {
     if (!report.capabilities?.[offer]) continue;
     try {
@@ -122,7 +134,7 @@ async function listTheRest(connection: McpConnection, report: Report): Promise<v
 
 // ─── For people ─────────────────────────────────────────────────────────────────────────────────
 
-function lines(report: Report): string[] {
+function lines(report: ProbeReport): string[] {
   const { ok, error, protocolVersion, serverInfo, capabilities, startMs, warnings } = report;
   const { server, tools, resources, resourceTemplates, prompts, result } = report;
   const facts = [
@@ -135,7 +147,10 @@ function lines(report: Report): string[] {
     facts.filter(Boolean).join(' · '),
     ...how(report).map((line) => `  ${line}`),
     ...(capabilities ? [`  can: ${Object.keys(capabilities).join(', ') || 'nothing'}`] : []),
-    ...block(`tools (${tools?.length})`, tools?.map((tool) => signature(tool))),
+    ...block(
+      `tools (${tools?.length})`,
+      tools?.map((tool) => signature(tool)),
+    ),
     ...block(`resources (${resources?.length})`, resources?.map(address)),
     ...block(`resource templates (${resourceTemplates?.length})`, resourceTemplates?.map(address)),
     ...block(`prompts (${prompts?.length})`, prompts?.map(promptLine)),
@@ -150,25 +165,27 @@ function block(title: string, rows?: string[]): string[] {
 }
 
 function address({ uri, uriTemplate, name, title }: Json): string {
-  return cut(`${show(uri ?? uriTemplate)}  ${show(title ?? name ?? '')}`, 200);
+  return cutToWidth(`${show(uri ?? uriTemplate)}  ${show(title ?? name ?? '')}`, 200);
 }
 
 /** As a function, like a tool. */
 function promptLine({ name, description, arguments: list }: Json): string {
-  const args = Array.isArray(list) ? list.filter(isObject) : [];
+  const args = asList(list).filter(isObject);
   const parts = args.map((each) => `${show(each.name)}${each.required === true ? '' : '?'}`);
   const [words = ''] = show(description ?? '').split('\n');
-  return cut(`${show(name)}(${parts.join(', ')})${words && `  ${words}`}`, 300);
+  return cutToWidth(`${show(name)}(${parts.join(', ')})${words && `  ${words}`}`, 300);
 }
 
 /** A tool as TypeScript would write it, `add(a: number, b?: "x" | "y")`, and what it says of itself. */
 function signature({ name, description, inputSchema }: Tool): string {
   const { required } = inputSchema;
   const isNeeded = (key: string) => Array.isArray(required) && required.includes(key);
-  const fields = Object.entries(isObject(inputSchema.properties) ? inputSchema.properties : {});
-  const parts = fields.map(([key, schema]) => `${key}${isNeeded(key) ? '' : '?'}: ${typeName(schema)}`);
+  const fields = Object.entries(asObject(inputSchema.properties));
+  const parts = fields.map(
+    ([key, schema]) => `${key}${isNeeded(key) ? '' : '?'}: ${typeName(schema)}`,
+  );
   const [words = ''] = (description ?? '').split('\n'); // some servers write null
-  return cut(`${name}(${parts.join(', ')})${words && `  ${words}`}`, 1000);
+  return cutToWidth(`${name}(${parts.join(', ')})${words && `  ${words}`}`, 1000);
 }
 
 function typeName(schema: unknown, depth = 0): string {
@@ -177,12 +194,15 @@ function typeName(schema: unknown, depth = 0): string {
   const inner = (value: unknown) => typeName(value, depth + 1);
   const union = Array.isArray(anyOf) ? anyOf : oneOf;
   if (Object.hasOwn(schema, 'const')) return JSON.stringify(schema.const);
-  if (Array.isArray(schema.enum)) return schema.enum.map((value) => JSON.stringify(value)).join(' | ');
+  if (Array.isArray(schema.enum))
+    return schema.enum.map((value) => JSON.stringify(value)).join(' | ');
   if (Array.isArray(union)) return union.map(inner).join(' | ');
   if (Array.isArray(type)) return type.join(' | ');
   if (type === 'array') return `${inner(items)}[]`;
   if (type === 'integer') return 'number';
   if (type === 'object' && isObject(properties))
-    return `{ ${Object.entries(properties).map(([key, value]) => `${key}: ${inner(value)}`).join('; ')} }`;
+    return `{ ${Object.entries(properties)
+      .map(([key, value]) => `${key}: ${inner(value)}`)
+      .join('; ')} }`;
   return typeof type === 'string' ? type : 'unknown';
 }

@@ -4,39 +4,62 @@ import { statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
-  Agent, chooseModel, Gate, Roots, Trust, type AgentEvent, type Model, type ModelError,
-  type Tool, type Turn,
+  Agent,
+  chooseModel,
+  Gate,
+  Roots,
+  Trust,
+  type AgentEvent,
+  type Model,
+  type ModelError,
+  type Tool,
+  type Turn,
 } from '../../agent.ts';
 import {
-  isObject, McpManager, readJsonFile, serversIn as mappingIn, transportType,
-  type Json, type ServerEntry,
+  isObject,
+  McpManager,
+  readJsonFile,
+  serversIn as mappingIn,
+  transportType,
+  textOf,
+  type Json,
+  type ServerEntry,
 } from '../../mcp.ts';
 import type { Opinion } from '../17-the-gate/gate.ts';
 import { ProjectNotes } from '../17-the-gate/notes.ts';
 import type { Mode } from '../17-the-gate/modes.ts';
 import {
-  parseRules, readDefaultMode, readSettings, type Rule, type RuleReader,
+  parseRules,
+  readDefaultMode,
+  readSettings,
+  type Rule,
+  type RuleReader,
 } from '../17-the-gate/rules.ts';
-import { Masker } from '../17-the-gate/safe-text.ts';
-import { keysOf } from '../18-minds/models.ts';
+import { Masker, plain } from '../17-the-gate/safe-text.ts';
+import { apiKeyVariables } from '../18-minds/models.ts';
 import type { Conversation } from './conversations.ts';
 import { refused, usage } from './exit.ts';
 import type { EndedCall } from './calls.ts';
 import {
-  forConnections, loadHere, type Compose, type Composition, type Load, type WantedServers,
+  forConnections,
+  loadHere,
+  type Compose,
+  type Composition,
+  type LoadServers,
+  type WantedServers,
 } from './host.ts';
-import type { Options } from './options.ts';
+import type { ProgramOptions } from './command-line/options.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
-import { COPY, findConversation, NONE } from './resume.ts';
+import { COPY, findConversation, NO_CONVERSATION } from './more/resume.ts';
 import { History } from './history.ts';
 import type { Screen } from './screen.ts';
 import { Shortcuts } from './shortcuts.ts';
-import { Session } from './session.ts';
-import { Trace } from './trace.ts';
+import { Session } from './session-file.ts';
+import { Trace } from './more/trace-file.ts';
 import { refuseKeys, shellEnvIn } from './shell-env.ts';
 
 export class Program {
-  readonly options: Options;
+  readonly options: ProgramOptions;
   readonly screen: Screen;
   readonly person: PersonAtTerminal;
   readonly masker = new Masker();
@@ -56,14 +79,14 @@ export class Program {
   onEvent: (event: AgentEvent) => void = () => {};
   lastCall?: EndedCall; // that was shown
 
-  constructor(options: Options, screen: Screen, compose: Compose) {
+  constructor(options: ProgramOptions, screen: Screen, compose: Compose) {
     const warn = (text: string) => screen.warn(this.masker.text(text));
     const person = new PersonAtTerminal(screen);
     this.options = options;
     this.screen = screen;
     this.person = person;
     this.trace = new Trace(screen, this.masker, options.trace);
-    options.mcpConfig.forEach(serversIn); // a mistake there is told at once, before any prompt
+    options.mcpConfig.forEach(givenServers); // a mistake there is told at once, before any prompt
     this.trust = new Trust({ warn, person, allowServers: options.allowServer });
     this.session = new Session(this.trust, this.masker, options.print ? 'print' : 'chat');
     this.session.onCopy = () => screen.warn(COPY);
@@ -79,13 +102,22 @@ export class Program {
     const emit = (event: AgentEvent) => this.tell(event);
     const manager = () => this.manager;
     this.composition = compose({
-      person, warn, emit, roots, model, manager, trust: this.trust,
-      resultsFolder, isHidden, shellEnv, kept: this.session,
+      person,
+      warn,
+      emit,
+      roots,
+      model,
+      manager,
+      trust: this.trust,
+      resultsFolder,
+      isHidden,
+      shellEnv,
+      kept: this.session,
     });
     const { tools, models, shelf } = this.composition;
-    refuseKeys(shellEnv, keysOf(models));
+    refuseKeys(shellEnv, apiKeyVariables(models));
     const { allow } = this.composition;
-    const rules = rulesIn(options, { tools, warn }, allow);
+    const rules = gateRules(options, { tools, warn }, allow);
     this.started = startMode(options);
     this.gate = new Gate({
       mode: this.started.mode,
@@ -118,10 +150,10 @@ export class Program {
   }
 
   /** What was said before, if this goes on with a conversation. */
-  private turnsBefore({ continue: isLast, resume }: Options): Turn[] {
+  private turnsBefore({ continue: isLast, resume }: ProgramOptions): Turn[] {
     if (resume) return this.session.resume(this.found(resume));
     const last = isLast ? this.session.last() : undefined;
-    if (isLast && !last) this.screen.warn(`${NONE}; this is a new one`);
+    if (isLast && !last) this.screen.warn(`${NO_CONVERSATION}; this is a new one`);
     return last ? this.session.resume(last) : [];
   }
 
@@ -129,7 +161,7 @@ export class Program {
     try {
       return findConversation(this.session.list(), wanted);
     } catch (error) {
-      throw usage((error as Error).message);
+      throw usage(textOf(error));
     }
   }
 
@@ -144,7 +176,7 @@ export class Program {
   /** Before a prompt: what the rows of the program have for the model. */
   async news(signal: AbortSignal): Promise<string[]> {
     const all = (this.composition.news ?? []).map((tell) => tell(signal));
-    return (await Promise.all(all)).flat();
+    return (await Promise.all(all)).flat().map(plain);
   }
 
   makeModel(name?: string, baseUrl?: string): Model {
@@ -158,7 +190,7 @@ export class Program {
 
   private makeManager(warn: (text: string) => void): McpManager {
     const { options, composition } = this;
-    const load: Load = (report) => loadHere(composition, report, this.wantedServers());
+    const load: LoadServers = (report) => loadHere(composition, report, this.wantedServers());
     const { demo, sources } = composition;
     return new McpManager({
       ...forConnections(composition),
@@ -172,7 +204,7 @@ export class Program {
       onState: (server, state, reason) => {
         this.traceState(server, state, reason);
         if (state === 'needs-auth' && reason) warn(reason); // the chat goes on without it
-        if (state === 'connected') this.agent.tellReady(server);
+        if (state === 'connected') this.agent.startUp.tellReady(server);
       },
     });
   }
@@ -180,7 +212,7 @@ export class Program {
   /** --mcp-config: the user has approved it by typing it. */
   wantedServers(): WantedServers {
     const { mcpConfig, strictMcpConfig: isStrict, ide: isIde } = this.options;
-    const dynamic = mcpConfig.flatMap((given) => Object.entries(serversIn(given)));
+    const dynamic = mcpConfig.flatMap((given) => Object.entries(givenServers(given)));
     return { dynamic: dynamic as [string, Json][], isStrict, isIde };
   }
 
@@ -200,7 +232,15 @@ export class Program {
     const { protocolVersion, because } = this.manager.connection(server)?.server ?? {};
     const entry = this.manager.entry(server);
     const transport = entry && transportType(entry.config);
-    this.trace.write({ type: 'server', server, state, reason, transport, protocolVersion, because });
+    this.trace.write({
+      type: 'server',
+      server,
+      state,
+      reason,
+      transport,
+      protocolVersion,
+      because,
+    });
   }
 
   private async approve(entry: ServerEntry) {
@@ -237,7 +277,7 @@ function isPiece(event: Json): boolean {
 }
 
 /** A script cannot ask again when a server is there at last, so it waits longer. */
-function graceFor({ isInteractive }: Screen, { wait }: Options): number {
+function graceFor({ isInteractive }: Screen, { wait }: ProgramOptions): number {
   if (wait !== undefined) return wait * 1000;
   const wanted = Number(process.env.MCP_GRACE);
   const usual = isInteractive ? 2000 : 5000;
@@ -249,15 +289,17 @@ function folder(path: string): string {
   throw refused(`--add-dir ${path}: there is no such folder`);
 }
 
-function startMode({ mode }: Options): Program['started'] {
+function startMode({ mode }: ProgramOptions): Program['started'] {
   if (mode) return { mode, from: '--mode' };
   const usual = readDefaultMode(homedir());
   return usual ? { mode: usual, from: 'your settings' } : { mode: 'ask', from: 'by default' };
 }
 
 /** A settings file that cannot be read might have held a rule that forbids: so nothing runs. */
-export function rulesIn(
-  options: Pick<Options, 'allow' | 'deny'>, reader: RuleReader, ofProgram: string[] = [],
+export function gateRules(
+  options: Pick<ProgramOptions, 'allow' | 'deny'>,
+  reader: RuleReader,
+  ofProgram: string[] = [],
 ): Rule[] {
   const here = (name: string) => ({ name, isHere: true });
   try {
@@ -270,11 +312,11 @@ export function rulesIn(
   } catch (error) {
     const why = 'It may hold rules that forbid something';
     const what = 'so nothing is done before it can be read.';
-    throw refused(`${(error as Error).message}. ${why}, ${what}`);
+    throw refused(`${textOf(error)}. ${why}, ${what}`);
   }
 }
 
-function serversIn(given: string): Json {
+function givenServers(given: string): Json {
   const isJson = given.trimStart().startsWith('{');
   try {
     const root: unknown = isJson ? JSON.parse(given) : readJsonFile(given);
@@ -282,6 +324,6 @@ function serversIn(given: string): Json {
     if (!isObject(root)) throw new Error('it holds no servers');
     return mappingIn(root, true);
   } catch (error) {
-    throw refused(`--mcp-config ${isJson ? 'JSON' : given}: ${(error as Error).message}`);
+    throw refused(`--mcp-config ${isJson ? 'JSON' : given}: ${textOf(error)}`);
   }
 }

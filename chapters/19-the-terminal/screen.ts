@@ -6,14 +6,14 @@
 // once, on its way out.
 
 import { stripVTControlCharacters, styleText } from 'node:util';
-import { kindOf, type RowKind } from '../17-the-gate/change.ts';
+import { rowKind, type RowKind } from '../17-the-gate/change.ts';
 import { now } from '../../mcp.ts';
 import { inertJson, printable, PrintableStream, withHosts } from '../17-the-gate/safe-text.ts';
-import type { Size } from './fold.ts';
-import { Foot, placeAfter, type Content } from './foot.ts';
+import type { ScreenSize } from './fold.ts';
+import { Foot, placeAfter, type FootContent } from './foot.ts';
 import { Input } from './input.ts';
-import { Markdown, type Format } from './markdown.ts';
-import { stopAtBrokenPipes } from './plain-screen.ts';
+import { Markdown, type MarkdownStyle } from './markdown.ts';
+import { flushAll, stopAtBrokenPipes } from './more/plain-screen.ts';
 import { columnsOf, graphemes, wrap } from './wrap.ts';
 
 export type Style = Parameters<typeof styleText>[0] & string;
@@ -22,11 +22,14 @@ const CLEAR_SCREEN = '\x1b[H\x1b[J';
 const MAX_HELD = 10_000;
 const RESIZED_MS = 50;
 const COLOURS: Record<RowKind, Style> = {
-  added: 'green', removed: 'red', near: 'dim', place: 'cyan',
+  added: 'green',
+  removed: 'red',
+  near: 'dim',
+  place: 'cyan',
 };
 
 /** A line, or one that begins with parts of which some have a colour. */
-export type Line = string | { text: string; style?: Style }[];
+export type ScreenLine = string | { text: string; style?: Style }[];
 
 export class Screen {
   /** A user sits at a keyboard and sees what we write: only then may we ask. */
@@ -43,7 +46,7 @@ export class Screen {
   private isRedrawing = false;
   private spinner?: NodeJS.Timeout;
   private resizing?: NodeJS.Timeout;
-  private status?: () => [string, ...Line[]]; // the spinner's row, and what belongs below it
+  private status?: () => [string, ...ScreenLine[]]; // the spinner's row, and what belongs below it
 
   constructor({ color = true } = {}) {
     this.isColored = color && process.env.TERM !== 'dumb';
@@ -65,14 +68,16 @@ export class Screen {
   }
 
   private renderer(): Markdown {
-    const paint = (format: Format, text: string) => this.style(format, text, process.stdout);
+    const paint = (format: MarkdownStyle, text: string) => this.style(format, text, process.stdout);
     const isPainted = paint('bold', 'x') !== 'x';
     const columns = () => process.stdout.columns || 80;
     return new Markdown({ columns, paint: isPainted ? paint : undefined });
   }
 
   /** A piece of the answer. Pieces can end in the middle of a line, and of a character. */
-  stream(text: string): void { this.write(process.stdout, this.rendered(this.answer.take(text))); }
+  stream(text: string): void {
+    this.write(process.stdout, this.rendered(this.answer.take(text)));
+  }
 
   /** What was asked for, in one piece. */
   printAnswer(text: string): void {
@@ -82,7 +87,9 @@ export class Screen {
     this.freshLine();
   }
 
-  private rendered(text: string): string { return this.markdown?.take(text) ?? text; }
+  private rendered(text: string): string {
+    return this.markdown?.take(text) ?? text;
+  }
 
   /** A line of what was asked for, on stdout. */
   print(text: string): void {
@@ -113,41 +120,52 @@ export class Screen {
   }
 
   /** Lines as they are, those of a diff coloured by their gutters. */
-  sayLines(lines: Line[], otherwise?: Style): void {
+  sayLines(lines: ScreenLine[], otherwise?: Style): void {
     if (lines.length === 0) return;
     this.freshLine();
     this.write(process.stderr, `${this.painted(lines, otherwise)}\n`);
   }
 
-  painted(lines: Line[], otherwise?: Style, stream: NodeJS.WriteStream = process.stderr): string {
+  painted(
+    lines: ScreenLine[],
+    otherwise?: Style,
+    stream: NodeJS.WriteStream = process.stderr,
+  ): string {
     const paint = (text: string, style?: Style) => (style ? this.style(style, text, stream) : text);
     const clean = (text: string) => printable(text, { isPipe: !stream.isTTY });
     const rows = lines.flatMap((line) => {
       if (typeof line !== 'string')
         return line.map(({ text, style }) => paint(clean(text), style ?? otherwise)).join('');
-      return clean(line).split('\n').map((row) => paint(row, colourOf(row) ?? otherwise));
+      return clean(line)
+        .split('\n')
+        .map((row) => paint(row, colourOf(row) ?? otherwise));
     });
     return rows.join('\n');
   }
 
   /** The same for what was asked for, on stdout. */
-  printLines(lines: Line[]): void {
+  printLines(lines: ScreenLine[]): void {
     this.freshLine();
     const fitted = lines.map((line) => this.fittedLine(line));
     this.write(process.stdout, `${this.painted(fitted, undefined, process.stdout)}\n`);
   }
 
   /** What is behind the coloured parts of a line is broken as if they were plain. */
-  private fittedLine(line: Line): Line {
+  private fittedLine(line: ScreenLine): ScreenLine {
     if (typeof line === 'string') return this.fitted(line, process.stdout);
-    const start = line.slice(0, -1).map(({ text }) => text).join('');
+    const start = line
+      .slice(0, -1)
+      .map(({ text }) => text)
+      .join('');
     const whole = this.fitted(start + (line.at(-1)?.text ?? ''), process.stdout);
     if (!whole.startsWith(start)) return whole; // even they do not fit
     return [...line.slice(0, -1), { text: whole.slice(start.length) }];
   }
 
   /** Its other lines are indented, so that none of them can pass for a warning of its own. */
-  warn(text: string): void { this.say(`! ${text.replaceAll('\n', '\n  ')}`, 'yellow'); }
+  warn(text: string): void {
+    this.say(`! ${text.replaceAll('\n', '\n  ')}`, 'yellow');
+  }
 
   /** A message on an MCP wire. */
   wire(direction: 'out' | 'in', text: string): void {
@@ -186,17 +204,19 @@ export class Screen {
     for (const [stream, text] of this.held.splice(0)) this.write(stream, text);
   }
 
-  get width(): number { return process.stderr.columns || 100; }
+  get width(): number {
+    return process.stderr.columns || 100;
+  }
 
   /** Of the window, as it is now. Some terminals do not tell. */
-  get size(): Size {
+  get size(): ScreenSize {
     return { columns: process.stderr.columns || 80, rows: process.stderr.rows || 24 };
   }
 
   // ── What stays below: the spinner, and what is being typed. Only on a terminal ──
 
   /** `rows` gives what happens now: one row, and what belongs below it. */
-  spin(rows: () => [string, ...Line[]]): void {
+  spin(rows: () => [string, ...ScreenLine[]]): void {
     this.stopSpinning();
     if (!process.stderr.isTTY || process.env.TERM === 'dumb') return;
     let frame = 0;
@@ -232,12 +252,12 @@ export class Screen {
 
   private bold = (text: string) => this.style('bold', text);
 
-  private below(): Content {
-    const row = (text: string) => cut(text, this.width - 1);
+  private below(): FootContent {
+    const row = (text: string) => cutToWidth(text, this.width - 1);
     const isSpinning = this.status && this.isAtLineStart && !this.input.isWaiting;
     const [first = '', ...more] = isSpinning ? this.status!() : [''];
     const queued = this.input.queued.map(row);
-    const rows: Line[] = [...(isSpinning ? [row(first), ...more] : []), ...queued];
+    const rows: ScreenLine[] = [...(isSpinning ? [row(first), ...more] : []), ...queued];
     const above = rows.slice(0, Math.max(1, this.size.rows - 2));
     const painted = above.map((each) => this.painted([each], 'dim'));
     return { above: painted, line: this.input.typed, paint: this.bold };
@@ -262,7 +282,9 @@ export class Screen {
     this.resizing = setTimeout(() => this.input.isAway || this.input.resize(), RESIZED_MS).unref();
   }
 
-  drawAgain(): void { this.foot.drawAgain(this.below(), this.column); }
+  drawAgain(): void {
+    this.foot.drawAgain(this.below(), this.column);
+  }
 
   /** In the place of the question, as it was laid out before. */
   replaceQuestion(before: string, question: string): void {
@@ -285,7 +307,9 @@ export class Screen {
   }
 
   /** Milliseconds, without those in which the user thought about a question. */
-  clock(): number { return now() - this.input.askedMs; }
+  clock(): number {
+    return now() - this.input.askedMs;
+  }
 
   /** Gives the terminal back. From now on nothing waits to be written. */
   stop(): void {
@@ -297,13 +321,12 @@ export class Screen {
 
   async close(): Promise<void> {
     this.stop();
-    const flush = (stream: NodeJS.WriteStream) => new Promise((done) => stream.write('', done));
-    await Promise.all([process.stdout, process.stderr].map(flush));
+    await flushAll();
   }
 }
 
 /** One line of at most so many columns. */
-export function cut(text: string, columns: number): string {
+export function cutToWidth(text: string, columns: number): string {
   const chars = graphemes(printable(text.slice(0, 4 * columns).replace(/\s+/g, ' ')));
   let used = 0;
   const end = chars.findIndex((char) => (used += columnsOf(char)) > columns);
@@ -312,6 +335,6 @@ export function cut(text: string, columns: number): string {
 
 /** Of a row of a diff, by its gutter. */
 function colourOf(row: string): Style | undefined {
-  const kind = kindOf(row);
+  const kind = rowKind(row);
   return kind && COLOURS[kind];
 }

@@ -19,7 +19,8 @@ export function shellEnvIn(options: string[]): string[] {
 function mustBeSet(typed: string): void {
   const [name = ''] = typed.split('=');
   const example = `${name || 'NAME'}=… mcp-by-hand --env ${name || 'NAME'}`;
-  if (name !== typed || name === '') // the value itself may be a secret, so it is not repeated
+  if (name !== typed || name === '')
+    // the value itself may be a secret, so it is not repeated
     throw usage(`--env takes the name of a variable, and the value it has: write ${example}`);
   if (process.env[name] === undefined)
     throw usage(`--env ${name}: there is no such variable. Set it first: ${example}`);

@@ -8,11 +8,12 @@ import { basename } from 'node:path';
 import type { Turn } from '../../agent.ts';
 import type { Json } from '../../mcp.ts';
 import { openFile, type Location } from '../16-hands/paths.ts';
-import { quoted } from '../17-the-gate/safe-text.ts';
+import { agrees } from '../17-the-gate/dialogue.ts';
+import { exact, quoted } from '../17-the-gate/safe-text.ts';
 import type { Attached } from './host.ts';
 import type { Program } from './program.ts';
-import { seconds } from './calls.ts';
-import { cut } from './screen.ts';
+import { inSeconds } from './calls.ts';
+import { cutToWidth } from './screen.ts';
 
 const MAX_FILE = 50_000; // bytes of a file that are sent
 const MAX_FILES = 20;
@@ -20,8 +21,6 @@ const MAX_RAN = 100_000; // characters of what was run before one prompt
 const MAX_SECONDS = 600;
 const MENTION = /(?<=^|[\s(])@(?:"([^"\n]+)"|([^\s"]+))/g;
 type Mentioned = { files: { shown: string; location: Location }[]; others: string[][] };
-const YES = { key: 'y', word: 'yes', label: '[y]es' };
-const NO = { key: 'n', word: 'no', label: '[n]o', isNo: true };
 
 export const isShellLine = (line: string) => /^\s*!\s*\S/.test(line);
 
@@ -61,11 +60,14 @@ export class Shortcuts {
     const startedAt = screen.clock();
     let live: string[] = [];
     screen.spin(() => {
-      const rows = live.map((row) => `  ${cut(`│ ${row}`, screen.width - 3)}`);
-      return [`$ ${command} ${seconds(screen.clock() - startedAt)}`, ...rows];
+      const rows = live.map((row) => `  ${cutToWidth(`│ ${row}`, screen.width - 3)}`);
+      return [`$ ${command} ${inSeconds(screen.clock() - startedAt)}`, ...rows];
     });
     return ({ output }) => {
-      live = masker.text(`${output ?? ''}`).trimEnd().split('\n');
+      live = masker
+        .text(`${output ?? ''}`)
+        .trimEnd()
+        .split('\n');
     };
   }
 
@@ -74,7 +76,9 @@ export class Shortcuts {
     while (this.ran.join('').length > MAX_RAN) this.ran.shift();
   }
 
-  forget(): void { this.ran = []; }
+  forget(): void {
+    this.ran = [];
+  }
 
   /** The prompt as the model gets it. Nothing if the user does not want it to be sent. */
   async expand(prompt: string, isTyped: boolean, signal: AbortSignal): Promise<Turn[] | undefined> {
@@ -85,7 +89,9 @@ export class Shortcuts {
       if (!(await this.mayBeSent(location, signal))) return undefined;
       texts.push(await this.contentOf(shown, location));
     }
-    const ran = this.ran.splice(0).map((text) => `I ran this command myself:\n${fenced(text)}`);
+    const ran = this.ran
+      .splice(0)
+      .map((text) => `I ran this command myself:\n${fenced(exact(text))}`);
     const news = await this.program.news(signal);
     const brought = [...texts, ...attached.map(({ text }) => text)].filter(Boolean);
     const text = [prompt, ...ran, ...brought, ...news].join('\n\n');
@@ -162,8 +168,7 @@ export class Shortcuts {
     if (why === undefined) return true;
     const lines = [`Your prompt names ${quoted(location.real)} (${why}).`];
     const prompt = 'Send its content to the model?';
-    const answer = await person.choose({ lines, prompt, choices: [YES, NO], signal });
-    return answer?.key === 'y';
+    return agrees(person, { lines, prompt, ifEmpty: undefined, signal });
   }
 
   private async contentOf(shown: string, location: Location): Promise<string> {
@@ -182,7 +187,7 @@ export class Shortcuts {
         const where = location.inside ? '' : `, of ${location.real}`;
         const part = isCut ? `the first ${bytesRead} of ${size} bytes` : `${size} bytes`;
         tell(`${part} are sent${where}`);
-        return `The file ${shown}, ${part}, as data:\n${fenced(bytes.toString())}`;
+        return `The file ${shown}, ${part}, as data:\n${fenced(exact(bytes.toString()))}`;
       } finally {
         await file.close();
       }
@@ -201,7 +206,7 @@ function withoutTail(word: string): string[] {
 }
 
 /** Between fences that do not occur in it. */
-function fenced(text: string): string {
+export function fenced(text: string): string {
   let fence = '```';
   while (text.includes(fence)) fence += '`';
   return `${fence}\n${text.replace(/\n$/, '')}\n${fence}`;

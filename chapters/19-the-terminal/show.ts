@@ -2,7 +2,7 @@
 
 import type { AgentEvent, Ending, Usage } from '../../agent.ts';
 import type { Json } from '../../mcp.ts';
-import { Calls, endedRows, liveRows, seconds, type EndedCall } from './calls.ts';
+import { Calls, endedRows, liveRows, inSeconds, type EndedCall } from './calls.ts';
 import type { Program } from './program.ts';
 import type { Style } from './screen.ts';
 
@@ -26,7 +26,9 @@ export class Show {
   private ofAgents = new Map<string, Calls>(); // by the names of the sub-agents
   private used: Usage = { input: 0, output: 0, cached: 0 };
 
-  constructor(program: Program) { this.program = program; }
+  constructor(program: Program) {
+    this.program = program;
+  }
 
   /** A turn begins. */
   begin(): void {
@@ -54,12 +56,16 @@ export class Show {
   private now(): [string, ...string[]] {
     const { agent, manager, screen, masker } = this.program;
     const [call] = this.calls.running.values();
-    const starting = manager.status().filter(({ state }) => state === 'connecting').map(({ name }) => name);
-    const who = call?.name ?? (starting.length > 0 ? `starting ${starting.join(', ')}` : agent.model.name);
-    const time = seconds(screen.clock() - (call?.startedAt ?? this.startedAt));
+    const starting = manager
+      .status()
+      .filter(({ state }) => state === 'connecting')
+      .map(({ name }) => name);
+    const who =
+      call?.name ?? (starting.length > 0 ? `starting ${starting.join(', ')}` : agent.model.name);
+    const time = inSeconds(screen.clock() - (call?.startedAt ?? this.startedAt));
     const first = `${who} ${time}${call?.progress ? ` ${bar(call.progress)}` : ''}`;
     const more = call ? liveRows(call, screen.width - 1) : [];
-    return [masker.text(first), ...more.map((row) => masker.text(row))];
+    return [masker.text(first), ...more.map((row) => masker.heard(row))];
   }
 
   /** A call that has ended is shown, and kept for /last. */
@@ -83,7 +89,7 @@ export class Show {
     const ended = calls.event(event, agent.table, screen.clock());
     if (!ended) return;
     const columns = screen.width - 1 - 2 * depth - name.length - 2;
-    const { head } = endedRows({ ...ended, text: masker.text(ended.text) }, columns);
+    const { head } = endedRows({ ...ended, text: masker.heard(ended.text) }, columns);
     say(head, ended.outcome === 'worked' ? 'dim' : 'red');
   }
 
@@ -93,8 +99,12 @@ export class Show {
 
   private callEnded(call: EndedCall): void {
     const { screen, masker, options } = this.program;
-    const text = masker.text(call.text);
-    const ended = { ...call, text, change: call.change && { ...call.change, diff: masker.text(call.change.diff) } };
+    const text = masker.heard(call.text);
+    const ended = {
+      ...call,
+      text,
+      change: call.change && { ...call.change, diff: masker.text(call.change.diff) },
+    };
     this.program.lastCall = ended;
     const { head, rows } = endedRows(ended, screen.width - 1, options.verbose);
     const hasFailed = call.outcome !== 'worked';
@@ -107,7 +117,7 @@ export class Show {
     screen.stopSpinning();
     if (ending === 'done' && text.trim() === '') screen.say('(the model said nothing)', 'dim');
     if (ENDINGS[ending]) screen.say(ENDINGS[ending], 'yellow');
-    const time = seconds(screen.clock() - this.startedAt);
+    const time = inSeconds(screen.clock() - this.startedAt);
     const used = [tokens(this.used), time, gauge(this.program)].filter(Boolean);
     screen.say(used.join(' · '), 'dim');
   }

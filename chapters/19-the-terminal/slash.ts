@@ -1,21 +1,21 @@
 // What can be said to the program itself in a chat: lines that begin with a slash.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { nearest } from '../16-hands/nearest.ts';
+import { nearestHint } from '../16-hands/nearest.ts';
 import { MODES } from '../17-the-gate/modes.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import type { Turn } from '../../agent.ts';
-import { commandNamed } from './complete.ts';
+import { commandNamed } from './more/complete.ts';
 import type { Command } from './host.ts';
-import { NO_TERMINAL } from './login-command.ts';
+import { NO_TERMINAL } from './command-line/login-command.ts';
 import { mustBeOneOf, serverAndTool } from './one-tool.ts';
-import { setMode, showPermissions } from './permissions.ts';
+import { setMode, showPermissions } from './more/permissions.ts';
 import type { Program } from './program.ts';
-import { nameOf, resume, whereWeAre } from './resume.ts';
-import { cut } from './screen.ts';
-import { seconds, wholeRows } from './calls.ts';
+import { conversationName, resume, tellWhereWeAre } from './more/resume.ts';
+import { cutToWidth } from './screen.ts';
+import { inSeconds, wholeRows } from './calls.ts';
 import { gauge, tokens } from './show.ts';
-import { shown, stateRows, statusLines } from './status.ts';
+import { shownName, stateRows, statusLines } from './status.ts';
 
 const MAX_SHOWN = 100; // servers: a project may bring thousands
 const END = `/exit                     or Ctrl-D, or Ctrl-C twice
@@ -45,10 +45,15 @@ export const commands: Record<string, Command> = {
 /mcp reload               read the configuration again; what has not changed goes on`,
     run: showServers,
     complete: ([action = '', ...names], { manager }) =>
-      names.length === 0 || action === 'reload' ? ACTIONS : manager.status().map(({ name }) => name),
+      names.length === 0 || action === 'reload'
+        ? ACTIONS
+        : manager.status().map(({ name }) => name),
   },
   tools: { help: '/tools                    what the model can call', run: showTools },
-  last: { help: '/last                     the last call, whole: arguments and result', run: showLast },
+  last: {
+    help: '/last                     the last call, whole: arguments and result',
+    run: showLast,
+  },
   model: {
     help: '/model [NAME]             which model answers; another one',
     run: showModel,
@@ -76,7 +81,7 @@ export const commands: Record<string, Command> = {
     help: '/resume [ID|NAME]         go on with another conversation of this folder',
     run: async (words, program, signal) => {
       const isAnother = await resume(words.join(' '), program, signal);
-      if (isAnother) whereWeAre(program);
+      if (isAnother) tellWhereWeAre(program);
       else program.screen.say('none was chosen: this conversation goes on', 'dim');
     },
     complete: (_, { session }) => session.list().map(({ id, name }) => name || id),
@@ -84,7 +89,7 @@ export const commands: Record<string, Command> = {
   name: {
     help: '/name [WORDS]             call this conversation so, for --resume and /resume',
     run: (words, { session, screen }) => {
-      const name = nameOf(words);
+      const name = conversationName(words);
       if (name) session.rename(name);
       screen.print(session.name ? `this is ${quoted(session.name)}` : 'it has no name');
     },
@@ -98,7 +103,7 @@ export const commands: Record<string, Command> = {
     },
   },
   cost: {
-    help: '/cost                     tokens so far, and how full the model\'s context is',
+    help: "/cost                     tokens so far, and how full the model's context is",
     run: (_, program) => {
       const { agent, screen } = program;
       const used = `${tokens(agent.usage)} in this session`;
@@ -126,7 +131,7 @@ function modelNames({ composition }: Program): string[] {
 function showLast(_: string[], { lastCall, screen }: Program): void {
   if (!lastCall) return screen.print('no tool was called yet');
   const { name, outcome, ms } = lastCall;
-  screen.print(`${name}: ${outcome}, ${seconds(ms)}`);
+  screen.print(`${name}: ${outcome}, ${inSeconds(ms)}`);
   screen.printLines(wholeRows(lastCall, screen.width - 1));
 }
 
@@ -139,12 +144,14 @@ function showModel([name]: string[], program: Program): void {
 }
 
 /** One slash and a word: a path has more slashes, and is part of a prompt. */
-export const isCommand = (line: string) => /^\s*\/[\w-]*(\s|$)/.test(line);
+export const isSlashCommand = (line: string) => /^\s*\/[\w-]*(\s|$)/.test(line);
 
 /** Runs until it is done, or until Ctrl-C: then a slow server goes on starting behind the prompt.
  *  What it returns is to be said to the model. */
 export async function slash(
-  line: string, program: Program, signal: AbortSignal,
+  line: string,
+  program: Program,
+  signal: AbortSignal,
 ): Promise<Turn[] | undefined> {
   const { screen, masker, composition } = program;
   const typed = line.trim().slice(1);
@@ -170,32 +177,34 @@ export async function slash(
 }
 
 function hint(word: string, known: string[], prefix = ''): string {
-  const [close] = nearest(word, known, 1);
   const list = prefix === '/' ? '/help' : '/mcp';
-  if (close === undefined) return `; ${list} lists what there is`;
-  return `; did you mean ${prefix}${close}?`;
+  return `; ${nearestHint(word, known, `${list} lists what there is`, (close) => prefix + close)}`;
 }
 
 async function showTools(
-  _: string[], { agent, screen }: Program, signal: AbortSignal,
+  _: string[],
+  { agent, screen }: Program,
+  signal: AbortSignal,
 ): Promise<void> {
-  await agent.awaitServers(signal);
-  agent.refreshTable();
-  for (const { name, description } of agent.allTools.map((tool) => tool.definition)) {
+  await agent.startUp.wait(signal);
+  agent.tools.refresh();
+  for (const { name, description } of agent.tools.callable.map((tool) => tool.definition)) {
     const words = description.replace(/^> /gm, ''); // the mark is for the model
-    screen.print(cut(`${name}: ${words}`, screen.width - 1));
+    screen.print(cutToWidth(`${name}: ${words}`, screen.width - 1));
   }
 }
 
 async function showServers(
-  [action, name]: string[], program: Program, signal: AbortSignal,
+  [action, name]: string[],
+  program: Program,
+  signal: AbortSignal,
 ): Promise<void> {
   const { agent } = program;
   if (action === 'reload') await reload(program);
   const isChange = action !== undefined && action !== 'reload';
-  await (isChange ? agent.awaitServers(signal) : watchServers(program, signal));
+  await (isChange ? agent.startUp.wait(signal) : watchServers(program, signal));
   const changed = isChange ? await change(action, name, program, signal) : undefined;
-  agent.refreshTable();
+  agent.tools.refresh();
   printServers(program, changed);
 }
 
@@ -203,10 +212,10 @@ async function showServers(
 async function reload({ agent, manager, screen }: Program): Promise<void> {
   screen.spin(() => ['/mcp reload', ...stateRows(manager, screen.width - 1)]);
   const { started, ended } = await manager.reload();
-  agent.forgetConnection();
+  agent.startUp.forget();
   const gone = ended.filter((name) => !started.includes(name));
   const listed = (what: string, names: string[]) =>
-    (names.length > 0 ? [`${what}: ${names.map(shown).join(', ')}`] : []);
+    names.length > 0 ? [`${what}: ${names.map(shownName).join(', ')}`] : [];
   const words = [...listed('started', started), ...listed('gone', gone)];
   screen.say(words.join('; ') || 'nothing has changed', 'dim');
 }
@@ -214,13 +223,16 @@ async function reload({ agent, manager, screen }: Program): Promise<void> {
 /** Until all of them have come or failed. At a terminal one sees how they do, and Ctrl-C ends it. */
 async function watchServers(program: Program, signal: AbortSignal): Promise<void> {
   const { agent, manager, screen } = program;
-  if (!screen.isInteractive) return agent.awaitServers(signal);
+  if (!screen.isInteractive) return agent.startUp.wait(signal);
   let isDone = false;
   void agent.connect().then(() => (isDone = true));
-  const isStarting = () => manager.status().some(({ state }) => state === 'connecting');
   screen.spin(() => ['/mcp', ...stateRows(manager, screen.width - 1)]);
   await pause(0); // where nothing has to be fetched first, the servers are known by now
-  const isWaiting = () => isStarting() || (!isDone && manager.status().length === 0);
+  const isWaiting = () => {
+    const all = manager.status();
+    const isStarting = all.some(({ state }) => state === 'connecting');
+    return isStarting || (!isDone && all.length === 0);
+  };
   while (isWaiting() && !signal.aborted) await pause(100);
 }
 
@@ -229,24 +241,32 @@ function printServers({ manager, screen, masker, composition }: Program, only?: 
   screen.printLines(statusLines(manager, options));
 }
 
-const CHANGES = ['reconnect', 'disable', 'enable', 'login', 'logout'];
 const HOW_TO_CHANGE =
   'write /mcp, /mcp reload, or /mcp and reconnect, disable, enable, login or logout, and a NAME';
 
 /** The server that was meant. */
 async function change(
-  action: string, name: string | undefined, program: Program, signal: AbortSignal,
+  action: string,
+  name: string | undefined,
+  program: Program,
+  signal: AbortSignal,
 ): Promise<string> {
   const { manager, trust, screen } = program;
-  if (!name || !CHANGES.includes(action)) throw new Error(HOW_TO_CHANGE);
-  const names = manager.status().map((status) => status.name);
+  if (!name || !ACTIONS.includes(action)) throw new Error(HOW_TO_CHANGE);
+  const all = manager.status();
+  const names = all.map((status) => status.name);
   const { server, tool } = serverAndTool(name, names);
   if (!names.includes(server))
     throw new Error(`no server is called ${server}${hint(server, names)}`);
   if (tool !== undefined && action === 'disable') {
     const offered = manager.getToolDefinitions().filter((each) => each.server === server);
-    const isKnown = manager.status().some((each) => each.name === server && each.state === 'connected');
-    if (isKnown) mustBeOneOf(offered.map((each) => each.tool.name), tool, server);
+    const isKnown = all.some((each) => each.name === server && each.state === 'connected');
+    if (isKnown)
+      mustBeOneOf(
+        offered.map((each) => each.tool.name),
+        tool,
+        server,
+      );
   }
   screen.spin(() => [`/mcp ${action}`, ...stateRows(manager, screen.width - 1, server)]);
   if (action === 'login') await logIn(server, program, signal);

@@ -1,13 +1,13 @@
 // The state of each server in lines for a person: what it is, where it comes from, what went wrong.
 
-import { REVISIONS, show } from '../../mcp.ts';
+import { isOnOffer, REVISIONS, show } from '../../mcp.ts';
 import type { Json, McpManager, ServerState, ServerStatus } from '../../mcp.ts';
 import { Masker, quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
 import type { Composition } from './host.ts';
-import { cut, type Line, type Style } from './screen.ts';
+import { cutToWidth, type ScreenLine, type Style } from './screen.ts';
 
-export type StatusOptions = {
+type StatusOptions = {
   masker?: Masker;
   rows?: Pick<Composition, 'logins' | 'notes' | 'attempts'>; // what they know of a server is said, too
   most?: number; // servers that are shown
@@ -28,7 +28,7 @@ const COLOURS: Record<ServerState, Style> = {
 };
 
 /** The state of each server, with the reason and its last words if it failed. */
-export function statusLines(manager: McpManager, options: StatusOptions = {}): Line[] {
+export function statusLines(manager: McpManager, options: StatusOptions = {}): ScreenLine[] {
   const { masker = new Masker(), rows = {}, most = Infinity, only } = options;
   const all = manager.status().filter(({ name }) => only === undefined || name === only);
   const costs = costsOf(manager);
@@ -58,60 +58,61 @@ export function costsOf(manager: McpManager): Map<string, number> {
 
 type Priced = ServerStatus & { tokens?: number };
 
-function statusOf(status: Priced, masker: Masker, notes: string[]): Line[] {
+function statusOf(status: Priced, masker: Masker, notes: string[]): ScreenLine[] {
   const { name, state, scope, file, shadows, reason, warnings } = status;
   const facts = factsOf(status).map((fact) => ` · ${masker.text(fact)}`);
   const more = [`${scope}, ${from(file, shadows)}`, ...how(status), ...notes];
-  if (reason !== undefined) more.push(reason);
+  if (reason !== undefined) more.push(masker.heard(reason));
   more.push(...warnings);
-  const again = `/mcp reconnect ${shown(name)}, in a chat`;
-  if (state === 'asleep') more.push('it starts when it is called; its tools are those of last time');
+  const again = `/mcp reconnect ${shownName(name)}, in a chat`;
+  if (state === 'asleep')
+    more.push('it starts when it is called; its tools are those of last time');
   if (state === 'pending') more.push(`to be asked about it: ${again}`);
   if (state === 'failed') more.push(`to try again: ${again}`);
   if (state === 'needs-auth')
     more.push('if you have a key for it: put it into the "headers" of its entry');
   // All lines of a text are indented, so that none looks like the first line of a server.
   const indented = more.map((text) => `  ${masker.text(text).replaceAll('\n', '\n  ')}`);
-  return [stateLine(shown(name), state, facts.join('')), ...indented];
+  return [stateLine(shownName(name), state, facts.join('')), ...indented];
 }
 
-function stateLine(name: string, state: ServerState, facts = ''): Line {
+function stateLine(name: string, state: ServerState, facts = ''): ScreenLine {
   return [{ text: `${name}: ` }, { text: state, style: COLOURS[state] }, { text: facts }];
 }
 
 /** The states in a row each, for a look while they change. */
-export function stateRows(manager: McpManager, columns: number, only?: string): Line[] {
+export function stateRows(manager: McpManager, columns: number, only?: string): ScreenLine[] {
   const all = manager.status().filter(({ name }) => only === undefined || name === only);
   return all.map(({ name, state }) => {
-    return stateLine(`  ${cut(shown(name), columns - state.length - 4)}`, state);
+    return stateLine(`  ${cutToWidth(shownName(name), columns - state.length - 4)}`, state);
   });
 }
 
 function factsOf(status: Priced): string[] {
-  const { state, protocolVersion, tools, tokens, startMs, serverInfo } = status;
+  const { protocolVersion, tools, tokens, startMs, serverInfo } = status;
   const facts: string[] = [];
   if (protocolVersion) facts.push(`protocol ${protocolVersion}`);
-  const isOnOffer = state === 'connected' || state === 'asleep';
-  if (isOnOffer) facts.push(`${tools} ${tools === 1 ? 'tool' : 'tools'}`);
-  if (isOnOffer && tokens) facts.push(`about ${tokens.toLocaleString('en')} tokens`);
+  const isThere = isOnOffer(status);
+  if (isThere) facts.push(`${tools} ${tools === 1 ? 'tool' : 'tools'}`);
+  if (isThere && tokens) facts.push(`about ${tokens.toLocaleString('en')} tokens`);
   if (startMs !== undefined) facts.push(`started in ${startMs} ms`);
   if (serverInfo) facts.push(nameAndVersion(serverInfo));
   return facts;
 }
 
-type Opening = { protocolVersion?: string; because?: string };
+type OpenedWith = { protocolVersion?: string; because?: string };
 
 /** Whether it began with a handshake, and how we know that it had to. */
-export function how({ protocolVersion, because }: Opening): string[] {
+export function how({ protocolVersion, because }: OpenedWith): string[] {
   if (protocolVersion === undefined || because === undefined) return [];
   return [`${REVISIONS.includes(protocolVersion) ? 'with' : 'without'} a handshake: ${because}`];
 }
 
 export function nameAndVersion({ name, version }: Json): string {
-  return cut([name, version].map((part) => show(part ?? '')).join(' '), 80);
+  return cutToWidth([name, version].map((part) => show(part ?? '')).join(' '), 80);
 }
 
-export const shown = (name: string) => (/^[\w.-]+$/.test(name) ? name : quoted(name));
+export const shownName = (name: string) => (/^[\w.-]+$/.test(name) ? name : quoted(name));
 
 export const from = (file: string, shadows?: string) =>
   `from ${file}${shadows ? `, in place of the one in ${shadows}` : ''}`;

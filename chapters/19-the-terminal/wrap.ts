@@ -79,8 +79,10 @@ function inPieces(segment: string): string[] {
 
 // ─── Where a row may end ───────────────────────────────────────────────────────────────────────
 
-const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u3000-\u303f\uff00-\uff60]/u;
-const NOT_FIRST = /^[\u3001\u3002\u300d\u300f\u3011\u3015\u3009\u300b\u30fb\u30fc\uff01\uff09\uff0c\uff0e\uff1a\uff1b\uff1f\uff3d\uff5d!),.:;?\]}’”…%]/u;
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u3000-\u303f\uff00-\uff60]/u;
+const NOT_FIRST =
+  /^[\u3001\u3002\u300d\u300f\u3011\u3015\u3009\u300b\u30fb\u30fc\uff01\uff09\uff0c\uff0e\uff1a\uff1b\uff1f\uff3d\uff5d!),.:;?\]}’”…%]/u;
 const NOT_LAST = /[\u300c\u300e\u3010\u3014\u3008\u300a\uff08\uff3b\uff5b([{‘“]$/u;
 
 /** Chinese and Japanese have no blanks: a row may end behind a character, but for some signs. */
@@ -103,7 +105,7 @@ const isAddress = (word: string) => /^[("'<[]?https?:\/\/[!-~]*$/.test(word);
 /** Lays words into rows, as they come. Only the last word is held: it may go on. A word that is
  *  longer than a row is left to the terminal, whose rows can be copied as one. Or it is cut, but for
  *  an address: then no row begins with anything but our indent. */
-export class Rows {
+export class WordWrap {
   private columns: () => number;
   private isCut: boolean;
   private indent = ''; // of the rows that we begin
@@ -124,7 +126,9 @@ export class Rows {
     this.isCut = isCut;
   }
 
-  private get most(): number { return Math.max(MIN_COLUMNS, this.columns() - 1); }
+  private get most(): number {
+    return Math.max(MIN_COLUMNS, this.columns() - 1);
+  }
 
   /** The line begins with this. The rows that its words overflow into begin with `indent`. */
   begin(start: string, indent: string, paint = asItIs): string {
@@ -155,7 +159,9 @@ export class Rows {
   }
 
   /** The end of the line, or of a part of it. */
-  flush(): string { return this.settle() + this.place(); }
+  flush(): string {
+    return this.settle() + this.place();
+  }
 
   endLine(): string {
     const rest = this.flush();
@@ -238,14 +244,17 @@ export class Rows {
   }
 }
 
-const MARK = /^ *[!✓✗⊘■?•·│-] /u;
+const LIST_MARK = /^ *[!✓✗⊘■?•·│-] /u;
 const TWO_COLUMNS = /^ *\S(?:.{0,40}?\S)? {2,}(?=\S)/;
 const UNDER = '    '; // where the second column does not fit beside the first
 
 /** The same lines, broken between words. The rows that we begin are indented: none of them can pass
  *  for a line of its own, whoever chose the words. */
 export function wrap(text: string, columns: number): string {
-  return text.split('\n').map((line) => wrapLine(line, columns)).join('\n');
+  return text
+    .split('\n')
+    .map((line) => wrapLine(line, columns))
+    .join('\n');
 }
 
 function wrapLine(line: string, columns: number): string {
@@ -257,12 +266,12 @@ function wrapLine(line: string, columns: number): string {
     const [above, below] = [first.trim(), line.slice(first.length)];
     return `${lay(lead, under, above, columns)}\n${lay(under, under, below, columns)}`;
   }
-  const start = first || (MARK.exec(line)?.[0] ?? lead);
+  const start = first || (LIST_MARK.exec(line)?.[0] ?? lead);
   const indent = start === lead ? `${lead}  ` : ' '.repeat(columnsOf(start));
   return lay(start, indent, line.slice(start.length), columns);
 }
 
 function lay(start: string, indent: string, text: string, columns: number): string {
-  const rows = new Rows(() => columns, { isCut: true });
+  const rows = new WordWrap(() => columns, { isCut: true });
   return rows.begin(start, indent) + rows.add(text) + rows.flush();
 }

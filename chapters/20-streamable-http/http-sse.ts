@@ -5,15 +5,14 @@ import { McpError, passOn } from '../../mcp.ts';
 import type { Message, Transport, TransportEvents } from '../../mcp.ts';
 import { readEvents } from '../18-minds/sse.ts';
 import {
-  addressIn,
-  fetchHttp,
+  resolveAddress,
   isLoginRefusal,
   loginError,
   readStart,
-  within,
-  wordsOf,
-} from './request.ts';
-import type { Fetch, Headers, Reply } from './request.ts';
+  timeoutSignal,
+  errorPageText,
+} from './reply.ts';
+import type { Fetch, HeaderFields, Reply } from './reply.ts';
 
 const SEND_MS = 60_000;
 // Shorter than a handshake: a server that is not of this kind has another reason to tell.
@@ -25,19 +24,13 @@ type EventStream = ReturnType<typeof readEvents>;
 export class HttpSseTransport implements Transport {
   private who: string;
   private url: URL;
-  private headers: Headers;
+  private headers: HeaderFields;
   private maxBytes: number;
   private fetch: Fetch;
   private endpoint?: URL;
   private end = new AbortController();
 
-  constructor(
-    who: string,
-    url: URL,
-    headers: Headers,
-    maxBytes: number,
-    fetch: Fetch = fetchHttp,
-  ) {
+  constructor(who: string, url: URL, headers: HeaderFields, maxBytes: number, fetch: Fetch) {
     this.who = who;
     this.url = url;
     this.headers = headers;
@@ -49,7 +42,7 @@ export class HttpSseTransport implements Transport {
   async start(events: TransportEvents): Promise<void> {
     const tooLate = this.error('start', `named no address within ${START_MS / 1000} s`);
     const giveUp = () => this.end.abort(tooLate);
-    const limit = setTimeout(giveUp, START_MS).unref();
+    const limit = setTimeout(giveUp, START_MS);
     try {
       const stream = await this.openStream();
       this.endpoint = await this.readEndpoint(stream);
@@ -85,7 +78,7 @@ export class HttpSseTransport implements Transport {
 
   /** It gets our headers, so it must be the server that we were told of. */
   private sameOrigin(address: string): URL {
-    const url = addressIn(address, this.url);
+    const url = resolveAddress(address, this.url);
     if (url?.origin === this.url.origin) return url;
     const where = url?.origin ?? 'no address';
     throw this.error('protocol', `wants our messages at ${where}, which is somebody else`);
@@ -107,13 +100,14 @@ export class HttpSseTransport implements Transport {
 
   async send(message: Message): Promise<void> {
     const headers = { ...this.headers, 'content-type': 'application/json' };
-    const signal = within(SEND_MS, this.end.signal);
+    const signal = timeoutSignal(SEND_MS, this.end.signal);
     const post = { method: 'POST', headers, body: JSON.stringify(message), signal };
     const reply = await this.fetch(this.who, this.endpoint!, post);
     const { status } = reply;
     if (isLoginRefusal(status)) throw await this.loginError(reply);
     const text = await readStart(reply.body, MAX_ERROR_BYTES);
-    if (status >= 400) throw this.error('lost', `answered with HTTP ${status}: ${wordsOf(text)}`);
+    if (status >= 400)
+      throw this.error('lost', `answered with HTTP ${status}: ${errorPageText(text)}`);
   }
 
   private async loginError(reply: Reply): Promise<McpError> {

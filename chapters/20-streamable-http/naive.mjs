@@ -3,7 +3,12 @@
 import { createServer } from 'node:http';
 
 const say = (text) => console.log(text);
-const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'add', arguments: { a: 2, b: 40 } } });
+const body = JSON.stringify({
+  jsonrpc: '2.0',
+  id: 7,
+  method: 'tools/call',
+  params: { name: 'add', arguments: { a: 2, b: 40 } },
+});
 const event = (message) => `data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`;
 const answer = { id: 7, result: { content: [{ type: 'text', text: '42' }] } };
 const progress = { method: 'notifications/progress', params: { progressToken: 7, progress: 1 } };
@@ -25,8 +30,16 @@ const mistakes = {
       'a stream that breaks off': [types.stream, `id: e-1\n${event(progress)}`],
     };
     for (const [what, [type, text]] of Object.entries(replies)) {
-      const url = await serve((_, response) => response.writeHead(200, { 'content-type': type }).end(text));
-      const came = await (await fetch(url, { method: 'POST', headers: { accept: Object.values(types).join(', ') }, body })).text();
+      const url = await serve((_, response) =>
+        response.writeHead(200, { 'content-type': type }).end(text),
+      );
+      const came = await (
+        await fetch(url, {
+          method: 'POST',
+          headers: { accept: Object.values(types).join(', ') },
+          body,
+        })
+      ).text();
       const message = JSON.parse(/^data: (.*)$/m.exec(came)?.[1] ?? came); // the first event, or all of it
       say(`${what}: ${JSON.stringify(message.result)}`);
     }
@@ -35,12 +48,19 @@ const mistakes = {
   // fetch goes where it is sent, and takes along what it was given.
   async redirect() {
     const elsewhere = await serve(async (request, response) => {
-      for (const name of ['authorization', 'x-api-key', 'mcp-session-id']) say(`${name}: ${request.headers[name] ?? '(not there)'}`);
+      for (const name of ['authorization', 'x-api-key', 'mcp-session-id'])
+        say(`${name}: ${request.headers[name] ?? '(not there)'}`);
       for await (const piece of request.setEncoding('utf8')) say(piece);
       response.end();
     });
-    const ours = await serve((_, response) => response.writeHead(307, { location: elsewhere }).end());
-    const headers = { authorization: 'Bearer secret-1', 'x-api-key': 'secret-2', 'mcp-session-id': 'secret-3' };
+    const ours = await serve((_, response) =>
+      response.writeHead(307, { location: elsewhere }).end(),
+    );
+    const headers = {
+      authorization: 'Bearer secret-1',
+      'x-api-key': 'secret-2',
+      'mcp-session-id': 'secret-3',
+    };
     say('What somebody else gets to read:');
     await fetch(ours, { method: 'POST', headers, body });
   },

@@ -5,10 +5,16 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { McpError } from '../../mcp.ts';
+import { agrees } from '../17-the-gate/dialogue.ts';
 import { mayBeOpened, type Person } from '../17-the-gate/person.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
-import { within } from '../20-streamable-http/request.ts';
-import { saysTwice, type Consent, type Visit, type Visitor } from './oauth.ts';
+import { timeoutSignal } from '../20-streamable-http/reply.ts';
+import {
+  repeatsParameter,
+  type ScopeConsent,
+  type UserAgent,
+  type OpenUserAgent,
+} from './oauth.ts';
 
 const WAIT_MS = 5 * 60_000;
 
@@ -52,12 +58,12 @@ export class Callback {
       const servers = await listenAt(url);
       if (servers) return new Callback(url.href, servers);
     }
-    throw new Error(
-      `another program waits at ${wanted}. Choose another "callbackPort" in "oauth"`,
-    );
+    throw new Error(`another program waits at ${wanted}. Choose another "callbackPort" in "oauth"`);
   }
 
-  expect(state: string): void { this.state = state; }
+  expect(state: string): void {
+    this.state = state;
+  }
 
   /** Every program on this machine can come here, and every page that a browser has open. Only one
    *  has our `state`. */
@@ -80,7 +86,7 @@ export class Callback {
     const isHere = answer.origin === origin && answer.pathname === pathname;
     const { searchParams } = answer;
     const isExpected = this.state !== undefined && searchParams.get('state') === this.state;
-    if (!isHere || !isExpected || saysTwice(searchParams)) return false;
+    if (!isHere || !isExpected || repeatsParameter(searchParams)) return false;
     this.state = undefined;
     this.arrived(answer);
     return true;
@@ -136,8 +142,8 @@ function listen(host: string, port: number): Promise<Server> {
 // ─── With the person at the terminal ───────────────────────────────────────────────────────────
 
 /** Shows the address, opens it, and waits for the answer: at our address, or pasted. */
-export function throughBrowserOf(person: Person, signal: AbortSignal): Visitor {
-  return async (redirectUri, isFixed): Promise<Visit> => {
+export function throughBrowserOf(person: Person, signal: AbortSignal): OpenUserAgent {
+  return async (redirectUri, isFixed): Promise<UserAgent> => {
     if (signal.aborted) throw stop(signal);
     const callback = await Callback.open(redirectUri, isFixed);
     const go = (url: URL, state: string) => {
@@ -149,14 +155,17 @@ export function throughBrowserOf(person: Person, signal: AbortSignal): Visitor {
 }
 
 async function answerTo(
-  url: URL, callback: Callback, person: Person, signal: AbortSignal,
+  url: URL,
+  callback: Callback,
+  person: Person,
+  signal: AbortSignal,
 ): Promise<URL> {
   if (!mayBeOpened(url))
     throw new McpError('auth', `a browser is not sent to ${url.protocol}//${url.host}`);
   // Without a question: the user has just asked for this login.
   const opened = await person.open({ lines: [], url, isAgreed: true, signal });
   const isOpened = opened.action === 'accept' && opened.isOpened;
-  const limit = within(WAIT_MS, signal);
+  const limit = timeoutSignal(WAIT_MS, signal);
   const isOver = new AbortController(); // takes back our question, and no other
   const stopped = new Promise<never>((_, reject) => {
     limit.addEventListener('abort', () => reject(stop(signal)));
@@ -179,7 +188,11 @@ const stop = ({ aborted }: AbortSignal) =>
 /** For a browser on another machine: it ends at an address that it cannot reach, and that has the
  *  code in it. */
 async function pasteInto(
-  callback: Callback, url: URL, isOpened: boolean, person: Person, signal: AbortSignal,
+  callback: Callback,
+  url: URL,
+  isOpened: boolean,
+  person: Person,
+  signal: AbortSignal,
 ): Promise<URL> {
   const prompt = 'waiting for the browser, or paste the address';
   let lines = [
@@ -206,17 +219,11 @@ function whyNot(text: string, { redirectUri }: Callback): string {
 
 // ─── More rights than the configuration names ──────────────────────────────────────────────────
 
-const GRANT_THEM = [
-  { key: 'y', word: 'yes', label: '[y]es' },
-  { key: 'n', word: 'no', label: '[n]o' },
-];
-
-export function consentOf(person: Person, serverName: string, signal: AbortSignal): Consent {
+export function consentOf(person: Person, serverName: string, signal: AbortSignal): ScopeConsent {
   return async (beyond) => {
     const rights = beyond.map(quoted).join(' ');
     const lines = [`It wants rights that "scopes" in its configuration does not name: ${rights}`];
     const prompt = 'Log in with these, too?';
-    const question = { from: serverName, lines, prompt, choices: GRANT_THEM, ifEmpty: 'n', signal };
-    return (await person.choose(question))?.key === 'y';
+    return agrees(person, { from: serverName, lines, prompt, signal });
   };
 }

@@ -23,7 +23,10 @@ export const judge: Judge = async ({ load, see, expect }) => {
   let promise: object = {}; // what the metadata says about `iss`
   let codes: unknown[] = []; // that came to the token endpoint
   const documents = () => ({
-    '/.well-known/oauth-protected-resource/mcp': { resource: `${issuer}/mcp`, authorization_servers: [issuer] },
+    '/.well-known/oauth-protected-resource/mcp': {
+      resource: `${issuer}/mcp`,
+      authorization_servers: [issuer],
+    },
     '/.well-known/oauth-authorization-server': {
       issuer,
       authorization_endpoint: `${issuer}/authorize`,
@@ -39,36 +42,66 @@ export const judge: Judge = async ({ load, see, expect }) => {
     const sent = new URLSearchParams(await textOf(request)).get('code');
     if (path === '/token') see('out', { 'POST /token': { code: codes[codes.push(sent) - 1] } });
     const isRefused = path === '/mcp' && !request.headers.authorization;
-    response.writeHead(isRefused ? 401 : 200, { 'content-type': 'application/json' }).end(JSON.stringify(documents()[path]));
+    response
+      .writeHead(isRefused ? 401 : 200, { 'content-type': 'application/json' })
+      .end(JSON.stringify(documents()[path]));
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
   /** One call of a tool. It takes a login, from which the browser comes back with this answer. */
   let calls = 0;
-  const add = async (answer: Record<string, string>, isPromised?: boolean, twice: [string, string][] = []) => {
+  const add = async (
+    answer: Record<string, string>,
+    isPromised?: boolean,
+    twice: [string, string][] = [],
+  ) => {
     promise = isPromised === undefined ? {} : { [SUPPORTED]: isPromised };
     codes = [];
     see('in', { metadata: { issuer, ...promise } });
     const given = new URLSearchParams([...Object.entries(answer), ...twice]);
     see('in', `from the browser: ${given}`);
     const go = async (_: URL, state: string) => new URL(`${redirectUri}?${given}&state=${state}`);
-    const visitor = async () => ({ redirectUri, go, close: () => {} });
-    const logins = new Logins({ store: new TokenStore({ home: join(folder, `${calls++}`) }), visitor });
+    const openUserAgent = async () => ({ redirectUri, go, close: () => {} });
+    const logins = new Logins({
+      store: new TokenStore({ home: join(folder, `${calls++}`) }),
+      openUserAgent,
+    });
     const config = { type: 'http', url: `${issuer}/mcp`, oauth: { clientId: 'exercise' } };
     const connection = new McpConnection('demo', config, { transports: logins.transports });
     await connection.connect();
     type Came = { text?: string; kind?: string; message?: string };
-    const { text, kind, message = '' }: Came = await connection.callTool('add', { a: 2, b: 40 }).catch((error: Error) => error);
+    const {
+      text,
+      kind,
+      message = '',
+    }: Came = await connection.callTool('add', { a: 2, b: 40 }).catch((error: Error) => error);
     return { posted: codes, ...(text === undefined ? { kind, message } : { text }) };
   };
   type Tried = ReturnType<typeof add>;
   const used = (what: string, tried: Tried) =>
-    expect(what, 'the code is posted to /token, and the call gives 42', tried, ({ text, posted }) => text === '42' && posted.join() === code);
+    expect(
+      what,
+      'the code is posted to /token, and the call gives 42',
+      tried,
+      ({ text, posted }) => text === '42' && posted.join() === code,
+    );
   const unused = (what: string, tried: Tried, { says = '', hides = 'not solved yet' } = {}) => {
-    const words = says ? `, with the words "${says}"` : hides.includes('solved') ? '' : `, without the words "${hides}"`;
-    return expect(what, `nothing is posted to /token, and the call fails with an error of kind "auth"${words}`, tried, ({ posted, kind, message }) =>
-      posted.length === 0 && kind === 'auth' && message.includes(says) && !message.includes(hides));
+    const words = says
+      ? `, with the words "${says}"`
+      : hides.includes('solved')
+        ? ''
+        : `, without the words "${hides}"`;
+    return expect(
+      what,
+      `nothing is posted to /token, and the call fails with an error of kind "auth"${words}`,
+      tried,
+      ({ posted, kind, message }) =>
+        posted.length === 0 &&
+        kind === 'auth' &&
+        message.includes(says) &&
+        !message.includes(hides),
+    );
   };
 
   const iss = 'https://stranger.example';
@@ -83,12 +116,25 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await unused('with a slash more it is somebody else', add({ code, iss: `${issuer}/` }, true));
   await unused('with capital letters, too', add({ code, iss: issuer.toUpperCase() }, true));
   await unused('and an empty name is not the same as none', add({ code, iss: '' }));
-  await unused('a refusal by whom we asked reaches the user', add({ error: 'access_denied', error_description: 'Ada said no', iss: issuer }, true), { says: 'Ada said no' });
+  await unused(
+    'a refusal by whom we asked reaches the user',
+    add({ error: 'access_denied', error_description: 'Ada said no', iss: issuer }, true),
+    { says: 'Ada said no' },
+  );
   await unused('with its code', add({ error: 'access_denied' }), { says: 'access_denied' });
-  await unused('a refusal by somebody else does not: who knows what it wants the user to do', add({ ...words, iss }, true), { hides: '555-0142' });
-  await unused('nor one by nobody, if names were promised', add(words, true), { hides: '555-0142' });
+  await unused(
+    'a refusal by somebody else does not: who knows what it wants the user to do',
+    add({ ...words, iss }, true),
+    { hides: '555-0142' },
+  );
+  await unused('nor one by nobody, if names were promised', add(words, true), {
+    hides: '555-0142',
+  });
   await unused('an empty error is an error, too', add({ code, error: '', iss: issuer }, true));
-  await unused('an answer that says two names is not used, although the first is right', add({ code, iss: issuer }, true, [['iss', iss]]));
+  await unused(
+    'an answer that says two names is not used, although the first is right',
+    add({ code, iss: issuer }, true, [['iss', iss]]),
+  );
   await unused('nor one with two codes', add({ code, iss: issuer }, true, [['code', 'another']]));
   await unused('an answer with neither code nor error is a failure', add({ iss: issuer }, true));
   await unused('and so is an empty code', add({ code: '', iss: issuer }, true));

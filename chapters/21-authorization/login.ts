@@ -1,33 +1,41 @@
 // login.ts: around every request of the HTTP transport. It adds a token; and if the server refuses the request, it gets
 // another token and sends the request again. Above it, nobody notices but for the time that takes.
 
-import { isExposed, McpError, type Json, type TransportFactory } from '../../mcp.ts';
+import {
+  isExposed,
+  isObject,
+  McpError,
+  textOf,
+  type Json,
+  type TransportFactory,
+} from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
 import type { Person } from '../17-the-gate/person.ts';
 import { hostsIn, keepSecrets } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
-import { checked, httpTransportsBy } from '../20-streamable-http/http.ts';
-import { fetchHttp, type Fetch, type Headers } from '../20-streamable-http/request.ts';
+import { checkedAddress, httpTransportsBy } from '../20-streamable-http/streamable.ts';
+import type { Fetch, HeaderFields } from '../20-streamable-http/reply.ts';
+import { fetchHttp } from '../20-streamable-http/request.ts';
 import { consentOf, throughBrowserOf } from './browser.ts';
 import { checkedOAuth, type Idp, type OAuthConfig } from './clients.ts';
-import { challengeIn, words, type Challenge } from './discovery.ts';
-import { companyLogin } from './machines.ts';
-import { OAuth, Refusal, revoke, type Consent, type Visitor } from './oauth.ts';
+import { challengeIn, scopesIn, type Challenge } from './discovery.ts';
+import { idpLogin, machineGrant } from './machines.ts';
+import { OAuth, OAuthError, revokeToken, type ScopeConsent, type OpenUserAgent } from './oauth.ts';
 import { KeyProof } from './proof.ts';
-import { TokenStore, type Row } from './tokens.ts';
+import { TokenStore, type StoredLogin } from './tokens.ts';
 
 const MAX_TRIES = 4; // of one request, the first included
 
 export type LoginOptions = {
   warn?: (text: string) => void;
   store?: TokenStore;
-  visitor?: Visitor; // if there is a browser for every login, so that nobody has to ask for it
+  openUserAgent?: OpenUserAgent; // if there is a browser for every login: nobody asks for it
   trustsAnyIssuer?: boolean; // our secrets go to whomever a server names
-  idp?: Idp; // the company, for entries that say "xaa"
+  idp?: Idp; // the identity provider, for entries that say "xaa"
   believes?: () => boolean; // may what a server said before be taken for its answer?
 };
 
-type Got = 'refreshed' | 'new'; // a token
+type TokenRenewal = 'refreshed' | 'new'; // a token
 
 /** Whether we are logged in at one server, and how we get there. */
 export class Login {
@@ -35,28 +43,34 @@ export class Login {
   challenge?: Challenge; // what the server wants, if it wants something that only a person can give
   readonly url: URL;
   private hasOwnHeader: boolean; // a key in the configuration: then that is how the user wants to be known
-  private visitor?: Visitor;
+  private openUserAgent?: OpenUserAgent;
   private store: TokenStore;
   private oauth: OAuth;
-  private row?: Row;
-  private renewing?: Promise<Got | undefined>;
+  private row?: StoredLogin;
+  private renewing?: Promise<TokenRenewal | undefined>;
   private isFirst = true;
   private believes: () => boolean;
 
   constructor(serverName: string, config: Json, options: LoginOptions = {}) {
-    const { store = new TokenStore(), visitor, trustsAnyIssuer, believes = () => true } = options;
-    const { url, headers } = checked(serverName, config);
+    const {
+      store = new TokenStore(),
+      openUserAgent,
+      trustsAnyIssuer,
+      believes = () => true,
+    } = options;
+    const { url, headers } = checkedAddress(serverName, config);
     this.serverName = serverName;
     this.url = url;
     this.hasOwnHeader = headers.authorization !== undefined;
     const hasKey = Object.keys(headers).length > 0; // then the server may say something else now
     this.believes = () => !hasKey && believes();
-    this.visitor = visitor;
+    this.openUserAgent = openUserAgent;
     this.store = store;
     const oauth = checkedOAuth(serverName, config, options.idp);
-    const { clientSecret, privateKey, assertion, company } = oauth;
-    keepSecrets(clientSecret, privateKey, assertion, company?.clientSecret, company?.idToken);
-    this.oauth = new OAuth(serverName, url, oauth, store, trustsAnyIssuer);
+    const { clientSecret, privateKey, assertion, idp } = oauth;
+    const own = `the entry of ${serverName}`; // no token that the server gives can push these out
+    keepSecrets(own, clientSecret, privateKey, assertion, idp?.clientSecret, idp?.idToken);
+    this.oauth = new OAuth(serverName, url, oauth, store, { grant: machineGrant, trustsAnyIssuer });
   }
 
   // ── Around every request ──
@@ -65,7 +79,7 @@ export class Login {
     if (this.hasOwnHeader) return fetchHttp(who, url, options);
     // A goodbye is not worth a new token, which would get lost if the program ends before it is written down.
     const isGoodbye = options.method === 'DELETE';
-    let had: Got | undefined; // what this request has had so far
+    let had: TokenRenewal | undefined; // what this request has had so far
     for (let tries = 1; ; tries++) {
       const row = isGoodbye ? this.row : await unlessAborted(this.current(), options.signal);
       const headers = { ...options.headers, ...this.headers(row, options.method, url) };
@@ -75,27 +89,32 @@ export class Login {
       this.oauth.proof?.learn(url, reply.headers['dpop-nonce']);
       if (!challenge || isGoodbye || tries === MAX_TRIES) return reply;
       reply.body.destroy();
-      const wantsNonce = challenge.params.get('error') === 'use_dpop_nonce' && nonce !== this.oauth.proof?.nonce(url);
+      const wantsNonce =
+        challenge.params.get('error') === 'use_dpop_nonce' &&
+        nonce !== this.oauth.proof?.nonce(url);
       if (wantsNonce) continue;
       had = (await unlessAborted(this.renew(challenge, row, had), options.signal)) ?? had;
     }
   };
 
-  private headers(row: Row | undefined, method: string, url: URL): Headers {
+  private headers(row: StoredLogin | undefined, method: string, url: URL): HeaderFields {
     if (!row?.tokens || url.origin !== this.url.origin) return {};
     const { access, type } = row.tokens;
     const authorization = `${type} ${access}`;
-    return type === 'DPoP' ? { authorization, dpop: this.oauth.proof!.for(method, url, access) } : { authorization };
+    return type === 'DPoP'
+      ? { authorization, dpop: this.oauth.proof!.for(method, url, access) }
+      : { authorization };
   }
 
   /** What we have for this server, renewed if its time is over. */
-  private async current(): Promise<Row | undefined> {
+  private async current(): Promise<StoredLogin | undefined> {
     const { isFirst } = this;
     this.isFirst = false;
     if (isFirst) this.row = this.stored(); // later only when a request is refused: not a look at the file for each
     const { refresh, expiresAt = Infinity } = this.row?.tokens ?? {};
     // If that fails, the old one may do for a little longer; if not, the server will say what it wants.
-    if (refresh && expiresAt <= Date.now()) await this.once(() => this.refreshAlone(this.row)).catch(() => {});
+    if (refresh && expiresAt <= Date.now())
+      await this.once(() => this.refreshAlone(this.row)).catch(() => {});
     else if (!this.row && isFirst && this.believes()) this.remember();
     return this.row;
   }
@@ -103,25 +122,25 @@ export class Login {
   /** At the start of a program, what the server said a moment ago is as good as asking it again. */
   private remember(): void {
     const verdict = this.store.verdict(this.serverName, this.url.href);
-    if (verdict?.status !== 401 || this.visitor || this.canDoWithoutPerson) return;
+    if (verdict?.status !== 401 || this.openUserAgent || this.canDoWithoutPerson) return;
     this.challenge = challengeIn(401, verdict.challenge);
     throw this.wanted(`said at ${new Date(verdict.at).toLocaleTimeString()} that it wants a login`);
   }
 
   private get canDoWithoutPerson(): boolean {
     const { config, isMachine } = this.oauth;
-    return isMachine && (config.grant !== 'company' || companyLogin(this.oauth) !== undefined);
+    return isMachine && (config.grant !== 'id-jag' || idpLogin(this.oauth) !== undefined);
   }
 
   /** From the file, unless it is for somebody else than the configuration names now. */
-  private stored(): Row | undefined {
+  private stored(): StoredLogin | undefined {
     const { issuer, clientId } = this.oauth.config;
     if (isExposed(this.url)) return undefined;
     const row = this.store.find(this.serverName, this.url.href, issuer);
     if (!row?.tokens || (clientId && clientId !== row.client.id)) return undefined;
     const isTooWide = this.oauth.beyondCeiling(row.tokens.scope).length > 0;
     if (isTooWide && this.oauth.isMachine) return undefined; // the configuration was wider then
-    keepSecrets(row.tokens.access, row.tokens.refresh);
+    keepSecrets(this.serverName, row.tokens.access, row.tokens.refresh);
     if (row.key?.x !== this.oauth.proof?.jwk.x) this.oauth.proof = row.key && new KeyProof(row.key);
     return row;
   }
@@ -129,21 +148,32 @@ export class Login {
   // ── A new token, once for all who need it ──
 
   /** However many requests are refused at once, one of them does something about it, and the others wait for that. */
-  private async renew(challenge: Challenge, used?: Row, had?: Got): Promise<Got | undefined> {
+  private async renew(
+    challenge: Challenge,
+    used?: StoredLogin,
+    had?: TokenRenewal,
+  ): Promise<TokenRenewal | undefined> {
     const isOther = this.row?.tokens?.access !== used?.tokens?.access;
     if (isOther) return undefined; // there is another token by now, which was not refused yet
     return this.once(() => this.renewNow(challenge, used, had));
   }
 
-  private once(work: () => Promise<Got | undefined>): Promise<Got | undefined> {
-    return (this.renewing ??= work().catch((error) => {
-      // Whatever fails on the way to a token means that we are not logged in, and not that the server is away.
-      const isClear = error instanceof McpError && ['auth', 'config', 'aborted'].includes(error.kind);
-      throw isClear ? error : this.oauth.error(`cannot be logged into: ${(error as Error).message}`);
-    }).finally(() => (this.renewing = undefined)));
+  private once(work: () => Promise<TokenRenewal | undefined>): Promise<TokenRenewal | undefined> {
+    return (this.renewing ??= work()
+      .catch((error) => {
+        // Whatever fails on the way to a token means that we are not logged in, and not that the server is away.
+        const isClear =
+          error instanceof McpError && ['auth', 'config', 'aborted'].includes(error.kind);
+        throw isClear ? error : this.oauth.error(`cannot be logged into: ${textOf(error)}`);
+      })
+      .finally(() => (this.renewing = undefined)));
   }
 
-  private async renewNow(challenge: Challenge, used?: Row, had?: Got): Promise<Got | undefined> {
+  private async renewNow(
+    challenge: Challenge,
+    used?: StoredLogin,
+    had?: TokenRenewal,
+  ): Promise<TokenRenewal | undefined> {
     this.challenge = challenge; // from now on, somebody may log in
     const { status, params } = challenge;
     if (status === 401 && had === 'new')
@@ -152,17 +182,21 @@ export class Login {
     const latest = status === 403 ? this.stored() : used;
     if (latest?.tokens?.access !== used?.tokens?.access) return this.adopt(latest);
     const asked = used?.tokens?.scope ?? [];
-    const missing = words(params.get('scope')).filter((scope) => !asked.includes(scope));
+    const missing = scopesIn(params.get('scope')).filter((scope) => !asked.includes(scope));
     if (status === 403 && missing.length === 0)
-      throw this.oauth.error(`forbids it, although we have asked for everything it wants (${asked.join(' ')})`);
-    const isPossible = this.canDoWithoutPerson || this.visitor;
-    if (isPossible) return this.keep(await this.oauth.obtain(challenge, this.visitor), 'new');
+      throw this.oauth.error(
+        `forbids it, although we have asked for everything it wants (${asked.join(' ')})`,
+      );
+    const isPossible = this.canDoWithoutPerson || this.openUserAgent;
+    if (isPossible) return this.keep(await this.oauth.obtain(challenge, this.openUserAgent), 'new');
     this.store.judge(this.serverName, this.url.href, challenge);
-    throw this.wanted(status === 401 ? 'wants a login' : `wants a login with more rights (${missing.join(' ')})`);
+    throw this.wanted(
+      status === 401 ? 'wants a login' : `wants a login with more rights (${missing.join(' ')})`,
+    );
   }
 
   /** Is there a new token, without anybody having to do anything? */
-  private refreshAlone(used?: Row): Promise<Got | undefined> {
+  private refreshAlone(used?: StoredLogin): Promise<TokenRenewal | undefined> {
     return this.store.alone(async () => {
       const latest = this.stored(); // another program may have been faster, or have logged us out
       if (latest?.tokens?.access !== used?.tokens?.access) return this.adopt(latest);
@@ -170,7 +204,7 @@ export class Login {
       try {
         return this.keep(await this.oauth.refresh(latest), 'refreshed');
       } catch (error) {
-        const isFinal = error instanceof Refusal && !error.isPassing;
+        const isFinal = error instanceof OAuthError && !error.isPassing;
         if (!isFinal) throw error; // it may be of use yet
         const isForgotten = /client/.test(`${error.code}`); // and will not know our registration next time either
         if (isForgotten) this.store.drop(latest);
@@ -180,13 +214,13 @@ export class Login {
     });
   }
 
-  private adopt(row?: Row): Got | undefined {
+  private adopt(row?: StoredLogin): TokenRenewal | undefined {
     this.row = row;
     if (row) this.challenge = undefined;
     return row && 'refreshed';
   }
 
-  private keep(row: Row, got: Got): Got {
+  private keep(row: StoredLogin, got: TokenRenewal): TokenRenewal {
     this.adopt(row);
     this.store.keep(row, got === 'new');
     return got;
@@ -202,27 +236,39 @@ export class Login {
   /** What the server wants of a person. That it wants more rights is known from one program to the next. */
   get wish(): Challenge | undefined {
     const verdict = this.store.verdict(this.serverName, this.url.href);
-    return this.challenge ?? (verdict?.status === 403 ? challengeIn(403, verdict.challenge) : undefined);
+    return (
+      this.challenge ?? (verdict?.status === 403 ? challengeIn(403, verdict.challenge) : undefined)
+    );
   }
 
   /** Somebody wants to log in now. If they change their mind, nothing is kept. */
-  async logIn(visitor: Visitor, signal?: AbortSignal, consent?: Consent): Promise<void> {
+  async logIn(
+    openUserAgent: OpenUserAgent,
+    signal?: AbortSignal,
+    consent?: ScopeConsent,
+  ): Promise<void> {
     while (this.renewing) await this.renewing.catch(() => {});
     await this.once(async () => {
-      const row = await this.oauth.obtain(this.wish ?? challengeIn(401)!, visitor, consent);
+      const row = await this.oauth.obtain(this.wish ?? challengeIn(401)!, openUserAgent, consent);
       if (signal?.aborted) throw new McpError('aborted', 'the login was stopped');
       return this.keep(row, 'new');
     });
   }
 
-  get config(): OAuthConfig { return this.oauth.config; }
+  get config(): OAuthConfig {
+    return this.oauth.config;
+  }
 
-  forget(): void { this.row = this.oauth.proof = undefined; }
+  forget(): void {
+    this.row = this.oauth.proof = undefined;
+  }
 
   private wanted(what: string): McpError {
     const name = /^\w[\w-]*$/.test(this.serverName) ? this.serverName : 'NAME'; // a project may have chosen it
     const how = `/mcp login ${name} in a chat, or ${PROGRAM} mcp login ${name}`;
-    return Object.assign(this.oauth.error(`${what}. To log in: ${how}`), { status: this.challenge?.status });
+    return Object.assign(this.oauth.error(`${what}. To log in: ${how}`), {
+      status: this.challenge?.status,
+    });
   }
 }
 
@@ -243,6 +289,8 @@ export class Logins {
     const idp = () => (this.idp ?? options.idp)?.();
     this.options = { believes: () => this.believesVerdicts, ...options, idp, store };
     this.transports = httpTransportsBy((serverName, config) => this.of(serverName, config).fetch);
+    const oauth = { form: 'an object', fits: isObject }; // checkedOAuth looks at the rest
+    for (const each of Object.values(this.transports)) each.words = { ...each.words, oauth };
   }
 
   /** A server that is started again keeps what was learned about it, as long as it is the same. */
@@ -254,26 +302,33 @@ export class Logins {
     return login;
   }
 
-  private find(serverName: string): Login | undefined { return this.latest.get(serverName); }
+  get isKept(): boolean {
+    return this.store.isKept;
+  }
 
-  get isKept(): boolean { return this.store.isKept; }
+  isWanted(serverName: string): boolean {
+    return this.latest.get(serverName)?.wish !== undefined;
+  }
 
-  isWanted(serverName: string): boolean { return this.find(serverName)?.wish !== undefined; }
-
-  where(serverName: string): string | undefined { return this.find(serverName)?.where; }
+  where(serverName: string): string | undefined {
+    return this.latest.get(serverName)?.where;
+  }
 
   async logIn(serverName: string, person: Person, signal: AbortSignal): Promise<void> {
     const consent = consentOf(person, serverName, signal);
-    await this.find(serverName)?.logIn(throughBrowserOf(person, signal), signal, consent);
+    await this.latest.get(serverName)?.logIn(throughBrowserOf(person, signal), signal, consent);
   }
 
   /** Forgets what a server was given, here and, if it can be told, there. Was there anything? */
   async logOut(serverName: string, url?: string): Promise<boolean> {
     const rows = await this.store.alone(async () => this.store.forget(serverName, url)); // and not while one is renewed
-    const isMeant = (login: Login) => login.serverName === serverName && login.url.href === (url ?? login.url.href);
+    const isMeant = (login: Login) =>
+      login.serverName === serverName && login.url.href === (url ?? login.url.href);
     const logins = [...this.all.values()].filter(isMeant);
     for (const login of logins) login.forget();
-    await Promise.all(rows.map((row) => revoke(row, logins.find(({ url }) => url.href === row.url)?.config)));
+    await Promise.all(
+      rows.map((row) => revokeToken(row, logins.find(({ url }) => url.href === row.url)?.config)),
+    );
     return rows.some(({ tokens }) => tokens !== undefined);
   }
 }

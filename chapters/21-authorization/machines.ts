@@ -1,69 +1,95 @@
 // machines.ts: logins without a browser. A program has a secret or a key of its own; a platform vouches for what runs
-// on it; and a company vouches for those who have logged in there, once for all servers.
+// on it; and an identity provider vouches for those who have logged in there, once for all servers.
 
 import { asObject, type Extension } from '../../mcp.ts';
 import { keepSecrets } from '../17-the-gate/safe-text.ts';
-import { readSmallFile, type OAuthConfig } from './clients.ts';
+import { readSmallFile } from './clients.ts';
 import { findIssuer, type Metadata } from './discovery.ts';
-import { OAuth, Refusal, type Form, type Found, type Visitor } from './oauth.ts';
-import { endOf } from './proof.ts';
-import { Reach } from './reach.ts';
-import type { Client } from './tokens.ts';
+import {
+  OAuth,
+  OAuthError,
+  type Form,
+  type Discovery,
+  type MachineGrant,
+  type OpenUserAgent,
+} from './oauth.ts';
+import { jwtExpiry } from './proof.ts';
+import { Fetcher } from './fetcher.ts';
+import type { OAuthClient } from './tokens.ts';
 
 const URN = 'urn:ietf:params:oauth';
+const ENTERPRISE = 'io.modelcontextprotocol/enterprise-managed-authorization';
 const EXTENSIONS = new Map<unknown, string>([
   ['client_credentials', 'io.modelcontextprotocol/oauth-client-credentials'],
-  ['company', 'io.modelcontextprotocol/enterprise-managed-authorization'],
+  ['id-jag', ENTERPRISE],
+  ['company', ENTERPRISE], // as older entries say
   ['workload', 'io.modelcontextprotocol/auth/wif'],
 ]);
 
 /** These grants are extensions of the protocol, and a client that uses one declares it. */
 export const declareGrant: Extension = ({ config }) => {
   const { grant, xaa } = asObject(config.oauth);
-  const extension = EXTENSIONS.get(xaa === true ? 'company' : grant);
+  const extension = EXTENSIONS.get(xaa === true ? 'id-jag' : grant);
   return extension ? { capabilities: { extensions: { [extension]: {} } } } : {};
 };
 
-/** What we ask of the token endpoint. Nothing, if a person has to agree first. */
-export async function machineGrant(
-  oauth: OAuth, found: Found, scope: string[], visitor?: Visitor,
-): Promise<Form | undefined> {
+export const machineGrant: MachineGrant = async (oauth, found, scope, openUserAgent) => {
   const { grant } = oauth.config;
   if (grant === 'client_credentials') return { grant_type: 'client_credentials' };
   const jwtBearer = { grant_type: `${URN}:grant-type:jwt-bearer` };
-  if (grant === 'workload') return { ...jwtBearer, assertion: platformsWord(oauth.config) };
-  if (grant === 'company') return { ...jwtBearer, assertion: await companysWord(oauth, found, scope, visitor) };
+  if (grant === 'workload') return { ...jwtBearer, assertion: workloadAssertion(oauth) };
+  if (grant === 'id-jag')
+    return { ...jwtBearer, assertion: await identityAssertion(oauth, found, scope, openUserAgent) };
   return undefined;
-}
+};
 
 /** Read anew each time: platforms replace such files before they expire. */
-function platformsWord({ assertion, assertionFile }: OAuthConfig): string {
+function workloadAssertion({ server, config }: OAuth): string {
+  const { assertion, assertionFile } = config;
   const word = (assertion ?? (assertionFile ? readSmallFile(assertionFile) : '')).trim();
   // It is sent away. What is no JWT may be any file of yours.
-  if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(word)) throw new Error('there is no JWT in "assertion" or "assertionFile"');
-  keepSecrets(word);
+  if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(word))
+    throw new Error('there is no JWT in "assertion" or "assertionFile"');
+  keepSecrets(server, word);
   return word;
 }
 
-// ─── The company's word ───────────────────────────────────────────────────────────────────────────────────────
+// ─── The identity provider ───────────────────────────────────────────────────────────────────────
 
-/** A letter from the company to this one authorization server, about this one MCP server (an ID-JAG). */
-async function companysWord(oauth: OAuth, found: Found, scope: string[], visitor?: Visitor): Promise<string> {
-  const { issuer, clientId } = oauth.config.company!;
-  const idToken = companyLogin(oauth);
-  if (!idToken && !visitor) throw oauth.error(`wants to know who you are at ${issuer}, where you are not logged in`);
+/** An ID-JAG: by it the identity provider tells this one authorization server for whom we act, and
+ *  at which MCP server. */
+async function identityAssertion(
+  oauth: OAuth,
+  found: Discovery,
+  scope: string[],
+  openUserAgent?: OpenUserAgent,
+): Promise<string> {
+  const { issuer, clientId } = oauth.config.idp!;
+  const idToken = idpLogin(oauth);
+  if (!idToken && !openUserAgent)
+    throw oauth.error(`wants to know who you are at ${issuer}, where you are not logged in`);
   try {
-    return await letter(oauth, found, scope, idToken ?? (await logInAtCompany(oauth, visitor!)));
+    return await exchangeToken(
+      oauth,
+      found,
+      scope,
+      idToken ?? (await logInAtIdp(oauth, openUserAgent!)),
+    );
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
-    oauth.store.keepCompanyLogin(issuer, clientId); // of no use any more
-    if (!idToken || !visitor) throw error;
-    return letter(oauth, found, scope, await logInAtCompany(oauth, visitor));
+    if (!(error instanceof OAuthError)) throw error;
+    oauth.store.keepIdpLogin(issuer, clientId); // of no use any more
+    if (!idToken || !openUserAgent) throw error;
+    return exchangeToken(oauth, found, scope, await logInAtIdp(oauth, openUserAgent));
   }
 }
 
-async function letter(oauth: OAuth, { metadata, resource }: Found, scope: string[], idToken: string): Promise<string> {
-  const { issuer, tokenEndpoint = (await companyMetadata(oauth)).token_endpoint } = oauth.config.company!;
+async function exchangeToken(
+  oauth: OAuth,
+  { metadata, resource }: Discovery,
+  scope: string[],
+  idToken: string,
+): Promise<string> {
+  const { issuer, tokenEndpoint = (await idpMetadata(oauth)).token_endpoint } = oauth.config.idp!;
   const form = {
     grant_type: `${URN}:grant-type:token-exchange`,
     requested_token_type: `${URN}:token-type:id-jag`,
@@ -73,47 +99,66 @@ async function letter(oauth: OAuth, { metadata, resource }: Found, scope: string
     resource,
     ...(scope.length > 0 && { scope: scope.join(' ') }),
   };
-  const { company, client } = atCompany(oauth);
-  const { access_token: text } = await company.token({ issuer, tokenEndpoint, client }, form);
-  if (typeof text !== 'string') throw oauth.error(`wants a letter from ${issuer}, which gave us none`);
-  keepSecrets(text);
+  const { idp, client } = atIdp(oauth);
+  const { access_token: text } = await idp.token({ issuer, tokenEndpoint, client }, form);
+  if (typeof text !== 'string')
+    throw oauth.error(`wants an identity assertion of ${issuer}, which gave us none`);
+  keepSecrets(oauth.server, text);
   return text;
 }
 
 /** The login that there is, if its time is not over. */
-export function companyLogin({ config, store }: OAuth): string | undefined {
-  const { issuer, clientId, idToken = store.companyLogin(issuer, clientId) } = config.company!;
-  keepSecrets(idToken);
-  return idToken && endOf(idToken) > Date.now() ? idToken : undefined;
+export function idpLogin({ server, config, store }: OAuth): string | undefined {
+  const { issuer, clientId, idToken = store.idpLogin(issuer, clientId) } = config.idp!;
+  keepSecrets(server, idToken);
+  return idToken && jwtExpiry(idToken) > Date.now() ? idToken : undefined;
 }
 
 /** An authorization server like any other. It knows us by another name, and must not see the secret of this one. */
-function atCompany({ server, config, store }: OAuth) {
-  const { issuer, clientId: id, clientSecret: secret } = config.company!;
+function atIdp({ server, config, store }: OAuth) {
+  const { issuer, clientId: id, clientSecret: secret } = config.idp!;
   const { redirectUri, callbackPort } = config;
-  const theirs = { clientId: id, ...(secret && { clientSecret: secret }), redirectUri, callbackPort };
+  const theirs = {
+    clientId: id,
+    ...(secret && { clientSecret: secret }),
+    redirectUri,
+    callbackPort,
+  };
   const client = { id, method: secret ? 'client_secret_basic' : 'none', ...(secret && { secret }) };
-  return { company: new OAuth(server, new URL(issuer), theirs, store), client };
+  return { idp: new OAuth(server, new URL(issuer), theirs, store), client };
 }
 
-async function companyMetadata(oauth: OAuth): Promise<Metadata> {
-  const { issuer } = oauth.config.company!;
-  const metadata = await findIssuer(new Reach(`MCP server "${oauth.server}"`, new URL(issuer)), issuer);
-  if (!metadata) throw oauth.error(`wants a letter from ${issuer}, which has no metadata`);
+async function idpMetadata(oauth: OAuth): Promise<Metadata> {
+  const { issuer } = oauth.config.idp!;
+  const metadata = await findIssuer(
+    new Fetcher(`MCP server "${oauth.server}"`, new URL(issuer)),
+    issuer,
+  );
+  if (!metadata)
+    throw oauth.error(`wants an identity assertion of ${issuer}, which has no metadata`);
   return metadata;
 }
 
-async function logInAtCompany(oauth: OAuth, visitor: Visitor): Promise<string> {
-  const { issuer, clientId } = oauth.config.company!;
-  const metadata = await companyMetadata(oauth);
-  const { company, client } = atCompany(oauth);
-  const redeem = async (_: Client, form: Form) => {
-    const answer = await company.token({ issuer, tokenEndpoint: metadata.token_endpoint, client }, form);
+async function logInAtIdp(oauth: OAuth, openUserAgent: OpenUserAgent): Promise<string> {
+  const { issuer, clientId } = oauth.config.idp!;
+  const metadata = await idpMetadata(oauth);
+  const { idp, client } = atIdp(oauth);
+  const redeem = async (_: OAuthClient, form: Form) => {
+    const answer = await idp.token(
+      { issuer, tokenEndpoint: metadata.token_endpoint, client },
+      form,
+    );
     const { id_token: idToken } = answer;
-    if (typeof idToken !== 'string') throw oauth.error(`wants to know who you are at ${issuer}, which does not say`);
-    keepSecrets(idToken);
-    oauth.store.keepCompanyLogin(issuer, clientId, idToken);
+    if (typeof idToken !== 'string')
+      throw oauth.error(`wants to know who you are at ${issuer}, which does not say`);
+    keepSecrets(oauth.server, idToken);
+    oauth.store.keepIdpLogin(issuer, clientId, idToken);
     return idToken;
   };
-  return company.askPerson(visitor, metadata, { scope: 'openid' }, { choose: async () => client, redeem });
+  return idp.askPerson(
+    openUserAgent,
+    metadata,
+    { scope: 'openid' },
+    { choose: async () => client, redeem },
+  );
 }

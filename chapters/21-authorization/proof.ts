@@ -1,13 +1,20 @@
 // proof.ts: who holds a key can sign, and whoever signs need not show a secret. A JWT is three pieces of base64 with
 // dots between them: what kind of signature, what is claimed, and the signature of both.
 
-import { createHash, createPrivateKey, generateKeyPairSync, randomUUID, sign, type KeyObject } from 'node:crypto';
+import {
+  createHash,
+  createPrivateKey,
+  generateKeyPairSync,
+  randomUUID,
+  sign,
+  type KeyObject,
+} from 'node:crypto';
 import type { Json } from '../../mcp.ts';
 
 const base64 = (value: Json) => Buffer.from(JSON.stringify(value)).toString('base64url');
 const seconds = () => Math.floor(Date.now() / 1000);
 
-export function signJwt(header: Json, claims: Json, key: KeyObject): string {
+function signJwt(header: Json, claims: Json, key: KeyObject): string {
   const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
   const alg = type === 'rsa' ? 'RS256' : details?.namedCurve === 'prime256v1' ? 'ES256' : undefined;
   if (!alg) throw new Error('a key has to be an RSA key, or one of the curve P-256');
@@ -18,15 +25,22 @@ export function signJwt(header: Json, claims: Json, key: KeyObject): string {
 }
 
 /** Says who we are to an authorization server, and to nobody else: `aud` is its issuer. */
-export function clientAssertion(clientId: string, issuer: string, pem: string, keyId?: string): string {
+export function clientAssertion(
+  clientId: string,
+  issuer: string,
+  pem: string,
+  keyId?: string,
+): string {
   const claims = { iss: clientId, sub: clientId, aud: issuer, exp: seconds() + 60 };
   return signJwt({ typ: 'JWT', ...(keyId && { kid: keyId }) }, claims, createPrivateKey(pem));
 }
 
 /** When a JWT ends, by its own word, which nobody has checked. */
-export function endOf(jwt: string): number {
+export function jwtExpiry(jwt: string): number {
   try {
-    const { exp } = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString()) as Json;
+    const { exp } = JSON.parse(
+      Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString(),
+    ) as Json;
     return typeof exp === 'number' ? exp * 1000 : Infinity;
   } catch {
     return Infinity; // not a JWT: whoever issued it knows
@@ -58,7 +72,9 @@ export class KeyProof {
   }
 
   /** What the next proof for this server will hold. */
-  nonce({ origin }: URL): string | undefined { return this.nonces.get(origin); }
+  nonce({ origin }: URL): string | undefined {
+    return this.nonces.get(origin);
+  }
 
   learn({ origin }: URL, nonce: unknown): void {
     if (typeof nonce === 'string') this.nonces.set(origin, nonce);

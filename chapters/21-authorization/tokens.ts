@@ -10,42 +10,61 @@ import { PROGRAM } from '../17-the-gate/trust.ts';
 import type { Challenge } from './discovery.ts';
 
 /** Who we are to an authorization server, and how we show it. `redirectUri` is what a registration was made for. */
-export type Client = { id: string; secret?: string; method: string; redirectUri?: string; expiresAt?: number };
+export type OAuthClient = {
+  id: string;
+  secret?: string;
+  method: string;
+  redirectUri?: string;
+  expiresAt?: number;
+};
 /** `scope` is what we asked for: what was granted may be less, but to ask for it again is of no use. */
-export type Tokens = { access: string; type: 'Bearer' | 'DPoP'; refresh?: string; expiresAt?: number; scope: string[] };
-export type Row = {
+export type Tokens = {
+  access: string;
+  type: 'Bearer' | 'DPoP';
+  refresh?: string;
+  expiresAt?: number;
+  scope: string[];
+};
+export type StoredLogin = {
   server: string;
   url: string;
   issuer: string;
-  client: Client;
+  client: OAuthClient;
   resource: string;
   tokenEndpoint: string;
   revocationEndpoint?: string;
   tokens?: Tokens; // without them it is a registration to come back to
   key?: Json; // to which they are bound
-  company?: { issuer: string; client: string }; // whose login they rest on
+  company?: { issuer: string; client: string }; // the identity provider whose login they rest on
 };
 /** "I want a login" (401), or "one with more rights" (403), said a server then, and how. */
-type Verdict = { server: string; url: string; at: number; status: number; challenge: string };
-type Store = {
+type StoredChallenge = {
+  server: string;
+  url: string;
+  at: number;
+  status: number;
+  challenge: string;
+};
+type LoginsFile = {
   version: 1;
-  rows: Row[]; // the newest is the last
-  verdicts: Verdict[];
-  company: { issuer: string; client: string; idToken: string }[]; // logins that count for many servers
+  rows: StoredLogin[]; // the newest is the last
+  verdicts: StoredChallenge[];
+  company: { issuer: string; client: string; idToken: string }[]; // logins at identity providers
 };
 
-type Place = { server: string; url: string };
-const isAt = (a: Place, b: Place) => a.server === b.server && a.url === b.url;
-const isSame = (a: Row, b: Row) => isAt(a, b) && a.issuer === b.issuer;
+type ServerAddress = { server: string; url: string };
+const isAt = (a: ServerAddress, b: ServerAddress) => a.server === b.server && a.url === b.url;
+const isSame = (a: StoredLogin, b: StoredLogin) => isAt(a, b) && a.issuer === b.issuer;
 
-const EMPTY: Store = { version: 1, rows: [], verdicts: [], company: [] };
+const EMPTY: LoginsFile = { version: 1, rows: [], verdicts: [], company: [] };
 const VERDICT_MS = 15 * 60_000;
 const MAX_TURN_MS = 30_000; // longer than a refresh takes
 
 export class TokenStore {
   private home?: string;
-  private opened?: PrivateFile<Store>;
-  private memory: Store = structuredClone(EMPTY); // what cannot be written down counts for this run
+  private opened?: PrivateFile<LoginsFile>;
+  // What cannot be written down counts for this run.
+  private memory: LoginsFile = structuredClone(EMPTY);
   private isInMemory = false;
   private warn: (text: string) => void;
 
@@ -54,13 +73,15 @@ export class TokenStore {
     this.warn = warn;
   }
 
-  private get file(): PrivateFile<Store> {
+  private get file(): PrivateFile<LoginsFile> {
     return (this.opened ??= new PrivateFile(this.home ?? homedir(), 'logins.json', EMPTY, isSound));
   }
 
-  get isKept(): boolean { return !this.isInMemory; }
+  get isKept(): boolean {
+    return !this.isInMemory;
+  }
 
-  private read(): Store {
+  private read(): LoginsFile {
     if (this.isInMemory) return this.memory;
     try {
       return this.file.read();
@@ -69,7 +90,7 @@ export class TokenStore {
     }
   }
 
-  private change(edit: (store: Store) => void): void {
+  private change(edit: (store: LoginsFile) => void): void {
     try {
       if (!this.isInMemory) return this.file.change(edit);
     } catch (error) {
@@ -81,7 +102,7 @@ export class TokenStore {
     edit(this.memory);
   }
 
-  private withoutFile(error: unknown): Store {
+  private withoutFile(error: unknown): LoginsFile {
     this.isInMemory = true;
     try {
       this.memory = structuredClone(this.file.read()); // if it cannot be written, it may still be read
@@ -93,13 +114,14 @@ export class TokenStore {
   }
 
   /** The newest row of a server, or the one of an authorization server. What was only begun does not count yet. */
-  find(server: string, url: string, issuer?: string): Row | undefined {
-    const isMeant = (row: Row) => isAt(row, { server, url }) && row.issuer === (issuer ?? row.issuer);
+  find(server: string, url: string, issuer?: string): StoredLogin | undefined {
+    const isMeant = (row: StoredLogin) =>
+      isAt(row, { server, url }) && row.issuer === (issuer ?? row.issuer);
     const rows = this.read().rows.filter(isMeant);
     return rows.findLast(({ tokens }) => tokens) ?? rows.at(-1);
   }
 
-  keep(row: Row, isNew = false): void {
+  keep(row: StoredLogin, isNew = false): void {
     this.change((store) => {
       store.rows = [...store.rows.filter((each) => !isSame(each, row)), row];
       if (isNew) store.verdicts = store.verdicts.filter((each) => !isAt(each, row));
@@ -107,28 +129,31 @@ export class TokenStore {
   }
 
   /** Takes out everything that a server of this name was given, at that address or wherever it was. */
-  forget(server: string, url?: string): Row[] {
-    const isMeant = (each: Place) => each.server === server && each.url === (url ?? each.url);
+  forget(server: string, url?: string): StoredLogin[] {
+    const isMeant = (each: ServerAddress) =>
+      each.server === server && each.url === (url ?? each.url);
     const { rows, verdicts } = this.read();
     const forgotten = rows.filter(isMeant);
     if (![...rows, ...verdicts].some(isMeant)) return []; // where nothing can be written, that is no trouble
     this.change((store) => {
       store.rows = store.rows.filter((row) => !isMeant(row));
       store.verdicts = store.verdicts.filter((verdict) => !isMeant(verdict));
-      const isTheirs = (each: Row['company']) =>
-        forgotten.some(({ company }) => company?.issuer === each?.issuer && company?.client === each?.client);
+      const isTheirs = (each: StoredLogin['company']) =>
+        forgotten.some(
+          ({ company }) => company?.issuer === each?.issuer && company?.client === each?.client,
+        );
       store.company = store.company.filter((each) => !isTheirs(each));
     });
     return forgotten;
   }
 
   /** A registration that is of no use any more. */
-  drop(row: Row): void {
+  drop(row: StoredLogin): void {
     this.change((store) => void (store.rows = store.rows.filter((each) => !isSame(each, row))));
   }
 
   /** What a server said last, if that is not long ago: nobody is asked at every start what it will say again. */
-  verdict(server: string, url: string): Verdict | undefined {
+  verdict(server: string, url: string): StoredChallenge | undefined {
     const verdict = this.read().verdicts.find((each) => isAt(each, { server, url }));
     const age = Date.now() - (verdict?.at ?? -Infinity);
     return age >= 0 && age < VERDICT_MS ? verdict : undefined;
@@ -141,13 +166,16 @@ export class TokenStore {
     });
   }
 
-  companyLogin(issuer: string, client: string): string | undefined {
-    return this.read().company.find((each) => each.issuer === issuer && each.client === client)?.idToken;
+  idpLogin(issuer: string, client: string): string | undefined {
+    return this.read().company.find((each) => each.issuer === issuer && each.client === client)
+      ?.idToken;
   }
 
-  keepCompanyLogin(issuer: string, client: string, idToken?: string): void {
+  keepIdpLogin(issuer: string, client: string, idToken?: string): void {
     this.change((store) => {
-      store.company = store.company.filter((each) => each.issuer !== issuer || each.client !== client);
+      store.company = store.company.filter(
+        (each) => each.issuer !== issuer || each.client !== client,
+      );
       if (idToken) store.company.push({ issuer, client, idToken });
     });
   }
@@ -189,31 +217,37 @@ const MAX_TIME = 8.64e15; // a Date can be no later
 
 /** Seconds, as a server names them. Some write "3600"; and 1e999 is JSON, too, and Infinity to us.
  *  What is not a number above 0 that a calendar knows is as good as none. */
-export function secondsIn(value: unknown): number | undefined {
+export function validSeconds(value: unknown): number | undefined {
   const isDigits = typeof value === 'string' && /^\d{1,11}$/.test(value);
   const seconds = isDigits ? Number(value) : value;
   const isSane = typeof seconds === 'number' && seconds > 0 && seconds <= MAX_SECONDS;
   return isSane ? seconds : undefined;
 }
 
-const isTime = (value: unknown) =>
-  typeof value === 'number' && value >= 0 && value <= MAX_TIME;
+const isTime = (value: unknown) => typeof value === 'number' && value >= 0 && value <= MAX_TIME;
 
 // ─── The shape of the file ────────────────────────────────────────────────────────────────────
 
 function isSound(value: Json): boolean {
-  const isList = (rows: unknown, isOne: (row: unknown) => boolean) => Array.isArray(rows) && rows.every(isOne);
+  const isList = (rows: unknown, isOne: (row: unknown) => boolean) =>
+    Array.isArray(rows) && rows.every(isOne);
   const may = (value: unknown, type: string) => value === undefined || typeof value === type;
   const mayBeTime = (value: unknown) => value === undefined || isTime(value);
   const isText = (each: unknown) => typeof each === 'string';
   const isTokens = (tokens: unknown) =>
     tokens === undefined ||
-    (hasTexts(tokens, 'access', 'type') && ['Bearer', 'DPoP'].includes(`${tokens.type}`) &&
-      isList(tokens.scope, isText) && may(tokens.refresh, 'string') && mayBeTime(tokens.expiresAt));
+    (hasTexts(tokens, 'access', 'type') &&
+      ['Bearer', 'DPoP'].includes(`${tokens.type}`) &&
+      isList(tokens.scope, isText) &&
+      may(tokens.refresh, 'string') &&
+      mayBeTime(tokens.expiresAt));
   const isRow = (row: unknown) =>
     hasTexts(row, 'server', 'url', 'issuer', 'resource', 'tokenEndpoint') &&
-    hasTexts(row.client, 'id', 'method') && isTokens(row.tokens) && may(row.revocationEndpoint, 'string') &&
-    may(row.client.secret, 'string') && may(row.client.redirectUri, 'string') &&
+    hasTexts(row.client, 'id', 'method') &&
+    isTokens(row.tokens) &&
+    may(row.revocationEndpoint, 'string') &&
+    may(row.client.secret, 'string') &&
+    may(row.client.redirectUri, 'string') &&
     mayBeTime(row.client.expiresAt) &&
     (row.key === undefined || hasTexts(row.key, 'x', 'd'));
   const isVerdict = (row: unknown) =>

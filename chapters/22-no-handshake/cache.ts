@@ -14,11 +14,11 @@ const LISTS: Record<Offer, string[]> = {
   resources: ['resources/list', 'resources/templates/list', 'resources/read'],
 };
 const MAY_KEEP = Object.values(LISTS).flat();
-type Kept = Map<string, { result: Json; endsAt: number; size: number }>; // by parameters
+type CachedResults = Map<string, { result: Json; endsAt: number; size: number }>; // by parameters
 
 /** Answers from memory what the server has said we may remember. */
 export const keepAnswers: Extension = (connection) => {
-  const kept = new Map<string, Kept>(); // by method
+  const kept = new Map<string, CachedResults>(); // by method
   const forget = (...methods: string[]) => {
     for (const method of methods) kept.delete(method);
   };
@@ -43,13 +43,17 @@ function willTell(server: ServerDescription | undefined, { method }: Call): bool
 }
 
 /** With answers to what the server asked: a request like no other. */
-const isRepetition = ({ params = {} }: Call) => 'inputResponses' in params || 'requestState' in params;
+const isRepetition = ({ params = {} }: Call) =>
+  'inputResponses' in params || 'requestState' in params;
 
 async function answer(
-  call: Call, next: Next, kept: Map<string, Kept>, ms?: number,
+  call: Call,
+  next: Next,
+  kept: Map<string, CachedResults>,
+  ms?: number,
 ): Promise<Json> {
   const { _meta, ...params } = call.params ?? {};
-  const answers: Kept = kept.get(call.method) ?? new Map();
+  const answers: CachedResults = kept.get(call.method) ?? new Map();
   kept.set(call.method, answers);
   const key = JSON.stringify(params);
   const found = answers.get(key);
@@ -66,7 +70,7 @@ async function answer(
   }
 }
 
-function keep(answers: Kept, key: string, result: Json): void {
+function keep(answers: CachedResults, key: string, result: Json): void {
   const { ttlMs, resultType = 'complete' } = result;
   if (typeof ttlMs !== 'number' || !(ttlMs > 0) || resultType !== 'complete') return;
   const size = key.length + JSON.stringify(result).length;

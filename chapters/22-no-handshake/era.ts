@@ -2,42 +2,63 @@
 // 2026-07-28 there is none: every request says which revision it speaks and what the client can do.
 
 import {
-  asObject, CLIENT_INFO, excerpt, isStateless, McpError, now, REVISIONS, RpcError, selfDescription,
+  asObject,
+  CLIENT_INFO,
+  excerpt,
+  isStateless,
+  McpError,
+  now,
+  REVISIONS,
+  RpcError,
+  selfDescription,
   shakeHands,
 } from '../../mcp.ts';
 import type {
-  Call, CallOptions, Extension, Json, McpConnection, Next, ServerDescription,
+  Call,
+  CallOptions,
+  Extension,
+  Json,
+  McpConnection,
+  Next,
+  ServerDescription,
 } from '../../mcp.ts';
-import { canonical, sha256 } from '../17-the-gate/digest.ts';
+import { canonicalJson } from '../17-the-gate/digest.ts';
 import {
-  LATER_ERRORS, mirrorArguments, UNSUPPORTED_VERSION, VERSION_KEY,
-} from '../20-streamable-http/headers.ts';
+  LATER_ERRORS,
+  mirrorArguments,
+  UNSUPPORTED_VERSION,
+  VERSION_KEY,
+} from '../20-streamable-http/mirrored-headers.ts';
 import { keepAnswers } from './cache.ts';
 import { answerWithin } from './input-required.ts';
-import { doze, type Pause } from './pause.ts';
-import { listenForChanges } from './subscriptions.ts';
+import { doze, type Pause } from '../20-streamable-http/pause.ts';
+import { listenForChanges } from './listen-for-changes.ts';
 
 export const STATELESS = ['2026-07-28'];
-const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
-const HEAD_START_MS = 1500; // for the probe, where it is tried alone at first
-const MOMENT_MS = 25; // for the answer to what was written together with it
+export const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
+export const CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';
+const PROBE_MS = 1500; // the probe is alone for that long
+const MOMENT_MS = 25; // for the answer to what was written before
 const CONFUSED_MS = 5000; // of silence, before we doubt that the server has understood
 
-/** How a server wanted to be opened, by the fingerprint of its entry. A Map will do; `KeptVerdicts`
- *  remembers them from one start of the program to the next. */
+/** How a server wanted to be opened, by its entry as JSON. A Map will do; `KeptVerdicts` remembers
+ *  them from one start of the program to the next. */
 export interface Verdicts {
-  get(key: string): Era | undefined;
-  set(key: string, era: Era): unknown;
-  delete(key: string): unknown;
+  get(entry: string): Era | undefined;
+  set(entry: string, era: Era): unknown;
+  delete(entry: string): unknown;
 }
 export type Era = 'handshake' | 'stateless';
 export type EraOptions = { verdicts?: Verdicts; pause?: Pause };
 
-/** All of this chapter, in order, for a program without a composition. */
-export function inBothEras(options: EraOptions = {}): Extension[] {
+/** All of this chapter, in order. `inside`: those to which a call that is sent again, with answers,
+ *  is another call. */
+export function inBothEras(options: EraOptions & { inside?: Extension[] } = {}): Extension[] {
+  const { inside = [] } = options;
   return [
     answerWithin(options),
-    keepAnswers,
+    ...inside,
+    keepAnswers, // inside, too: what is sent again with answers is never kept
     mirrorArguments,
     listenForChanges(options),
     eitherEra(options), // last: it completes every request, also those of the others
@@ -61,7 +82,7 @@ export function eitherEra({ verdicts = new Map(), pause = doze }: EraOptions = {
 class Introduction {
   private connection: McpConnection;
   private revision = STATELESS[0]!;
-  isUndecided = false; // we speak both eras at once, to find out
+  isUndecided = false; // a handshake with a server that may be of the later era
 
   constructor(connection: McpConnection) {
     this.connection = connection;
@@ -95,7 +116,7 @@ class Introduction {
       ...asObject(call.params?._meta),
       [VERSION_KEY]: this.revision,
       'io.modelcontextprotocol/clientInfo': CLIENT_INFO,
-      'io.modelcontextprotocol/clientCapabilities': withoutNotices(this.connection.capabilities),
+      [CAPABILITIES_KEY]: withoutNotices(this.connection.capabilities),
     };
     return { ...call, params: { ...call.params, _meta } };
   }
@@ -108,6 +129,19 @@ function withoutNotices(capabilities: Json): Json {
 
 const isUnsupported = (error: unknown): error is RpcError =>
   error instanceof RpcError && error.code === UNSUPPORTED_VERSION;
+
+/** It was answered, if not as we hoped. */
+const isAnswer = (error: unknown): boolean =>
+  error instanceof RpcError || (error instanceof McpError && error.kind === 'protocol');
+
+/** Refuses a handshake as only a server of the later era does: it knows none, or names another
+ *  revision. */
+function isOfLaterEra(error: unknown): boolean {
+  const isUnknown = error instanceof RpcError && error.code === -32601;
+  return (
+    isUnknown || (isUnsupported(error) && common(asObject(error.data).supported) !== undefined)
+  );
+}
 
 /** The first of `ours` that the server speaks too. */
 function common(theirs: unknown, ours = STATELESS): string | undefined {
@@ -131,16 +165,17 @@ const SILENT = 'it was silent when asked to describe itself';
 const IGNORANT = 'it does not know server/discover';
 
 /** Opens one connection. The probe, `server/discover`, is written first, because some servers keep
- *  to the era of the first line they read. On a pipe the handshake follows at once, so that nobody
- *  waits for a server that ignores the probe. What it wanted is remembered for next time. */
+ *  to the era of the first line they read. If nothing comes back for a while, a handshake follows.
+ *  What the server has answered is remembered for next time. */
 class Opening {
   private connection: McpConnection;
   private introduction: Introduction;
   private verdicts: Verdicts;
   private pause: Pause;
-  private key: string;
+  private entry: string;
   private era?: Era; // of this connection, whatever becomes of the verdict
   private because = SILENT; // why a handshake is the right opening
+  private answering?: AbortSignal; // of the transport from which an answer has come
 
   constructor(
     connection: McpConnection,
@@ -152,17 +187,16 @@ class Opening {
     this.introduction = introduction;
     this.verdicts = verdicts;
     this.pause = pause;
-    const folder = process.cwd(); // the same words may start another program elsewhere
-    this.key = sha256(canonical({ folder, ...connection.config }));
+    this.entry = canonicalJson(connection.config);
   }
 
   async open(): Promise<ServerDescription> {
-    const kept = this.verdicts.get(this.key);
+    const kept = this.verdicts.get(this.entry);
     const known = this.era ?? kept;
     this.because = SILENT;
     const server = await (known === 'handshake' ? this.asBefore() : this.findOut(known));
     this.era = isStateless(server) ? 'stateless' : 'handshake';
-    if (kept !== this.era) this.verdicts.set(this.key, this.era);
+    if (kept !== this.era) this.verdicts.set(this.entry, this.era);
     return { because: this.because, ...server };
   }
 
@@ -172,12 +206,9 @@ class Opening {
     try {
       return await this.shake();
     } catch (error) {
-      const isProtocol = error instanceof McpError && error.kind === 'protocol';
-      this.verdicts.delete(this.key); // whatever it was, the next start of the program asks again
-      if (!(error instanceof RpcError) && !isProtocol) throw error;
+      this.verdicts.delete(this.entry); // whatever it was, the next start of the program asks again
+      if (!isAnswer(error)) throw error;
       this.era = undefined;
-      const description = isUnsupported(error) ? await this.discover({}) : undefined;
-      if (description) return description;
       this.because = SILENT;
       await this.connection.reopen(); // it may keep to the era of its first line
       return this.findOut();
@@ -193,13 +224,10 @@ class Opening {
     try {
       const probe = this.discover({ signal });
       probe.catch(() => {}); // it is awaited below, perhaps after it has failed
-      // By HTTP a request is answered, known or not; and a verdict may be trusted for a while.
-      const isAlone = connection.hasStreamPerRequest || known === 'stateless';
-      if (isAlone) {
-        const early = await Promise.race([probe, this.pause(HEAD_START_MS, signal)]);
-        if (early) return early;
-      }
-      const hands = isAlone ? this.shake({ signal }) : this.shakeBeside(probe, signal);
+      const alone = Math.min(PROBE_MS, connection.options.handshakeTimeoutMs / 3);
+      const early = await Promise.race([probe, this.pause(alone, signal)]);
+      if (early) return early;
+      const hands = this.shake(signal, probe);
       const doubt = this.doubt(strays, signal);
       return await Promise.race([this.firstAccepted(probe, hands, signal), doubt]);
     } catch (error) {
@@ -209,21 +237,31 @@ class Opening {
     }
   }
 
-  /** The line after the probe. It says that we speak the later era, too: a server of both keeps to
-   *  a handshake without that, even if it has described itself. Should a server mind, and not know
-   *  the probe either, it gets the handshake that it knows. */
-  private async shakeBeside(probe: Promise<Description>, signal: AbortSignal) {
-    this.introduction.isUndecided = true;
-    const hands = this.shake({ signal });
-    this.introduction.isUndecided = false; // it is on its way
+  /** Into a pipe out of which nothing has come yet, no plain handshake goes: a server of both eras
+   *  that starts slowly would keep to it. If it introduces itself, that server refuses it, and all
+   *  others ignore the introduction. Should one mind, it gets the handshake that it knows. */
+  private async shake(
+    signal?: AbortSignal,
+    probe: Promise<Description> = Promise.resolve(undefined),
+  ): Promise<ServerDescription> {
+    const { connection, introduction } = this;
+    const isPlain = connection.hasStreamPerRequest || this.answering === connection.signal;
+    introduction.isUndecided = !isPlain;
+    const hands = shakeHands(connection, { signal });
+    introduction.isUndecided = false; // it is on its way
     try {
       return await hands;
     } catch (error) {
-      const isLater = isUnsupported(error) && common(asObject(error.data).supported);
-      if (isLater || !(error instanceof RpcError)) throw error;
+      if (!isAnswer(error)) throw error;
+      this.answering = connection.signal;
       const early = await Promise.race([probe, this.pause(MOMENT_MS, signal)]);
-      if (early) throw error;
-      return this.shake({ signal });
+      const description =
+        early ?? (await (isOfLaterEra(error) ? this.discover({ signal }) : early));
+      if (description) return description;
+      if (!isPlain) return this.shake(signal, probe);
+      const late = await probe; // it is on the way, perhaps
+      if (late) return late;
+      throw error;
     }
   }
 
@@ -233,29 +271,15 @@ class Opening {
     hands: Promise<ServerDescription>,
     signal: AbortSignal,
   ): Promise<ServerDescription> {
-    let description: Description;
-    const shaken = hands.catch((error: Error) => this.afterRefusal(error, probe, signal));
-    const described = probe.then((answer) => {
-      description = answer;
-      return answer ? this.unlessItKeepsTo(hands, answer, signal) : shaken;
-    });
-    const accepted = shaken.then(async (server) => {
-      await Promise.race([probe, this.pause(MOMENT_MS, signal)]); // answers may come in any order
-      return description ? described : server;
+    const described = probe.then((answer) =>
+      answer ? this.unlessItKeepsTo(hands, answer, signal) : hands,
+    );
+    const accepted = hands.then(async (server) => {
+      // Answers may come in any order.
+      const answer = await Promise.race([probe, this.pause(MOMENT_MS, signal)]);
+      return answer ? described : server;
     });
     return Promise.race([described, accepted]);
-  }
-
-  /** No handshake with this one. Its description may be on the way. */
-  private async afterRefusal(error: Error, probe: Promise<Description>, signal: AbortSignal) {
-    const early = await Promise.race([probe, this.pause(MOMENT_MS, signal)]);
-    if (early) return early;
-    // Refused for its revision: it speaks the later one after all.
-    const isWilling = isUnsupported(error) && !signal.aborted;
-    const again = isWilling ? this.discover({ signal }) : probe;
-    const description = await Promise.race([probe, again]);
-    if (description) return description;
-    throw error;
   }
 
   /** It describes itself, but the handshake is on its way, too. Some take both, and some of those
@@ -267,22 +291,20 @@ class Opening {
   ): Promise<ServerDescription> {
     const ignored = this.pause(MOMENT_MS, signal);
     const server = await Promise.race([hands.catch(() => undefined), ignored]);
-    if (!server) return description;
+    if (!server || isStateless(server)) return description;
     return (await this.discover({ signal })) ?? server;
   }
 
   /** Nothing for seconds. Some answer the probe under an id of their own, and nothing after that:
-   *  those are started again. Some take all that has arrived for one message, and drop it: those
-   *  get the handshake once more, alone. */
-  private async doubt(strays: number, signal: AbortSignal): Promise<ServerDescription> {
-    const { handshakeTimeoutMs } = this.connection.options;
+   *  those are started again. */
+  private async doubt(strays: number, signal: AbortSignal): Promise<never> {
+    const { connection } = this;
+    const { handshakeTimeoutMs } = connection.options;
     await this.pause(Math.min(CONFUSED_MS, handshakeTimeoutMs / 3), signal);
-    if (signal.aborted || this.connection.hasStreamPerRequest) return new Promise(() => {});
-    if (this.connection.strayAnswers > strays) {
-      this.because = 'it answered server/discover under an id of its own';
-      throw this.connection.error('closed', 'is confused by server/discover');
-    }
-    return this.shake({ signal }).catch(() => new Promise(() => {})); // the first one has the word
+    const isConfused = !signal.aborted && connection.strayAnswers > strays;
+    if (!isConfused || connection.hasStreamPerRequest) return new Promise(() => {});
+    this.because = 'it answered server/discover under an id of its own';
+    throw connection.error('closed', 'is confused by server/discover');
   }
 
   /** Some die of a request that they do not know. Start those again, once, without it. */
@@ -301,10 +323,6 @@ class Opening {
     // It has described itself before, so it did not die of the probe.
     const description = known === 'stateless' ? await this.discover({}) : undefined;
     return description ?? this.shake();
-  }
-
-  private shake(options?: CallOptions): Promise<ServerDescription> {
-    return shakeHands(this.connection, options);
   }
 
   /** The server's description; nothing if it wants a handshake. */
@@ -327,12 +345,15 @@ class Opening {
   }
 
   private async probe(signal?: AbortSignal): Promise<Json> {
-    const timeoutMs = this.connection.options.handshakeTimeoutMs;
+    const { connection } = this;
+    const timeoutMs = connection.options.handshakeTimeoutMs;
     try {
-      const answer = await this.connection.request('server/discover', {}, { timeoutMs, signal });
+      const answer = await connection.request('server/discover', {}, { timeoutMs, signal });
+      this.answering = connection.signal;
       this.because = IGNORANT; // unless there is a description in it
       return answer;
     } catch (error) {
+      if (isAnswer(error)) this.answering = connection.signal;
       // The code of a refusal says nothing, except for three that only the later era has.
       const isRefusal = error instanceof RpcError && !LATER_ERRORS.includes(error.code);
       const kind = error instanceof McpError ? error.kind : '';

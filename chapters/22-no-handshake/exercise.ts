@@ -23,14 +23,18 @@ const isSame = (wanted: unknown) => (came: unknown) =>
   JSON.stringify(came) === JSON.stringify(wanted);
 const is = (wanted: unknown) => (came: unknown) => came === wanted;
 const fields = (call: object = {}) => Object.keys(call).join(', ');
-const hasNo = (...names: string[]) => (came: string) =>
-  came.includes('name') && !names.some((name) => came.includes(name));
+const hasNo =
+  (...names: string[]) =>
+  (came: string) =>
+    came.includes('name') && !names.some((name) => came.includes(name));
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
 /** What introduces us in each request is not what these checks are about. */
 const brief = (message: unknown) =>
-  JSON.parse(JSON.stringify(message, (key, value) =>
-    key === '_meta' && value && VERSION_KEY in value ? '…' : value,
-  ));
+  JSON.parse(
+    JSON.stringify(message, (key, value) =>
+      key === '_meta' && value && VERSION_KEY in value ? '…' : value,
+    ),
+  );
 const quietly = (promise: Promise<unknown>) => promise.catch(() => {}); // looked at below
 
 export const judge: Judge = async (bench) => {
@@ -99,14 +103,18 @@ async function script({ load, see, expect }: Bench, ...results: object[]) {
       return next(given);
     },
   });
-  const connection = new McpConnection('demo', { type: 'script' }, {
-    transports: { script: transport },
-    extensions: [...inBothEras({ pause }), spy, user],
-    onWire: (direction: string, message: unknown) => {
-      log.push([direction, brief(message)]);
-      see(direction, brief(message));
+  const connection = new McpConnection(
+    'demo',
+    { type: 'script' },
+    {
+      transports: { script: transport },
+      extensions: [...inBothEras({ pause }), spy, user],
+      onWire: (direction: string, message: unknown) => {
+        log.push([direction, brief(message)]);
+        see(direction, brief(message));
+      },
     },
-  });
+  );
   await connection.connect();
   await connection.initialize();
   const call = async (options = {}) =>
@@ -123,7 +131,10 @@ async function judgeOneQuestion(bench: Bench): Promise<void> {
   const asking = await script(bench, wants({ sure: ask('Sure') }, 's1.9f2c'));
   const { calls, pauses, call, expectToo } = asking;
   await bench.expect(
-    'a question in a result is answered, and the call goes on', '42', call(), /^42$/,
+    'a question in a result is answered, and the call goes on',
+    '42',
+    call(),
+    /^42$/,
   );
   await expectToo('by sending it again', 'two calls', calls.length, is(2));
   const [first, again] = calls;
@@ -131,24 +142,30 @@ async function judgeOneQuestion(bench: Bench): Promise<void> {
   await expectToo('under an id of its own', 'an id that is not the first one', again.id, isOther);
   const same = { name: 'add', arguments: { a: 2, b: 40 } };
   await expectToo(
-    'with the same tool and arguments', JSON.stringify(same),
-    { name: again.name, arguments: again.arguments }, isSame(same),
+    'with the same tool and arguments',
+    JSON.stringify(same),
+    { name: again.name, arguments: again.arguments },
+    isSame(same),
   );
   const answers = { sure: accepted('Sure') };
   await expectToo(
-    'and the answer under its key, without an envelope', JSON.stringify(answers),
-    again.inputResponses, isSame(answers),
+    'and the answer under its key, without an envelope',
+    JSON.stringify(answers),
+    again.inputResponses,
+    isSame(answers),
+  );
+  await expectToo('and the state of the server', '"s1.9f2c"', again.requestState, is('s1.9f2c'));
+  await expectToo(
+    'at once: the user has waited enough',
+    'no pause',
+    pauses.map(({ ms }) => `a pause of ${ms} ms`).join(', ') || 'no pause',
+    is('no pause'),
   );
   await expectToo(
-    'and the state of the server', '"s1.9f2c"', again.requestState, is('s1.9f2c'),
-  );
-  await expectToo(
-    'at once: the user has waited enough', 'no pause',
-    pauses.map(({ ms }) => `a pause of ${ms} ms`).join(', ') || 'no pause', is('no pause'),
-  );
-  await expectToo(
-    'the first call had neither', 'no inputResponses, no requestState',
-    fields(first), hasNo('inputResponses', 'requestState'),
+    'the first call had neither',
+    'no inputResponses, no requestState',
+    fields(first),
+    hasNo('inputResponses', 'requestState'),
   );
 }
 
@@ -157,24 +174,35 @@ async function judgeState(bench: Bench): Promise<void> {
   const text = await script(bench, wants({ q: ask('Yes') }, json));
   await quietly(text.call());
   await bench.expect(
-    'a state that looks like JSON goes back as it came, to the letter', json,
-    text.calls[1]?.requestState, is(json),
+    'a state that looks like JSON goes back as it came, to the letter',
+    json,
+    text.calls[1]?.requestState,
+    is(json),
   );
   const empty = await script(bench, wants({ q: ask('Yes') }, ''));
   await quietly(empty.call());
   await bench.expect('an empty state is a state', '""', empty.calls[1]?.requestState, is(''));
-  for (const [name, state] of [['null', null], ['a number', 0], ['an object', { a: [1] }]]) {
+  for (const [name, state] of [
+    ['null', null],
+    ['a number', 0],
+    ['an object', { a: [1] }],
+  ]) {
     const any = await script(bench, wants({ q: ask('Yes') }, state));
     await quietly(any.call());
     await bench.expect(
-      `a state goes back as it came, whatever it is: ${name}`, JSON.stringify(state),
-      any.calls[1]?.requestState, isSame(state),
+      `a state goes back as it came, whatever it is: ${name}`,
+      JSON.stringify(state),
+      any.calls[1]?.requestState,
+      isSame(state),
     );
   }
   const none = await script(bench, wants({ q: ask('Yes') }));
   await quietly(none.call());
   await bench.expect(
-    'no state is none', 'no requestState', fields(none.calls[1]), hasNo('requestState'),
+    'no state is none',
+    'no requestState',
+    fields(none.calls[1]),
+    hasNo('requestState'),
   );
 }
 
@@ -183,12 +211,16 @@ async function judgeManyQuestions(bench: Bench): Promise<void> {
   await quietly(two.call());
   const answers = { first: accepted('Yes'), second: { action: 'decline' } };
   await bench.expect(
-    'every question is answered, and a no is an answer, too', JSON.stringify(answers),
-    two.calls[1]?.inputResponses, isSame(answers),
+    'every question is answered, and a no is an answer, too',
+    JSON.stringify(answers),
+    two.calls[1]?.inputResponses,
+    isSame(answers),
   );
   await two.expectToo(
-    'one question after the other: there is one user', 'Yes? Yes! No? No!',
-    two.answered.join(' '), is('Yes? Yes! No? No!'),
+    'one question after the other: there is one user',
+    'Yes? Yes! No? No!',
+    two.answered.join(' '),
+    is('Yes? Yes! No? No!'),
   );
 }
 
@@ -198,15 +230,19 @@ async function judgeAnswers(bench: Bench): Promise<void> {
   await quietly(noFirst.call());
   const answers = { a: { action: 'decline' }, b: { action: 'cancel' }, c: accepted('Yes') };
   await bench.expect(
-    'after a no the other questions are asked all the same', JSON.stringify(answers),
-    noFirst.calls[1]?.inputResponses, isSame(answers),
+    'after a no the other questions are asked all the same',
+    JSON.stringify(answers),
+    noFirst.calls[1]?.inputResponses,
+    isSame(answers),
   );
   const long = await script(bench, wants({ a: ask('Long'), b: { method: 'roots/list' } }));
   await quietly(long.call());
   const asTheyAre = { a: longAnswer, b: roots };
   await bench.expect(
-    'an answer goes out as it is, with all of its fields', JSON.stringify(asTheyAre),
-    long.calls[1]?.inputResponses, isSame(asTheyAre),
+    'an answer goes out as it is, with all of its fields',
+    JSON.stringify(asTheyAre),
+    long.calls[1]?.inputResponses,
+    isSame(asTheyAre),
   );
 }
 
@@ -215,32 +251,48 @@ async function judgeRest(bench: Bench): Promise<void> {
   const { calls, seen, connection, expectToo } = await script(bench, ...results);
   const params = { name: 'add', arguments: {}, _meta: { 'example.org/trace': 't1' }, more: [1] };
   const options = {
-    signal: new AbortController().signal, timeoutMs: 54_321, onProgress: () => {},
+    signal: new AbortController().signal,
+    timeoutMs: 54_321,
+    onProgress: () => {},
     headers: { 'x-own': '1' },
   };
   await quietly(connection.request('prompts/get', params, options));
-  for (const [n, when] of [[1, 'with answers'], [2, 'after a pause']] as const) {
+  for (const [n, when] of [
+    [1, 'with answers'],
+    [2, 'after a pause'],
+  ] as const) {
     await expectToo(
-      `the call that goes out again ${when} has the same method`, '"prompts/get"',
-      calls[n]?.method, is('prompts/get'),
+      `the call that goes out again ${when} has the same method`,
+      '"prompts/get"',
+      calls[n]?.method,
+      is('prompts/get'),
     );
     const meta = calls[n]?._meta ?? {};
     await expectToo(
-      `and the _meta of the caller, ${when}`, '"example.org/trace": "t1" in it',
-      `its keys are ${fields(meta)}`, () => meta['example.org/trace'] === 't1',
+      `and the _meta of the caller, ${when}`,
+      '"example.org/trace": "t1" in it',
+      `its keys are ${fields(meta)}`,
+      () => meta['example.org/trace'] === 't1',
     );
     await expectToo(
-      `and what else is in its params, ${when}`, '"more": [1]', calls[n]?.more, isSame([1]),
+      `and what else is in its params, ${when}`,
+      '"more": [1]',
+      calls[n]?.more,
+      isSame([1]),
     );
     const came = seen[n]?.options ?? {};
     for (const name of ['signal', 'timeoutMs', 'onProgress'] as const)
       await expectToo(
-        `and its options, ${when}: ${name}`, `the ${name} of the call`,
-        `the options ${fields(came)}`, () => came[name] === options[name],
+        `and its options, ${when}: ${name}`,
+        `the ${name} of the call`,
+        `the options ${fields(came)}`,
+        () => came[name] === options[name],
       );
     await expectToo(
-      `and its options, ${when}: headers`, '"x-own" among them',
-      came.headers, (headers) => headers?.['x-own'] === '1',
+      `and its options, ${when}: headers`,
+      '"x-own" among them',
+      came.headers,
+      (headers) => headers?.['x-own'] === '1',
     );
   }
 }
@@ -251,8 +303,10 @@ async function judgeKeys(bench: Bench): Promise<void> {
   const any = await script(bench, wants(odd));
   await quietly(any.call());
   await bench.expect(
-    'a key is any text of the server, also "__proto__"', '__proto__, a b',
-    fields(any.calls[1]?.inputResponses), is('__proto__, a b'),
+    'a key is any text of the server, also "__proto__"',
+    '__proto__, a b',
+    fields(any.calls[1]?.inputResponses),
+    is('__proto__, a b'),
   );
 }
 
@@ -260,24 +314,30 @@ async function judgePatience(bench: Bench): Promise<void> {
   const { calls, pauses, call, expectToo } = await script(bench, wants(undefined, 'busy'));
   await bench.expect('a result without questions asks for patience', '42', call(), /^42$/);
   await expectToo(
-    'so there is a pause before the call is sent again', 'one this.pause(…), of at least 50 ms',
-    pauses.map(({ ms }) => ms), (came) => came.length === 1 && came[0]! >= 50,
+    'so there is a pause before the call is sent again',
+    'one this.pause(…), of at least 50 ms',
+    pauses.map(({ ms }) => ms),
+    (came) => came.length === 1 && came[0]! >= 50,
   );
   await expectToo(
-    'and its end is awaited', 'no second call before the end of the pause',
-    pauses[0]?.callsAtEnd, is(1),
+    'and its end is awaited',
+    'no second call before the end of the pause',
+    pauses[0]?.callsAtEnd,
+    is(1),
   );
   await expectToo(
-    'with the state, and without answers', 'requestState "busy", and no inputResponses',
+    'with the state, and without answers',
+    'requestState "busy", and no inputResponses',
     { requestState: calls[1]?.requestState, inputResponses: calls[1]?.inputResponses },
-    ({ requestState, inputResponses }) =>
-      requestState === 'busy' && inputResponses === undefined,
+    ({ requestState, inputResponses }) => requestState === 'busy' && inputResponses === undefined,
   );
   const neither = await script(bench, wants({}));
   await quietly(neither.call());
   await bench.expect(
-    'no question in the list is no question', 'no inputResponses',
-    fields(neither.calls[1]), hasNo('inputResponses'),
+    'no question in the list is no question',
+    'no inputResponses',
+    fields(neither.calls[1]),
+    hasNo('inputResponses'),
   );
 }
 
@@ -287,17 +347,22 @@ async function judgeRounds(bench: Bench): Promise<void> {
   await quietly(rounds.call());
   const answers = { b: accepted('Two') };
   await bench.expect(
-    'in a second round only its own answers go out', JSON.stringify(answers),
-    rounds.calls[2]?.inputResponses, isSame(answers),
+    'in a second round only its own answers go out',
+    JSON.stringify(answers),
+    rounds.calls[2]?.inputResponses,
+    isSame(answers),
   );
   await rounds.expectToo(
-    'and not the state of the first', 'no requestState',
-    fields(rounds.calls[2]), hasNo('requestState'),
+    'and not the state of the first',
+    'no requestState',
+    fields(rounds.calls[2]),
+    hasNo('requestState'),
   );
   await rounds.expectToo(
     'in a third round, without questions, nothing of the first two goes out',
     'no inputResponses, no requestState',
-    fields(rounds.calls[3]), hasNo('inputResponses', 'requestState'),
+    fields(rounds.calls[3]),
+    hasNo('inputResponses', 'requestState'),
   );
 }
 
@@ -309,11 +374,15 @@ async function judgePauses(bench: Bench): Promise<void> {
   await quietly(busy.call());
   const given = busy.pauses.map(({ ms }) => ms);
   await bench.expect(
-    'the more rounds, the longer the pause', 'each of the first four longer than the one before',
-    given.join(', '), () => [1, 2, 3].every((n) => given[n]! > given[n - 1]!),
+    'the more rounds, the longer the pause',
+    'each of the first four longer than the one before',
+    given.join(', '),
+    () => [1, 2, 3].every((n) => given[n]! > given[n - 1]!),
   );
   await bench.expect(
-    'but never more than MAX_PAUSE_MS', 'nine pauses, of at most 5000 ms', given.join(', '),
+    'but never more than MAX_PAUSE_MS',
+    'nine pauses, of at most 5000 ms',
+    given.join(', '),
     () => given.length === 9 && given.every((ms) => ms <= 5000),
   );
   const controller = new AbortController();
@@ -324,7 +393,9 @@ async function judgePauses(bench: Bench): Promise<void> {
   controller.abort();
   await bench.expect(
     'a call that is cancelled does not wait for the end of a pause',
-    'this.pause(…) got the signal of the call', stopped.pauses[0]?.signal?.aborted, is(true),
+    'this.pause(…) got the signal of the call',
+    stopped.pauses[0]?.signal?.aborted,
+    is(true),
   );
   await call;
 }
@@ -333,11 +404,16 @@ async function judgeLimits(bench: Bench): Promise<void> {
   const asking = { q: { method: 'sampling/createMessage', params: {} } };
   const uninvited = await script(bench, wants(asking));
   await bench.expect(
-    'what we have not offered is not answered', 'a McpError of kind "protocol"',
-    uninvited.call(), (came) => came?.kind === 'protocol',
+    'what we have not offered is not answered',
+    'a McpError of kind "protocol"',
+    uninvited.call(),
+    (came) => came?.kind === 'protocol',
   );
   await uninvited.expectToo(
-    'and the call is not sent again', 'one call', uninvited.calls.length, is(1),
+    'and the call is not sent again',
+    'one call',
+    uninvited.calls.length,
+    is(1),
   );
 
   const { calls, connection } = await script(bench, wants({ q: ask('Yes') }, 'mine'));
@@ -345,7 +421,9 @@ async function judgeLimits(bench: Bench): Promise<void> {
   await quietly(connection.request('tools/call', params));
   await quietly(connection.request('tools/call', params));
   await bench.expect(
-    'the next call knows nothing of this one', 'no inputResponses, no requestState',
-    fields(calls[2]), hasNo('inputResponses', 'requestState'),
+    'the next call knows nothing of this one',
+    'no inputResponses, no requestState',
+    fields(calls[2]),
+    hasNo('inputResponses', 'requestState'),
   );
 }

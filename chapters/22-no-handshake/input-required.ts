@@ -4,7 +4,7 @@
 import { asObject, excerpt, isStateless, show } from '../../mcp.ts';
 import type { Call, Extension, Json, McpConnection, Next } from '../../mcp.ts';
 import type { EraOptions } from './era.ts';
-import { sleep, withEither, type Pause } from './pause.ts';
+import { sleep, withEither, type Pause } from '../20-streamable-http/pause.ts';
 
 const MAX_ROUNDS = 10;
 const MAX_PAUSE_MS = 5000;
@@ -66,13 +66,16 @@ class Rounds {
   }
 
   private answerTo(key: string, question: Json, call: Call): Promise<unknown> {
-    return answerTo(this.connection, key, question, call);
+    return answerByHandler(this.connection, key, question, call);
   }
 }
 
 /** The answer of the handler that serves the same request in the handshake era. */
-export async function answerTo(
-  connection: McpConnection, key: string, { method, params }: Json, call: Call,
+export async function answerByHandler(
+  connection: McpConnection,
+  key: string,
+  { method, params }: Json,
+  call: Call,
 ): Promise<unknown> {
   const name = show(method);
   const capability = name.split('/')[0]!;

@@ -3,34 +3,41 @@
 
 import { rmSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { isObject, type Json } from '../../mcp.ts';
+import { isObject, ownValue, type Json } from '../../mcp.ts';
+import { sha256 } from '../17-the-gate/digest.ts';
 import { PrivateFile } from '../17-the-gate/private-file.ts';
 import type { Era, Verdicts } from './era.ts';
 
 const MAX_VERDICTS = 500;
 const LOCK_MS = 60; // a probe costs less than a long wait
-type Store = { version: number; eras: Record<string, Era> };
+type ErasFile = { version: number; eras: Record<string, Era> };
 
 const isEra = (value: unknown) => value === 'handshake' || value === 'stateless';
 const isSound = ({ eras }: Json) => isObject(eras) && Object.values(eras).every(isEra);
 
+/** The same words may start another program in another folder. And they may be secret, so what is
+ *  written down is a digest. */
+const keyOf = (entry: string) => sha256(`${process.cwd()}\n${entry}`);
+
 export class KeptVerdicts implements Verdicts {
-  private file: PrivateFile<Store>;
+  private file: PrivateFile<ErasFile>;
 
   constructor(home = homedir()) {
-    this.file = new PrivateFile<Store>(home, 'eras.json', { version: 1, eras: {} }, isSound);
+    this.file = new PrivateFile<ErasFile>(home, 'eras.json', { version: 1, eras: {} }, isSound);
   }
 
-  get(key: string): Era | undefined {
+  get(entry: string): Era | undefined {
+    const key = keyOf(entry);
     try {
       const { eras } = this.file.read();
-      return Object.hasOwn(eras, key) ? eras[key] : undefined;
+      return ownValue(eras, key);
     } catch {
       return undefined;
     }
   }
 
-  set(key: string, era: Era): void {
+  set(entry: string, era: Era): void {
+    const key = keyOf(entry);
     this.change(({ eras }) => {
       delete eras[key]; // so that it becomes the newest
       eras[key] = era;
@@ -39,11 +46,11 @@ export class KeptVerdicts implements Verdicts {
     });
   }
 
-  delete(key: string): void {
-    if (this.get(key)) this.change(({ eras }) => void delete eras[key]);
+  delete(entry: string): void {
+    if (this.get(entry)) this.change(({ eras }) => void delete eras[keyOf(entry)]);
   }
 
-  private change(edit: (store: Store) => void): void {
+  private change(edit: (store: ErasFile) => void): void {
     try {
       this.file.change(edit, LOCK_MS);
     } catch {

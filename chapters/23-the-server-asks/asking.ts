@@ -10,7 +10,10 @@ const PROGRESS_MS = 20_000;
  *  time; and a server that gave a token hears now and then that someone is there, because many give
  *  up after a minute of silence. */
 export async function whileAsking<T>(
-  connection: McpConnection, { _meta }: Json, work: Promise<T>, progressMs = PROGRESS_MS,
+  connection: McpConnection,
+  { _meta }: Json,
+  work: Promise<T>,
+  progressMs = PROGRESS_MS,
 ): Promise<T> {
   const { progressToken } = isStateless(connection.server) ? {} : asObject(_meta);
   let progress = 0;

@@ -30,7 +30,10 @@ type Answers = ConstructorParameters<typeof ScriptedPerson>[0];
 
 /** Has the server ask this, and says what it heard: all of it, or what `read` makes of it. */
 async function ask(
-  era: string[], answers: Answers, request: Json, read = (heard: string) => heard,
+  era: string[],
+  answers: Answers,
+  request: Json,
+  read = (heard: string) => heard,
 ): Promise<void> {
   const person = new ScriptedPerson(answers);
   const warn = (text: string) => console.log(`  ${text}`);

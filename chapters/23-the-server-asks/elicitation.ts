@@ -4,24 +4,31 @@
 // 2026-07-28 it comes inside a result (chapter 22 calls the same handler then).
 
 import type { AgentEvent } from '../../agent.ts';
-import { asObject, isObject, isStateless, RpcError, show } from '../../mcp.ts';
+import {
+  asList,
+  asObject,
+  copyOf,
+  isObject,
+  isStateless,
+  RpcError,
+  show,
+  textOf,
+} from '../../mcp.ts';
 import type { Call, Extension, Incoming, Json, McpConnection, Next } from '../../mcp.ts';
-import { fieldsOf } from '../17-the-gate/form.ts';
+import { formFields } from '../17-the-gate/form.ts';
 import { nobody, type Person } from '../17-the-gate/person.ts';
 import { quoted, told } from '../17-the-gate/safe-text.ts';
-import { withEither } from '../22-no-handshake/pause.ts';
+import { withEither } from '../20-streamable-http/pause.ts';
 import { callOf, Counts, during, whileAsking } from './asking.ts';
-import { configuredHooks, type ElicitationHooks } from './hooks.ts';
-import { problemsWith } from './schema.ts';
+import { configuredHooks, type ElicitationHooks } from './more/hooks.ts';
+import { problemsFound } from './schema.ts';
 
 const MAX_MESSAGE = 10_000; // characters
 const URL_REQUIRED = -32042;
 const MAX_ADDRESSES = 10; // in one refusal
 const MAX_VISITS = 100; // whose end is still awaited
 
-export type Answer =
-  | { action: 'accept'; content?: Json }
-  | { action: 'decline' | 'cancel' };
+export type ElicitResult = { action: 'accept'; content?: Json } | { action: 'decline' | 'cancel' };
 
 /** A question as a server put it, checked. */
 export type Elicitation = { server: string; message: string; id?: string } & (
@@ -47,7 +54,7 @@ export function elicitation(options: ElicitationOptions): Extension {
   return function elicitation(connection) {
     const { person } = options;
     if (person === nobody && !options.hooks) return {};
-    const desk = new Desk(connection, options, counts);
+    const desk = new ElicitationHandler(connection, options, counts);
     const url = person.isThere ? { url: {} } : {};
     return {
       capabilities: { elicitation: { form: {}, ...url } },
@@ -60,7 +67,7 @@ export function elicitation(options: ElicitationOptions): Extension {
   };
 }
 
-class Desk {
+class ElicitationHandler {
   private connection: McpConnection;
   private person: Person;
   private options: ElicitationOptions;
@@ -77,7 +84,7 @@ class Desk {
     this.counts = counts;
   }
 
-  async answer(params: Json, incoming: Incoming): Promise<Answer> {
+  async answer(params: Json, incoming: Incoming): Promise<ElicitResult> {
     const asked = this.read(params);
     const { progressMs } = this.options;
     // When the call is stopped, its questions are over; the server hears "cancel".
@@ -89,12 +96,12 @@ class Desk {
   }
 
   /** A configured command may answer first, and see or change the answer afterwards. */
-  private async decide(asked: Elicitation, incoming: Incoming): Promise<Answer> {
+  private async decide(asked: Elicitation, incoming: Incoming): Promise<ElicitResult> {
     const { before, after } = this.hooks();
     const early = await before?.(asked, incoming.signal);
     const given = early ?? (await this.askPerson(asked, incoming));
     const last = (await after?.(asked, given, incoming.signal)) ?? given;
-    const answer = this.sound(asked, last);
+    const answer = await this.sound(asked, last);
     const { server, message } = asked;
     this.options.emit?.({ type: 'question', server, message, action: answer.action });
     return answer;
@@ -114,7 +121,7 @@ class Desk {
   private read(params: Json): Elicitation {
     const { message, mode = 'form', requestedSchema, url, elicitationId } = params;
     const server = this.connection.serverName;
-    const text = show(message ?? '').slice(0, MAX_MESSAGE);
+    const text = copyOf(show(message ?? '').slice(0, MAX_MESSAGE));
     const id = typeof elicitationId === 'string' ? elicitationId : undefined;
     const asked = { server, message: text, id };
     if (mode === 'form') return { ...asked, mode, schema: askable(requestedSchema) };
@@ -123,7 +130,7 @@ class Desk {
     throw new RpcError(-32602, `this client has not offered ${what}`);
   }
 
-  private async askPerson(asked: Elicitation, incoming: Incoming): Promise<Answer> {
+  private async askPerson(asked: Elicitation, incoming: Incoming): Promise<ElicitResult> {
     const { person, connection } = this;
     const { server, message } = asked;
     if (!person.isThere) {
@@ -148,11 +155,11 @@ class Desk {
   }
 
   /** Servers do not check what they get, so we check what we send. */
-  private sound(asked: Elicitation, answer: Answer): Answer {
+  private async sound(asked: Elicitation, answer: ElicitResult): Promise<ElicitResult> {
     if (answer.action !== 'accept') return { action: answer.action };
     if (asked.mode === 'url') return { action: 'accept' };
     const content = asObject(answer.content);
-    const [problem] = problemsWith(asked.schema, content);
+    const [problem] = await problemsFound(asked.schema, content).catch(unjudged);
     if (!problem) return { action: 'accept', content };
     const what = `${quoted(problem.path)} ${problem.message}`;
     this.warn(`the answer to ${quoted(asked.server)} does not fit its form (${what}): not sent`);
@@ -164,8 +171,10 @@ class Desk {
   /** The page is for the person alone: we never fetch it. In the handshake era consent is the answer,
    *  and a notice tells of the end. Since 2026-07-28 we send the call again when the user is back. */
   private async visit(
-    asked: Elicitation & { mode: 'url' }, lines: string[], signal: AbortSignal,
-  ): Promise<Answer> {
+    asked: Elicitation & { mode: 'url' },
+    lines: string[],
+    signal: AbortSignal,
+  ): Promise<ElicitResult> {
     const { person, connection } = this;
     const { server, url } = asked;
     const notes = oddities(url, connection.config.url);
@@ -178,7 +187,7 @@ class Desk {
   }
 
   /** Until the user says so, or the server. */
-  private async awaitReturn(asked: Elicitation, signal: AbortSignal): Promise<Answer> {
+  private async awaitReturn(asked: Elicitation, signal: AbortSignal): Promise<ElicitResult> {
     const { id = '', server } = asked;
     const over = new AbortController();
     const end = () => over.abort();
@@ -219,25 +228,31 @@ class Desk {
     for (const params of addresses) {
       const asked = this.read({ ...params, mode: 'url' });
       const agreed = await this.decide(asked, { signal, call });
-      const isBack = agreed.action === 'accept' && (await this.awaitReturn(asked, signal));
-      if (!isBack || isBack.action !== 'accept') throw error;
+      if (agreed.action !== 'accept') throw error;
+      const back = await this.awaitReturn(asked, signal);
+      if (back.action !== 'accept') throw error;
     }
     return next(call);
   }
 }
 
 /** For a form, what is wrong with the answer to one of its fields. */
-function misfits(schema: Json, value: unknown): string[] {
-  return problemsWith(schema, value).map(({ message }) => `it ${message}`);
+async function misfits(schema: Json, value: unknown): Promise<string[]> {
+  const problems = await problemsFound(schema, value).catch(unjudged);
+  return problems.map(({ message }) => `it ${message}`);
 }
 
+/** An answer that cannot be judged is not sent. */
+const unjudged = (error: unknown) => [
+  { path: '', message: `cannot be checked by the form (${textOf(error)})` },
+];
+
 /** A schema that can be asked for line by line, or the reason why it cannot, for the server. */
-function askable(schema: unknown): Json {
+function askable(schema: unknown = {}): Json {
   try {
-    const form = schema === undefined ? {} : schema;
-    if (!isObject(form)) throw new Error('requestedSchema is not an object');
-    fieldsOf(form);
-    return form;
+    if (!isObject(schema)) throw new Error('requestedSchema is not an object');
+    formFields(schema);
+    return schema;
   } catch (error) {
     throw new RpcError(-32602, (error as Error).message);
   }
@@ -267,5 +282,5 @@ function oddities({ protocol, hostname, port, href }: URL, own: unknown): string
 function addressesIn(error: unknown): Json[] {
   if (!(error instanceof RpcError) || error.code !== URL_REQUIRED) return [];
   const { elicitations } = asObject(error.data);
-  return Array.isArray(elicitations) ? elicitations.filter(isObject).slice(0, MAX_ADDRESSES) : [];
+  return asList(elicitations).filter(isObject).slice(0, MAX_ADDRESSES);
 }

@@ -24,7 +24,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
     let heard: unknown = 'nothing';
     const script = (): Transport => {
       let events: TransportEvents;
-      const say = (message: Json) => setImmediate(() => events.message({ jsonrpc: '2.0', ...message }));
+      const say = (message: Json) =>
+        setImmediate(() => events.message({ jsonrpc: '2.0', ...message }));
       return {
         start: async (given) => {
           events = given;
@@ -47,12 +48,16 @@ export const judge: Judge = async ({ load, see, expect }) => {
     const hooks = { before: async () => answer };
     const person = new ScriptedPerson();
     const extension = elicitation({ person, hooks, warn: (text: string) => warnings.push(text) });
-    const connection = new McpConnection('shop', { type: 'script' }, {
-      transports: { script },
-      extensions: [extension],
-      onWire: see,
-      callTimeoutMs: 3000,
-    });
+    const connection = new McpConnection(
+      'shop',
+      { type: 'script' },
+      {
+        transports: { script },
+        extensions: [extension],
+        onWire: see,
+        callTimeoutMs: 3000,
+      },
+    );
     await connection.connect();
     await connection.initialize();
     await connection.callTool('order').catch((error: Error) => warnings.push(error.message));
@@ -60,18 +65,39 @@ export const judge: Judge = async ({ load, see, expect }) => {
     return { heard, told: warnings.join('\n') };
   };
 
-  const is = (wanted: unknown) => (came: unknown) => JSON.stringify(came) === JSON.stringify(wanted);
+  const is = (wanted: unknown) => (came: unknown) =>
+    JSON.stringify(came) === JSON.stringify(wanted);
   const hears = async (what: string, params: Json, answer: unknown, wanted: Json) => {
     const { heard } = await ask(params, answer);
     await expect(what, JSON.stringify(wanted), heard, is(wanted));
   };
 
   const good = { city: 'Graz', floor: 3 };
-  await hears('an answer that fits is sent as it is', FORM, { action: 'accept', content: good }, { action: 'accept', content: good });
-  await hears('a no has no content', FORM, { action: 'decline', content: good }, { action: 'decline' });
+  await hears(
+    'an answer that fits is sent as it is',
+    FORM,
+    { action: 'accept', content: good },
+    { action: 'accept', content: good },
+  );
+  await hears(
+    'a no has no content',
+    FORM,
+    { action: 'decline', content: good },
+    { action: 'decline' },
+  );
   await hears('nor has a cancel', FORM, { action: 'cancel', content: good }, { action: 'cancel' });
-  await hears('a yes to a form without fields has an empty content', BARE, { action: 'accept' }, { action: 'accept', content: {} });
-  await hears('a yes to an address has none', PAGE, { action: 'accept', content: good }, { action: 'accept' });
+  await hears(
+    'a yes to a form without fields has an empty content',
+    BARE,
+    { action: 'accept' },
+    { action: 'accept', content: {} },
+  );
+  await hears(
+    'a yes to an address has none',
+    PAGE,
+    { action: 'accept', content: good },
+    { action: 'accept' },
+  );
 
   const misfits: [what: string, content: unknown, path: RegExp][] = [
     ['a required field is missing', { floor: 3 }, /city/],
@@ -82,8 +108,17 @@ export const judge: Judge = async ({ load, see, expect }) => {
   ];
   for (const [what, content, path] of misfits) {
     const { heard, told } = await ask(FORM, { action: 'accept', content });
-    await expect(`what does not fit is not sent: ${what}`, '{"action":"cancel"}', heard, is({ action: 'cancel' }));
-    await expect(`and the user is told which field, and whose form: ${what}`, 'a warning that names both', told, (text: string) =>
-      path.test(text) && text.includes('"shop"'));
+    await expect(
+      `what does not fit is not sent: ${what}`,
+      '{"action":"cancel"}',
+      heard,
+      is({ action: 'cancel' }),
+    );
+    await expect(
+      `and the user is told which field, and whose form: ${what}`,
+      'a warning that names both',
+      told,
+      (text: string) => path.test(text) && text.includes('"shop"'),
+    );
   }
 };

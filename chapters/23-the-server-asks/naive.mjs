@@ -15,8 +15,13 @@ async function dropDatabase(ask) {
 
 /** A server that waits a minute for an answer (here: a tenth of a second), and then gives up. */
 async function withPatience(ask) {
-  const patience = new Promise((done) => setTimeout(done, 100, 'the server: nobody answered, the call has failed'));
-  return Promise.race([patience, ask({ message: 'Which city?' }).then(() => 'the server: thank you')]);
+  const patience = new Promise((done) =>
+    setTimeout(done, 100, 'the server: nobody answered, the call has failed'),
+  );
+  return Promise.race([
+    patience,
+    ask({ message: 'Which city?' }).then(() => 'the server: thank you'),
+  ]);
 }
 
 const mistakes = {

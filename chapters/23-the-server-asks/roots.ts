@@ -3,7 +3,13 @@
 
 import { basename } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { isStateless, type Extension, type McpConnection } from '../../mcp.ts';
+import {
+  TRUE_OR_FALSE,
+  isStateless,
+  reads,
+  type Extension,
+  type McpConnection,
+} from '../../mcp.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 
 /** The folders, and who wants to hear when they change. The program holds one. */
@@ -22,8 +28,10 @@ export class Folders {
   tell(connection: McpConnection): { roots: { uri: string; name: string }[] } {
     const folders = [...this.list()];
     this.listeners.set(connection, folders);
-    const rootOf = (path: string) =>
-      ({ uri: pathToFileURL(path).href, name: basename(path) || path });
+    const rootOf = (path: string) => ({
+      uri: pathToFileURL(path).href,
+      name: basename(path) || path,
+    });
     return { roots: folders.map(rootOf) };
   }
 
@@ -49,7 +57,7 @@ export class Folders {
 /** Where they are offered, they may take the place of the folders in a server's configuration: the
  *  reference server for files does that. `"roots": false` in an entry keeps them from its server. */
 export function roots(folders: Folders): Extension {
-  return function roots(connection) {
+  return reads({ roots: TRUE_OR_FALSE }, function roots(connection) {
     if (connection.config.roots === false) return {};
     return {
       capabilities: { roots: { listChanged: true } },
@@ -59,5 +67,5 @@ export function roots(folders: Folders): Extension {
         'roots/list': () => folders.tell(connection),
       },
     };
-  };
+  });
 }

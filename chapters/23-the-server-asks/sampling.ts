@@ -6,8 +6,10 @@ import type { AssistantTurn, Image, Model, ModelRequest, StopReason } from '../.
 import { asObject, isObject, RpcError, show } from '../../mcp.ts';
 import type { Extension, Incoming, Json, McpConnection } from '../../mcp.ts';
 import { imageTypeOfBase64, MAX_IMAGE_BASE64 } from '../16-hands/results.ts';
+import { NO, YES } from '../17-the-gate/dialogue.ts';
 import type { Choice, Person } from '../17-the-gate/person.ts';
-import { quoted, told } from '../17-the-gate/safe-text.ts';
+import { plain, quoted, told } from '../17-the-gate/safe-text.ts';
+import { fingerprint } from '../17-the-gate/trust.ts';
 import { Counts, during, whileAsking } from './asking.ts';
 
 const MAX_PROMPT = 200_000; // characters of all messages together
@@ -15,25 +17,27 @@ const MAX_MESSAGES = 100;
 const MAX_IMAGES = 5;
 const MAX_TOKENS = 8192; // of an answer, whatever the server wants
 const MAX_AT_ONCE = 3; // of one server
+const ALWAYS_TOKENS = 100_000; // that an "always" is good for: prompts and answers, at their most
+const CHARACTERS_PER_TOKEN = 4; // about
 const INVALID = -32602;
 const REJECTED = -1; // the specification's own code for a person's no
 
-export type SamplingOptions = {
+type SamplingOptions = {
   person: Person;
   model: () => Model | undefined; // the one that is in use
 };
 
 /** A prompt, checked. */
-type Prompt = { system: string; turns: Said[]; maxTokens: number };
-type Answer = { text: string; stop: StopReason };
+type SamplingPrompt = { system: string; turns: SampledTurn[]; maxTokens: number };
+type SampledText = { text: string; stop: StopReason };
 
 /** Only with a person who can say no: the model costs money, and a prompt may be an attack on it. */
 export function sampling({ person, model }: SamplingOptions): Extension {
   const counts = new Counts();
-  const trusted = new Set<string>(); // servers whose prompts need no more questions
+  const budgets: Budgets = new Map();
   return function sampling(connection) {
     if (!person.isThere) return {};
-    const desk = new Desk(connection, person, model, counts, trusted);
+    const desk = new SamplingHandler(connection, person, model, counts, budgets);
     return {
       capabilities: { sampling: {} },
       handlers: {
@@ -43,21 +47,25 @@ export function sampling({ person, model }: SamplingOptions): Extension {
   };
 }
 
-const ONCE: Choice = { key: 'y', word: 'yes', label: '[y]es' };
 const ALWAYS: Choice = {
-  key: 'a', word: 'always', label: '[a]lways this server, as long as the program runs',
+  key: 'a',
+  word: 'always',
+  label: `[a]lways this server, in this run, for ${ALWAYS_TOKENS} tokens`,
 };
 const EDIT: Choice = { key: 'e', word: 'edit', label: '[e]dit' };
-const NO: Choice = { key: 'n', word: 'no', label: '[n]o', isNo: true };
 const SEND: Choice = { key: 's', word: 'send', label: '[s]end' };
 const DISCARD: Choice = { key: 'd', word: 'discard', label: '[d]iscard', isNo: true };
 
-class Desk {
+/** Tokens that are left, by the entry that "always" was said to: its name and its fingerprint. Another
+ *  entry of that name is asked about. */
+type Budgets = Map<string, number>;
+
+class SamplingHandler {
   private connection: McpConnection;
   private person: Person;
   private model: () => Model | undefined;
   private counts: Counts;
-  private trusted: Set<string>;
+  private budgets: Budgets;
   private atWork = 0;
 
   constructor(
@@ -65,13 +73,13 @@ class Desk {
     person: Person,
     model: () => Model | undefined,
     counts: Counts,
-    trusted: Set<string>,
+    budgets: Budgets,
   ) {
     this.connection = connection;
     this.person = person;
     this.model = model;
     this.counts = counts;
-    this.trusted = trusted;
+    this.budgets = budgets;
   }
 
   async answer(params: Json, incoming: Incoming): Promise<Json> {
@@ -85,14 +93,14 @@ class Desk {
     }
   }
 
-  private async sample(wanted: Prompt, incoming: Incoming): Promise<Json> {
-    const { serverName } = this.connection;
+  private async sample(wanted: SamplingPrompt, incoming: Incoming): Promise<Json> {
     const model = this.model();
     if (!model) throw invalid('there is no model to answer');
-    const isTrusted = () => this.trusted.has(serverName);
-    const prompt = isTrusted() ? wanted : await this.agreeOn(wanted, model, incoming);
+    const isPaid = this.pay(wanted);
+    const prompt = isPaid ? wanted : await this.agreeOn(wanted, model, incoming);
     const answer = await query(model, prompt, incoming.signal);
-    const text = isTrusted() ? answer.text : await this.review(answer.text, incoming.signal);
+    const isReviewed = !isPaid && !this.budgets.has(this.entry);
+    const text = isReviewed ? await this.review(answer.text, incoming.signal) : answer.text;
     return {
       role: 'assistant',
       content: { type: 'text', text },
@@ -101,8 +109,25 @@ class Desk {
     };
   }
 
+  private get entry(): string {
+    const { serverName, config } = this.connection;
+    return `${serverName} ${fingerprint({ config })}`;
+  }
+
+  /** Out of what an "always" is good for. When that is used up, the next prompt is asked about. */
+  private pay(prompt: SamplingPrompt): boolean {
+    const left = (this.budgets.get(this.entry) ?? 0) - costOf(prompt);
+    if (left < 0) this.budgets.delete(this.entry);
+    else this.budgets.set(this.entry, left);
+    return left >= 0;
+  }
+
   /** The person sees the prompt, may change its last message, and says yes or no. */
-  private async agreeOn(prompt: Prompt, model: Model, incoming: Incoming): Promise<Prompt> {
+  private async agreeOn(
+    prompt: SamplingPrompt,
+    model: Model,
+    incoming: Incoming,
+  ): Promise<SamplingPrompt> {
     const { person, connection } = this;
     const { serverName: from } = connection;
     const { signal } = incoming;
@@ -113,10 +138,10 @@ class Desk {
         `It wants ${quoted(model.name)} to answer this, in at most ${current.maxTokens} tokens:`,
         ...shown(current),
       ];
-      const choices = [ONCE, NO, EDIT, ALWAYS];
+      const choices = [YES, NO, EDIT, ALWAYS];
       const question = { from, lines, prompt: 'Ask the model?', choices, signal };
       const chosen = await person.choose(question);
-      if (chosen?.key === 'a') this.trusted.add(from);
+      if (chosen?.key === 'a') this.budgets.set(this.entry, ALWAYS_TOKENS - costOf(current));
       if (chosen?.key === 'a' || chosen?.key === 'y') return current;
       if (chosen?.key !== 'e') throw new RpcError(REJECTED, 'User rejected sampling request');
       const words = await person.ask({ lines: [], prompt: 'The last message instead', signal });
@@ -139,7 +164,7 @@ class Desk {
   }
 }
 
-function shown({ system, turns }: Prompt): string[] {
+function shown({ system, turns }: SamplingPrompt): string[] {
   const head = system === '' ? [] : ['  as the system prompt:', ...told(system, '    ')];
   const rest = turns.flatMap((turn) => [
     `  ${turn.role}:`,
@@ -149,15 +174,22 @@ function shown({ system, turns }: Prompt): string[] {
   return [...head, ...rest];
 }
 
+const costOf = ({ system, turns, maxTokens }: SamplingPrompt) =>
+  maxTokens + JSON.stringify([system, turns]).length / CHARACTERS_PER_TOKEN;
+
 const sizeOf = (base64: string) => Buffer.byteLength(base64, 'base64');
 
-function withLast(turns: Said[], text: string): Said[] {
+function withLast(turns: SampledTurn[], text: string): SampledTurn[] {
   const before = turns.slice(0, -1);
   return [...before, saidByUser(text, imagesIn(turns.at(-1)))];
 }
 
 /** No tools: what the model says here is an answer, and starts nothing. */
-async function query(model: Model, prompt: Prompt, signal: AbortSignal): Promise<Answer> {
+async function query(
+  model: Model,
+  prompt: SamplingPrompt,
+  signal: AbortSignal,
+): Promise<SampledText> {
   const { system, turns, maxTokens } = prompt;
   const request: ModelRequest = { system, turns, maxTokens, tools: [], signal };
   for await (const event of model.query(request))
@@ -168,7 +200,7 @@ async function query(model: Model, prompt: Prompt, signal: AbortSignal): Promise
 // ─── What a server sends ───────────────────────────────────────────────────────────────────────
 
 /** Text and images, and no tools: they were not offered. */
-function promptIn(params: Json): Prompt {
+function promptIn(params: Json): SamplingPrompt {
   const { messages, systemPrompt = '', maxTokens, tools, toolChoice } = params;
   if (tools !== undefined || toolChoice !== undefined)
     throw invalid('this client has not offered sampling with tools');
@@ -176,7 +208,7 @@ function promptIn(params: Json): Prompt {
     throw invalid(`messages is not a list of at most ${MAX_MESSAGES} messages`);
   if (messages.length === 0) throw invalid('there is no message to answer');
   const turns = messages.map(turnIn).reduce(joined, []);
-  const system = show(systemPrompt);
+  const system = plain(show(systemPrompt));
   if (turns.flatMap(imagesIn).length > MAX_IMAGES) throw invalid(`more than ${MAX_IMAGES} images`);
   const size = turns.reduce((sum, { text }) => sum + text.length, system.length);
   if (size > MAX_PROMPT) throw invalid(`the prompt has more than ${MAX_PROMPT} characters`);
@@ -187,9 +219,10 @@ function promptIn(params: Json): Prompt {
 const invalid = (why: string) => new RpcError(INVALID, why);
 
 type UserTurn = { role: 'user'; text: string; images?: Image[] };
-type Said = UserTurn | AssistantTurn;
+type SampledTurn = UserTurn | AssistantTurn;
 
-const imagesIn = (turn?: Said): Image[] => (turn && 'images' in turn ? (turn.images ?? []) : []);
+const imagesIn = (turn?: SampledTurn): Image[] =>
+  turn && 'images' in turn ? (turn.images ?? []) : [];
 
 function saidByUser(text: string, images: Image[]): UserTurn {
   return images.length > 0 ? { role: 'user', text, images } : { role: 'user', text };
@@ -197,20 +230,22 @@ function saidByUser(text: string, images: Image[]): UserTurn {
 
 /** Models want the user to begin and to end. Servers may not care: the only message of @azure/mcp is
  *  the assistant's. */
-function turnIn({ role, content }: Json, n: number, messages: Json[]): Said {
+function turnIn({ role, content }: Json, n: number, messages: Json[]): SampledTurn {
   const blocks = (Array.isArray(content) ? content : [content]).map(asObject);
   const images = blocks.filter(({ type }) => type === 'image').map(imageIn);
-  const text = blocks.filter(({ type }) => type !== 'image').map(textIn).join('\n');
+  const text = blocks
+    .filter(({ type }) => type !== 'image')
+    .map(textIn)
+    .join('\n');
   const isEdge = n === 0 || n === messages.length - 1;
-  if (role !== 'user' && role !== 'assistant')
-    throw invalid(`${quoted(show(role))} is not a role`); // nor is "system"
+  if (role !== 'user' && role !== 'assistant') throw invalid(`${quoted(show(role))} is not a role`); // nor is "system"
   if (role === 'user' || isEdge) return saidByUser(text, images);
   if (images.length > 0) throw invalid('only the user can show images to a model');
   return { role, text, calls: [] };
 }
 
 function textIn({ type, text }: Json): string {
-  if (type === 'text' && typeof text === 'string') return text;
+  if (type === 'text' && typeof text === 'string') return plain(text);
   throw invalid(`this client samples with text and images, not with ${quoted(show(type))}`);
 }
 
@@ -223,7 +258,7 @@ function imageIn({ data }: Json): Image {
 }
 
 /** Models want the roles to alternate. */
-function joined(turns: Said[], turn: Said): Said[] {
+function joined(turns: SampledTurn[], turn: SampledTurn): SampledTurn[] {
   const last = turns.at(-1);
   if (!last || last.role !== turn.role) return [...turns, turn];
   const text = `${last.text}\n${turn.text}`;

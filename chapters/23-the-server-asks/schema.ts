@@ -1,86 +1,139 @@
 // schema.ts: does a value fit a JSON Schema? By hand, for the two drafts that servers write, 2020-12
 // and draft-07. A schema comes from a server, so it may be wrong, endless or evil: what cannot be
-// judged within limits is not judged, and nothing is ever fetched.
+// judged within limits is not judged, and nothing is ever fetched. Small work is done at once; all
+// else in a thread that has so long (chapter 16).
 
 import { createContext, Script } from 'node:vm';
-import { asObject, isObject, type Json } from '../../mcp.ts';
+import { asList, asObject, copyOf, isObject, type Json } from '../../mcp.ts';
+import { aside } from '../16-hands/aside.ts';
 import { nearest } from '../16-hands/nearest.ts';
-import { canonical } from '../17-the-gate/digest.ts';
+import { canonicalJson } from '../17-the-gate/digest.ts';
+import { percentDecoded } from '../18-minds/proxy.ts';
 
 /** `path` is where in the value, as in items[0].name; empty for the whole of it. */
-export type Problem = { path: string; message: string };
+export type SchemaProblem = { path: string; message: string };
 
-const MAX_STEPS = 200_000; // keywords that are looked at
 const MAX_DEPTH = 500; // of schemas in schemas: a $ref may lead back to itself
 const MAX_PROBLEMS = 100;
-const MAX_MS = 2000; // for all of it: one keyword may hold a list of a million values
 const MAX_NEAR = 500; // values among which the nearest is looked for
-const PATTERN_MS = 100; // for one text and one pattern: ^(a+)+$ takes years for some
 const MAX_SHOWN = 80; // characters of what a schema expects
+const MAX_SMALL = 10_000; // names, values and characters of a schema, or of what is judged by it
+const CHECK_MS = 5000; // in a thread
 
-/** All that is wrong with a value: empty if it fits. Also empty for a schema that is too much to
- *  judge. Formats such as "email" are not judged here: in both drafts they are notes. `root`: the
- *  whole of which the schema is a part, for the references in it. */
-export function problemsWith(schema: unknown, value: unknown, root = schema): Problem[] {
-  deadline = performance.now() + MAX_MS;
+/** How long a check may take, and one text with one pattern: ^(a+)+$ takes years for some. */
+type CheckLimits = { endsAt: number; patternMs: number };
+const IN_THREAD: CheckLimits = { endsAt: Infinity, patternMs: 100 };
+const atOnceLimits = (): CheckLimits => ({ endsAt: performance.now() + 20, patternMs: 5 });
+let limits = IN_THREAD; // of the check at work: nothing here waits, so there is one
+
+class OutOfTime extends Error {}
+
+function mustBeInTime(): void {
+  if (performance.now() > limits.endsAt) throw new OutOfTime();
+}
+
+/** All that is wrong with a value: empty if it fits. Throws TooSlow. */
+export async function problemsFound(
+  schema: unknown,
+  value: unknown,
+  signal?: AbortSignal,
+): Promise<SchemaProblem[]> {
+  const job = { module: '23-the-server-asks/schema', name: 'problemsWith', timeoutMs: CHECK_MS };
+  const found = atOnce(() => problemsWith(schema, value), schema, value);
+  return found ?? aside<typeof problemsWith>({ ...job, signal }, schema, value);
+}
+
+/** Undefined if it is too much, or takes too long, to be done here. */
+export function atOnce<T>(check: () => T, ...given: unknown[]): T | undefined {
+  if (!given.every(isSmall)) return undefined;
+  limits = atOnceLimits();
+  try {
+    return check();
+  } catch (error) {
+    if (error instanceof OutOfTime) return undefined;
+    throw error;
+  } finally {
+    limits = IN_THREAD;
+  }
+}
+
+const smallOnes = new WeakSet<object>(); // a schema stays, and is used for every call
+
+function isSmall(value: unknown): boolean {
+  if (isObject(value) && smallOnes.has(value)) return true;
+  const waiting = [value];
+  for (let count = 0; waiting.length > 0; count++) {
+    const next = waiting.pop();
+    if (Array.isArray(next) && next.length > MAX_SMALL) return false; // without a look at each
+    const parts = typeof next === 'object' && next !== null ? Object.entries(next) : [];
+    count += typeof next === 'string' ? next.length : parts.length;
+    if (count > MAX_SMALL) return false;
+    for (const [name, part] of parts) waiting.push(part, Array.isArray(next) ? 0 : name);
+  }
+  if (isObject(value)) smallOnes.add(value);
+  return true;
+}
+
+/** The same here, however long it takes. Empty also for a schema that is too deep to judge. Formats
+ *  such as "email" are not judged: in both drafts they are notes. `root`: the whole of which the
+ *  schema is a part, for the references in it. */
+export function problemsWith(schema: unknown, value: unknown, root = schema): SchemaProblem[] {
   try {
     const { problems } = new Checker(root).check(schema, { value, path: '' });
     return problems.slice(0, MAX_PROBLEMS);
   } catch (error) {
-    // Out of steps or of time, or deeper than the stack.
-    if (error instanceof RangeError) return [];
+    if (error instanceof RangeError) return []; // deeper than the stack
     throw error;
   }
-}
-
-let deadline = Infinity; // of the check at work: nothing here waits, so there is one
-
-function mustBeInTime(): void {
-  if (performance.now() > deadline) throw new RangeError('too slow');
 }
 
 // ─── What a check is made of ───────────────────────────────────────────────────────────────────
 
 /** A value, and where in the whole it is. */
-type Place = { value: unknown; path: string };
+type InstanceLocation = { value: unknown; path: string };
 
 /** `names` and `indexes`: the parts of the value that some keyword has judged. The two keywords
  *  that begin with "unevaluated" judge all others. */
-type Outcome = { problems: Problem[]; names: Set<string>; indexes: Set<number> };
+type Evaluation = { problems: SchemaProblem[]; names: Set<string>; indexes: Set<number> };
 
 /** One schema against one value. */
-type Task = Outcome & {
+type SchemaCheck = Evaluation & {
   schema: Json;
-  place: Place;
+  place: InstanceLocation;
   report: (message: string, path?: string) => void;
-  check: (schema: unknown, place: Place) => Outcome; // another schema, one level deeper
-  fits: (schema: unknown, place: Place) => boolean;
-  adopt: (outcome: Outcome) => void; // what it has judged is judged here, too
+  /** Another schema, one level deeper. */
+  check: (schema: unknown, place: InstanceLocation) => Evaluation;
+  fits: (schema: unknown, place: InstanceLocation) => boolean;
+  takeOver: (outcome: Evaluation) => void; // its problems, as far as they will be told
+  adopt: (outcome: Evaluation) => void; // what it has judged is judged here, too
 };
 
 /** Looks at its own part of a schema. It reports what is wrong, and marks what it has judged. */
-type Keyword = (wanted: any, task: Task) => void;
+type Keyword = (wanted: any, task: SchemaCheck) => void;
 
 class Checker {
   private root: unknown;
   private isDraft7: boolean;
-  private steps = 0;
+  private table: [string, Keyword][];
   private depth = 0;
 
   constructor(root: unknown) {
     this.root = root;
-    const { $schema } = isObject(root) ? root : {};
+    const { $schema } = asObject(root);
     this.isDraft7 = typeof $schema === 'string' && /draft-0[4-7]/.test($schema);
+    const more = this.isDraft7 ? DRAFT_7 : DRAFT_2020;
+    this.table = Object.entries({ $ref: this.follow, ...KEYWORDS, ...more });
   }
 
-  check(schema: unknown, place: Place): Outcome {
-    const outcome: Outcome = { problems: [], names: new Set(), indexes: new Set() };
-    if (schema === false) outcome.problems.push(problem(place, 'is not allowed here'));
+  check(schema: unknown, place: InstanceLocation): Evaluation {
+    const outcome: Evaluation = { problems: [], names: new Set(), indexes: new Set() };
+    if (schema === false) {
+      outcome.problems.push({ path: place.path, message: 'is not allowed here' });
+    }
     if (!isObject(schema)) return outcome; // true allows everything, and so does what is no schema
     if (++this.depth > MAX_DEPTH) throw new RangeError('too deep');
     const task = this.taskFor(schema, place, outcome);
     for (const [name, keyword] of this.keywordsOf(schema)) {
-      if (++this.steps > MAX_STEPS) throw new RangeError('too many steps');
       mustBeInTime();
       keyword(schema[name], task);
     }
@@ -88,14 +141,18 @@ class Checker {
     return outcome;
   }
 
-  private taskFor(schema: Json, place: Place, outcome: Outcome): Task {
-    const check = (inner: unknown, at: Place) => this.check(inner, at);
+  private taskFor(schema: Json, place: InstanceLocation, outcome: Evaluation): SchemaCheck {
+    const check = (inner: unknown, at: InstanceLocation) => this.check(inner, at);
     return {
       ...outcome,
       schema,
       place,
       check,
-      report: (message, path) => outcome.problems.push(problem(place, message, path)),
+      report: (message, path = place.path) => void outcome.problems.push({ path, message }),
+      takeOver: ({ problems }) => {
+        const room = Math.max(0, MAX_PROBLEMS - outcome.problems.length);
+        outcome.problems.push(...problems.slice(0, room));
+      },
       fits: (inner, at) => check(inner, at).problems.length === 0,
       adopt: ({ names, indexes }) => {
         for (const name of names) outcome.names.add(name);
@@ -106,26 +163,21 @@ class Checker {
 
   /** In the order of the table: what judges the rest comes last. In draft-07 a $ref is alone. */
   private keywordsOf(schema: Json): [string, Keyword][] {
-    const { isDraft7 } = this;
-    const table = { $ref: this.follow, ...KEYWORDS, ...(isDraft7 ? DRAFT_7 : DRAFT_2020) };
-    const present = Object.entries(table).filter(([name]) => Object.hasOwn(schema, name));
-    const isAlone = isDraft7 && Object.hasOwn(schema, '$ref');
+    const present = this.table.filter(([name]) => Object.hasOwn(schema, name));
+    const isAlone = this.isDraft7 && Object.hasOwn(schema, '$ref');
     return isAlone ? present.filter(([name]) => name === '$ref') : present;
   }
 
   /** What is elsewhere, on a network, is not judged. */
-  private follow: Keyword = (reference, { place, problems, adopt }) => {
-    const found = typeof reference === 'string' ? findIn(this.root, reference) : undefined;
-    const outcome = this.check(found, place);
-    problems.push(...outcome.problems);
-    adopt(outcome);
+  private follow: Keyword = (reference, task) => {
+    if (typeof reference === 'string') also(findIn(this.root, reference), task);
   };
 }
 
 /** `#/$defs/name` is a path through the schema, `#name` the place that calls itself so. */
 export function findIn(root: unknown, reference: string): unknown {
   if (!reference.startsWith('#')) return undefined;
-  const target = decoded(reference.slice(1));
+  const target = percentDecoded(reference.slice(1));
   if (target !== '' && !target.startsWith('/')) return withAnchor(root, target);
   let at = root;
   for (const step of target.split('/').slice(1)) {
@@ -137,24 +189,13 @@ export function findIn(root: unknown, reference: string): unknown {
   return at;
 }
 
-function problem({ path: here }: Place, message: string, path = here): Problem {
-  return { path, message };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text; // a % that is only a %
-  }
-}
-
 function withAnchor(root: unknown, name: string): unknown {
   const waiting = [root];
-  for (let steps = 0; waiting.length > 0 && steps < MAX_STEPS; steps++) {
+  while (waiting.length > 0) {
     const schema = waiting.pop();
     if (isObject(schema) && schema.$anchor === name) return schema;
-    if (typeof schema === 'object' && schema !== null) waiting.push(...Object.values(schema));
+    if (typeof schema !== 'object' || schema === null) continue;
+    for (const part of Object.values(schema)) waiting.push(part);
   }
   return undefined;
 }
@@ -172,7 +213,14 @@ const IS_TYPE: Record<string, (value: unknown) => boolean> = {
 };
 
 /** Two values are the same whatever the order of their names. */
-const isSame = (a: unknown, b: unknown) => canonical(a) === canonical(b);
+const isSame = (a: unknown, b: unknown) => canonicalJson(a) === canonicalJson(b);
+const indexes = new WeakMap<unknown[], Set<string>>(); // of the values of an enum
+
+function isAmong(values: unknown[], value: unknown): boolean {
+  const index = indexes.get(values) ?? new Set(values.map((each) => canonicalJson(each)));
+  indexes.set(values, index);
+  return index.has(canonicalJson(value));
+}
 
 const type: Keyword = (wanted, { place, report }) => {
   const isType = (name: unknown) => typeof name === 'string' && Object.hasOwn(IS_TYPE, name);
@@ -183,10 +231,9 @@ const type: Keyword = (wanted, { place, report }) => {
 
 const enumeration: Keyword = (wanted, { place, report }) => {
   const values = listOf(wanted);
-  if (values.some((each) => isSame(each, place.value))) return;
-  const texts = values.filter((each) => typeof each === 'string').slice(0, MAX_NEAR);
-  const [close] = typeof place.value === 'string' ? nearest(place.value, texts, 1) : [];
-  const hint = close === undefined ? '' : `; did you mean ${JSON.stringify(close)}?`;
+  if (isAmong(values, place.value)) return;
+  const texts = values.slice(0, MAX_NEAR).filter((each) => typeof each === 'string');
+  const hint = typeof place.value === 'string' ? hintAt(place.value, texts) : '';
   report(`should be one of ${shown(values)}${hint}`);
 };
 
@@ -246,34 +293,34 @@ function matches(source: string, text: string): boolean | undefined {
   try {
     context.expression = new RegExp(source, 'u');
     context.text = text;
-    return test.runInContext(context, { timeout: PATTERN_MS }) as boolean;
-  } catch {
+    return test.runInContext(context, { timeout: limits.patternMs }) as boolean;
+  } catch (error) {
+    const isSlow = asObject(error).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
+    if (isSlow && limits !== IN_THREAD) throw new OutOfTime();
     return undefined;
   }
 }
 
 // ─── Lists ─────────────────────────────────────────────────────────────────────────────────────
 
+const itemsOf = ({ value }: InstanceLocation) => asList(value);
+
+/** One item, by one schema. */
+function checkItem(n: number, schema: unknown, task: SchemaCheck): void {
+  const place = { value: itemsOf(task.place)[n], path: `${task.place.path}[${n}]` };
+  task.takeOver(task.check(schema, place));
+  task.indexes.add(n);
+}
+
 /** Every item from `first` on, by one schema. */
-function checkItems(schema: unknown, first: number, task: Task): void {
-  const { value, path } = task.place;
-  if (!Array.isArray(value)) return;
-  for (let n = first; n < value.length; n++) {
-    const { problems } = task.check(schema, { value: value[n], path: `${path}[${n}]` });
-    task.problems.push(...problems);
-    task.indexes.add(n);
-  }
+function checkItems(schema: unknown, first: number, task: SchemaCheck): void {
+  for (let n = first; n < itemsOf(task.place).length; n++) checkItem(n, schema, task);
 }
 
 /** The first item by the first schema, the second by the second … */
 const prefixItems: Keyword = (schemas, task) => {
-  const { value, path } = task.place;
-  if (!Array.isArray(value)) return;
-  for (const [n, schema] of listOf(schemas).slice(0, value.length).entries()) {
-    const { problems } = task.check(schema, { value: value[n], path: `${path}[${n}]` });
-    task.problems.push(...problems);
-    task.indexes.add(n);
-  }
+  const { length } = itemsOf(task.place);
+  for (const [n, schema] of listOf(schemas).slice(0, length).entries()) checkItem(n, schema, task);
 };
 
 const items: Keyword = (schema, task) => {
@@ -310,7 +357,7 @@ const contains7: Keyword = (schema, task) => {
 
 const uniqueItems: Keyword = (wanted, { place: { value }, report }) => {
   if (wanted !== true || !Array.isArray(value)) return;
-  const different = new Set(value.map((item) => canonical(item)));
+  const different = new Set(value.map((item) => canonicalJson(item)));
   if (different.size < value.length) report('should not have the same item twice');
 };
 
@@ -323,26 +370,29 @@ const inside = (path: string, name: string) => {
 };
 
 /** One property, by one schema. */
-function checkName(name: string, schema: unknown, task: Task): void {
+function checkName(name: string, schema: unknown, task: SchemaCheck): void {
   const { value, path } = task.place;
   const place = { value: (value as Json)[name], path: inside(path, name) };
-  task.problems.push(...task.check(schema, place).problems);
+  task.takeOver(task.check(schema, place));
   task.names.add(name);
 }
 
-const namesOf = ({ value }: Place) => (isObject(value) ? Object.keys(value) : []);
+const namesOf = ({ value }: InstanceLocation) => (isObject(value) ? Object.keys(value) : []);
+const hasName = ({ value }: InstanceLocation, name: string) =>
+  isObject(value) && Object.hasOwn(value, name);
 const schemasOf = (wanted: unknown) => (isObject(wanted) ? Object.entries(wanted) : []);
 
 const required: Keyword = (wanted, { place, report }) => {
   const { value, path } = place;
   if (!isObject(value)) return;
   for (const name of listOf(wanted))
-    if (typeof name === 'string' && !Object.hasOwn(value, name)) report('is missing', inside(path, name));
+    if (typeof name === 'string' && !Object.hasOwn(value, name))
+      report('is missing', inside(path, name));
 };
 
 const properties: Keyword = (wanted, task) => {
   for (const [name, schema] of schemasOf(wanted))
-    if (namesOf(task.place).includes(name)) checkName(name, schema, task);
+    if (hasName(task.place, name)) checkName(name, schema, task);
 };
 
 const patternProperties: Keyword = (wanted, task) => {
@@ -358,34 +408,32 @@ const additionalProperties: Keyword = (wanted, task) => {
   const isNamed = (name: string) => Object.hasOwn(named, name);
   const isMatched = (name: string) => Object.keys(patterns).some((source) => matches(source, name));
   const others = namesOf(task.place).filter((name) => !isNamed(name) && !isMatched(name));
-  for (const name of others) judgeOther(name, wanted, Object.keys(named), task);
+  const known = Object.keys(named);
+  for (const name of others) judgeOther(name, wanted, known, task);
 };
 
 /** A name that is not allowed may be a slip. */
-function judgeOther(name: string, wanted: unknown, known: string[], task: Task): void {
+function judgeOther(name: string, wanted: unknown, known: string[], task: SchemaCheck): void {
   if (wanted !== false) return checkName(name, wanted, task);
-  const [close] = nearest(name, known.slice(0, MAX_NEAR), 1);
-  const hint = close === undefined ? '' : `; did you mean ${JSON.stringify(close)}?`;
+  const hint = task.problems.length < MAX_PROBLEMS ? hintAt(name, known) : '';
   task.report(`is not allowed here${hint}`, inside(task.place.path, name));
 }
 
 const propertyNames: Keyword = (schema, task) => {
   for (const name of namesOf(task.place)) {
-    const { problems } = task.check(schema, { value: name, path: inside(task.place.path, name) });
-    task.problems.push(...problems);
+    task.takeOver(task.check(schema, { value: name, path: inside(task.place.path, name) }));
   }
 };
 
 /** With this name, also those. */
 const dependentRequired: Keyword = (wanted, task) => {
   for (const [name, others] of schemasOf(wanted))
-    if (namesOf(task.place).includes(name)) required(others, task);
+    if (hasName(task.place, name)) required(others, task);
 };
 
 /** With this name, the whole value also fits that schema. */
 const dependentSchemas: Keyword = (wanted, task) => {
-  for (const [name, schema] of schemasOf(wanted))
-    if (namesOf(task.place).includes(name)) also(schema, task);
+  for (const [name, schema] of schemasOf(wanted)) if (hasName(task.place, name)) also(schema, task);
 };
 
 /** Draft-07 has one word for both. */
@@ -399,9 +447,9 @@ const dependencies: Keyword = (wanted, task) => {
 // ─── Schemas of schemas ────────────────────────────────────────────────────────────────────────
 
 /** The same value fits another schema, too. */
-function also(schema: unknown, task: Task): void {
+function also(schema: unknown, task: SchemaCheck): void {
   const outcome = task.check(schema, task.place);
-  task.problems.push(...outcome.problems);
+  task.takeOver(outcome);
   task.adopt(outcome);
 }
 
@@ -409,23 +457,22 @@ const allOf: Keyword = (schemas, task) => {
   for (const schema of listOf(schemas)) also(schema, task);
 };
 
-const anyOf: Keyword = (schemas, task) => {
+/** How many of several schemas it fits. None is a problem. */
+function anyOf(schemas: unknown, task: SchemaCheck): number {
   const outcomes = listOf(schemas).map((schema) => task.check(schema, task.place));
   const good = outcomes.filter(({ problems }) => problems.length === 0);
   for (const outcome of good) task.adopt(outcome);
   if (good.length === 0) task.report(`fits none of ${outcomes.length} schemas${closest(outcomes)}`);
-};
+  return good.length;
+}
 
 const oneOf: Keyword = (schemas, task) => {
-  const outcomes = listOf(schemas).map((schema) => task.check(schema, task.place));
-  const good = outcomes.filter(({ problems }) => problems.length === 0);
-  for (const outcome of good) task.adopt(outcome);
-  if (good.length === 0) task.report(`fits none of ${outcomes.length} schemas${closest(outcomes)}`);
-  if (good.length > 1) task.report(`fits ${good.length} schemas, and should fit one`);
+  const count = anyOf(schemas, task);
+  if (count > 1) task.report(`fits ${count} schemas, and should fit one`);
 };
 
 /** Of several alternatives, the one that was nearly met says most. */
-function closest(outcomes: Outcome[]): string {
+function closest(outcomes: Evaluation[]): string {
   const ordered = [...outcomes].sort((a, b) => a.problems.length - b.problems.length);
   const [first] = ordered[0]?.problems ?? [];
   return first ? ` (the nearest: ${first.path} ${first.message})` : '';
@@ -444,18 +491,13 @@ const conditional: Keyword = (condition, task) => {
 };
 
 const unevaluatedItems: Keyword = (schema, task) => {
-  const { value, path } = task.place;
-  if (!Array.isArray(value)) return;
-  for (const [n, item] of value.entries()) {
-    if (task.indexes.has(n)) continue;
-    task.problems.push(...task.check(schema, { value: item, path: `${path}[${n}]` }).problems);
-    task.indexes.add(n);
-  }
+  for (const n of itemsOf(task.place).keys()) if (!task.indexes.has(n)) checkItem(n, schema, task);
 };
 
 const unevaluatedProperties: Keyword = (schema, task) => {
+  const known = [...task.names];
   for (const name of namesOf(task.place))
-    if (!task.names.has(name)) judgeOther(name, schema, [...task.names], task);
+    if (!task.names.has(name)) judgeOther(name, schema, known, task);
   for (const name of namesOf(task.place)) task.names.add(name);
 };
 
@@ -513,12 +555,18 @@ const DRAFT_2020: Record<string, Keyword> = {
 
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value]);
 
+function hintAt(text: string, known: string[]): string {
+  const [close] = nearest(text, known.slice(0, MAX_NEAR), 1);
+  return close === undefined ? '' : `; did you mean ${JSON.stringify(close)}?`;
+}
+
 function withArticle(name: unknown): string {
   if (name === 'null') return 'null';
   return /^[aeiou]/.test(`${name}`) ? `an ${name}` : `a ${name}`;
 }
 
 function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? 'nothing';
-  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
+  const few = Array.isArray(value) ? value.slice(0, MAX_SHOWN) : value; // each has a character
+  const text = JSON.stringify(few) ?? 'nothing';
+  return text.length > MAX_SHOWN ? `${copyOf(text.slice(0, MAX_SHOWN))}…` : text;
 }

@@ -1,14 +1,14 @@
 // background.ts: a call that takes long goes on as a task while the chat does. The model hears of
 // its end with a later prompt; a program that goes on with the conversation takes it up again.
 
-import { asObject, blocksToText, textOf } from '../../mcp.ts';
+import { asList, asObject, blocksToText, copyOf, textOf } from '../../mcp.ts';
 import type { Extension, Json, McpConnection, McpManager } from '../../mcp.ts';
-import { fit, fromMcp } from '../16-hands/results.ts';
-import { canonical, sha256 } from '../17-the-gate/digest.ts';
+import { fitResult, fromMcp } from '../16-hands/results.ts';
+import { canonicalJson, sha256 } from '../17-the-gate/digest.ts';
 import type { Person } from '../17-the-gate/person.ts';
 import { plain, quoted } from '../17-the-gate/safe-text.ts';
-import type { Kept, News } from '../19-the-terminal/host.ts';
-import { sleep, type Pause } from '../22-no-handshake/pause.ts';
+import type { ConversationStore, News } from '../19-the-terminal/host.ts';
+import { sleep, type Pause } from '../20-streamable-http/pause.ts';
 import { awaitTask, Task, tasks } from './tasks.ts';
 
 const PATIENCE_MS = 5000; // how long a call waits for its task
@@ -18,7 +18,7 @@ const MAX_TOLD = 20_000; // characters of one result, for the model
 
 export type BackgroundOptions = {
   person: Person;
-  kept?: Kept; // the conversation; without one, every call waits for its task
+  kept?: ConversationStore; // the conversation; without one, every call waits for its task
   manager?: () => McpManager | undefined;
   resultsFolder: string;
   patienceMs?: number;
@@ -26,7 +26,7 @@ export type BackgroundOptions = {
 };
 
 /** One call that went on as a task. */
-export type Job = {
+type Job = {
   number: number;
   server: string;
   tool: string;
@@ -35,9 +35,9 @@ export type Job = {
   startedAt: number; // on the calendar's clock: it may be from another program
   task?: Task; // while we look at it
   looked?: Promise<void>; // at least once
-  outcome?: Outcome;
+  outcome?: JobEnd;
 };
-type Outcome = { words: string; text: string }; // for the person, and for the model
+type JobEnd = { words: string; text: string }; // for the person, and for the model
 
 export class Background {
   readonly jobs = new Map<number, Job>();
@@ -108,7 +108,7 @@ export class Background {
         this.tellQuestion(job, task);
         resolve();
       };
-      const ended = (outcome: Outcome) => {
+      const ended = (outcome: JobEnd) => {
         if (job.task === task) this.ended(job, outcome);
         resolve();
       };
@@ -130,7 +130,7 @@ export class Background {
     if (isNew) this.say(`${what}; it comes up when you press Enter`);
   }
 
-  private ended(job: Job, outcome: Outcome): void {
+  private ended(job: Job, outcome: JobEnd): void {
     const { number, tool, server } = job;
     job.task = undefined;
     job.outcome = outcome;
@@ -143,16 +143,16 @@ export class Background {
     this.options.person.say(text, 'note');
   }
 
-  private outcomeOf(result: Json, { tool }: Job): Outcome {
+  private outcomeOf(result: Json, { tool }: Job): JobEnd {
     const { content, isError, structuredContent } = result;
-    const blocks = Array.isArray(content) ? content : [];
+    const blocks = asList(content);
     const given = { text: '', content: blocks, isError: isError === true, structuredContent };
     const { resultsFolder } = this.options;
-    const output = fit(fromMcp(given, resultsFolder), resultsFolder, tool);
+    const output = fitResult(fromMcp(given, resultsFolder), resultsFolder, tool);
     const words = isError === true ? 'has failed' : 'is done';
     const text = blocksToText(output.blocks);
     const rest = text.length > MAX_TOLD ? `\n[${text.length - MAX_TOLD} characters more]` : '';
-    return { words, text: plain(text.slice(0, MAX_TOLD)) + rest };
+    return { words, text: plain(copyOf(text.slice(0, MAX_TOLD))) + rest };
   }
 
   // ── What the model hears ──
@@ -217,7 +217,11 @@ export class Background {
       this.lastNumber = Math.max(this.lastNumber, number);
     }
     for (const connection of this.connections.values()) this.takeUp(connection);
-    for (const { server } of this.jobs.values()) void this.options.manager?.()?.of(server).catch(() => {}); // it may be asleep
+    const manager = this.options.manager?.();
+    for (const { server } of this.jobs.values()) {
+      const connection = manager?.connection(server);
+      if (connection?.server) this.takeUp(connection); // it may be asleep: this wakes it up
+    }
   }
 
   /** Is a task of this server under way? Then it must not sleep (chapter 28). */
@@ -279,12 +283,12 @@ function jobIn(value: Json, number: number): Job | undefined {
   const isText = (each: unknown) => typeof each === 'string';
   const isWhole = [server, tool, taskId, identity].every(isText) && typeof startedAt === 'number';
   if (!isWhole || !(number > 0)) return undefined;
-  const outcome = isText(words) && isText(text) ? (value.outcome as Outcome) : undefined;
+  const outcome = isText(words) && isText(text) ? (value.outcome as JobEnd) : undefined;
   return { server, tool, taskId, identity, startedAt, outcome, number } as Job;
 }
 
 /** What is started or reached, and not how it is authorized: a token may be another tomorrow. */
 function identityOf({ config }: McpConnection): string {
   const { type, command, args, cwd, url } = config;
-  return sha256(canonical({ type, command, args, cwd, url }));
+  return sha256(canonicalJson({ type, command, args, cwd, url }));
 }

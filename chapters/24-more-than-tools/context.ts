@@ -1,14 +1,18 @@
 // context.ts: what servers have besides tools, as something that a model can take. The same limits as
 // for the results of tools: there are resources of four million characters.
 
-import type { Block, Image, Turn } from '../../agent.ts';
-import { asObject, isObject, show } from '../../mcp.ts';
-import type { Json, PromptMessage, Resource, ResourceContents } from '../../mcp.ts';
-import { fit, fromMcp } from '../16-hands/results.ts';
+import type { Block, Turn } from '../../agent.ts';
+import { asObject, copyOf, isObject, show } from '../../mcp.ts';
+import type { Json } from '../../mcp.ts';
+import { fitResult, fromMcp } from '../16-hands/results.ts';
 import { plain, quoted } from '../17-the-gate/safe-text.ts';
+import type { Attached } from '../19-the-terminal/host.ts';
+import { fenced } from '../19-the-terminal/shortcuts.ts';
+import type { PromptMessage, Resource, ResourceContents } from './offers.ts';
 
 const MAX_CONTENTS = 100; // parts of one resource
 const MAX_MESSAGES = 50; // of one prompt
+const MAX_LINE = 300; // characters
 const GO_ON = 'Go on.';
 const IMAGE = '[the image is attached]';
 
@@ -34,12 +38,17 @@ function asBlock(contents: ResourceContents): Json {
 }
 
 /** What goes along with a prompt: text, in a frame that says whose it is, and images. */
-export type Attached = { text: string; images: Image[] };
-
 export function attached(
-  server: string, uri: string, contents: ResourceContents[], folder: string,
+  server: string,
+  uri: string,
+  contents: ResourceContents[],
+  folder: string,
 ): Attached {
-  const { blocks } = fit({ blocks: blocksOf(contents, folder), isError: false }, folder, server);
+  const { blocks } = fitResult(
+    { blocks: blocksOf(contents, folder), isError: false },
+    folder,
+    server,
+  );
   const types = new Set(contents.map(({ mimeType }) => show(mimeType ?? 'no type')));
   const what = `The resource ${quoted(uri)} of the MCP server ${quoted(server)}`;
   const { text, images } = split(blocks);
@@ -49,15 +58,8 @@ export function attached(
 
 function split(blocks: Block[]): Attached {
   const images = blocks.filter((block) => block.type === 'image');
-  const texts = blocks.map((block) => (block.type === 'text' ? block.text : IMAGE));
+  const texts = blocks.map((block) => (block.type === 'text' ? plain(block.text) : IMAGE));
   return { text: texts.join('\n'), images };
-}
-
-/** Between fences that do not occur in it. */
-function fenced(text: string): string {
-  let fence = '```';
-  while (text.includes(fence)) fence += '`';
-  return `${fence}\n${plain(text).replace(/\n$/, '')}\n${fence}`;
 }
 
 // ─── Prompts ───────────────────────────────────────────────────────────────────────────────────
@@ -67,7 +69,7 @@ function fenced(text: string): string {
 export function turnsOf(messages: PromptMessage[], folder: string, name: string): Turn[] {
   const turns = messages.slice(0, MAX_MESSAGES).map(({ role, content }): Turn => {
     const said = { text: '', content: content.map(asContent), isError: false };
-    const { text, images } = split(fit(fromMcp(said, folder), folder, name).blocks);
+    const { text, images } = split(fitResult(fromMcp(said, folder), folder, name).blocks);
     if (role === 'assistant') return { role, text, calls: [] };
     return { role, text, ...(images.length > 0 && { images }) };
   });
@@ -94,12 +96,16 @@ export function isForPeople(resource: Resource): boolean {
   return isReadable(resource) && !isHidden;
 }
 
-/** "uri  name: what it is", in one line of at most so many characters. */
-export function lineFor(address: string, row: Json, most = 300): string {
+/** "uri  name: what it is", in one line. */
+export function addressLine(address: string, row: Json): string {
   const { name, title, description } = row;
   const called = show(title ?? name ?? '');
   const words = [called === address ? '' : called, show(description ?? '')];
   const text = plain(`${address}  ${words.filter(Boolean).join(': ')}`);
-  const line = text.split('\n').map((each) => each.trim()).join(' ').trimEnd();
-  return line.length > most ? `${line.slice(0, most)}…` : line;
+  const line = text
+    .split('\n')
+    .map((each) => each.trim())
+    .join(' ')
+    .trimEnd();
+  return line.length > MAX_LINE ? `${copyOf(line.slice(0, MAX_LINE))}…` : line;
 }

@@ -2,6 +2,13 @@
 
 import { McpConnection, textOf } from '../../mcp.ts';
 import { inBothEras } from '../22-no-handshake/era.ts';
+import {
+  completeArgument,
+  getPrompt,
+  listResources,
+  listResourceTemplates,
+  readResource,
+} from './offers.ts';
 
 const WATCHED = /resources|prompts|completion/;
 const open = new Set<unknown>(); // the ids of the requests that are shown
@@ -18,15 +25,17 @@ const library = new McpConnection('library', config, { extensions: inBothEras(),
 await library.connect();
 await library.initialize();
 
-const resources = await library.listResources();
+const resources = await listResources(library);
 console.log(`  ${resources.length} resources, on two pages`);
-const [rules] = await library.readResource('library://rules');
+const [rules] = await readResource(library, 'library://rules');
 console.log(`  ${JSON.stringify(rules?.text)}`);
-console.log(`  templates: ${JSON.stringify(await library.listResourceTemplates())}`);
-await library.readResource('library://nowhere').catch((error) => console.log(`  ${textOf(error)}`));
+console.log(`  templates: ${JSON.stringify(await listResourceTemplates(library))}`);
+await readResource(library, 'library://nowhere').catch((error) =>
+  console.log(`  ${textOf(error)}`),
+);
 
 const about = { type: 'ref/prompt', name: 'explain' } as const;
-console.log(`  ${await library.complete(about, { name: 'thing', value: 'gr' })}`);
-const messages = await library.getPrompt('explain', { thing: 'gravity' });
+console.log(`  ${await completeArgument(library, about, { name: 'thing', value: 'gr' })}`);
+const messages = await getPrompt(library, 'explain', { thing: 'gravity' });
 console.log(`  ${messages.length} message, of the ${messages[0]?.role}`);
 await library.close();

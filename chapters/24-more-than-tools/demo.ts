@@ -20,33 +20,56 @@ function onWire(direction: string, message: unknown, server: string): void {
   if (isShown) console.log(direction === 'out' ? `→ to ${server}` : `← from ${server}`, text);
 }
 
-const read = (server: string, uri: string) => ({ calls: [{ name: 'read_resource', args: { server, uri } }] });
+const read = (server: string, uri: string) => ({
+  calls: [{ name: 'read_resource', args: { server, uri } }],
+});
 const script = [
-  read('library', 'library://rules'), read('archive', 'library://rules'), 'Be quiet, say both.', 'An atlas!',
+  read('library', 'library://rules'),
+  read('archive', 'library://rules'),
+  'Be quiet, say both.',
+  'An atlas!',
 ];
 const person = new ScriptedPerson(['y', 'n']);
 const fixture = join(process.cwd(), 'fixtures', 'library.mjs');
 const servers = { library: [fixture], archive: [fixture, 'modern'] };
-const load = () => new Map(Object.entries(servers).map(([name, args]): [string, ServerEntry] => {
-  const config = { command: 'node', args };
-  return [name, { name, config, file: 'settings.json', scope: 'user', authority: 'user' }];
-}));
+const load = () =>
+  new Map(
+    Object.entries(servers).map(([name, args]): [string, ServerEntry] => {
+      const config = { command: 'node', args };
+      return [name, { name, config, file: 'settings.json', scope: 'user', authority: 'user' }];
+    }),
+  );
 
 const host = plainHost({ person, resultsFolder: join(base, 'results'), manager: () => manager });
 const { tools, news = [], commands, ...rows } = compose(host);
 const trust = new Trust({ home: base, cwd: base, person });
 const approve = (entry: ServerEntry) => trust.approve(entry);
-const manager = new McpManager({ ...forConnections({ ...rows, tools, commands }), load, approve, onWire });
-const gate = new Gate({ roots: new Roots(base), trust, person, offered: () => manager.getToolDefinitions() });
+const manager = new McpManager({
+  ...forConnections({ ...rows, tools, commands }),
+  load,
+  approve,
+  onWire,
+});
+const gate = new Gate({
+  roots: new Roots(base),
+  trust,
+  person,
+  offered: () => manager.getToolDefinitions(),
+});
 const agent = new Agent({
-  model: new Scripted(script), tools, mcp: manager, gate: gate.check, resultsFolder: host.resultsFolder,
+  model: new Scripted(script),
+  tools,
+  mcp: manager,
+  gate: gate.check,
+  resultsFolder: host.resultsFolder,
 });
 
 console.log('The model reads the same resource of two servers:');
 await agent.chat('What are the rules?');
 for (const { text } of person.questions) console.log(text.replace(/^/gm, '    '));
 for (const turn of agent.turns)
-  if (turn.role === 'tools') for (const { blocks } of turn.results) console.log('  result:', JSON.stringify(blocks));
+  if (turn.role === 'tools')
+    for (const { blocks } of turn.results) console.log('  result:', JSON.stringify(blocks));
 
 console.log('\nThe user watches one of each, and both change:');
 const say = (text: string) => console.log(`  ${text}`);

@@ -10,7 +10,10 @@ const MAX_FLOW_LINES = 100; // of one [list] or {mapping}
 
 /** The fields, and the text behind them. Throws with the line that cannot be read. */
 export function parseFrontmatter(text: string): { fields: Json; body: string } {
-  const lines = text.replace(/^\ufeff/, '').split('\n').map((line) => line.replace(/\r$/, ''));
+  const lines = text
+    .replace(/^\ufeff/, '')
+    .split('\n')
+    .map((line) => line.replace(/\r$/, ''));
   if (!isRule(lines[0] ?? '')) throw new Error('it does not begin with a line "---"');
   const end = lines.findIndex((line, n) => n > 0 && isRule(line));
   if (end === -1) throw new Error('no second line "---" ends its frontmatter');
@@ -67,7 +70,8 @@ class Yaml {
 
   private sequence(indent: number, level: number): unknown[] {
     const items: unknown[] = [];
-    while (this.nextIndent() === indent && isItem(this.text())) items.push(this.item(indent, level));
+    while (this.nextIndent() === indent && isItem(this.text()))
+      items.push(this.item(indent, level));
     this.mustNotBeDeeper(indent);
     return items;
   }
@@ -97,7 +101,8 @@ class Yaml {
     const key = isQuoted ? this.unquoted(text.slice(0, end)) : text.slice(0, end).trimEnd();
     const after = text.slice(end).trimStart();
     const isName = isQuoted || (/^\w[\w ./-]*$/.test(key) && typeof scalar(key) === 'string');
-    if (!isName || !/^:(\s|$)/.test(after)) throw this.error(`a name that it does not know: ${key}`);
+    if (!isName || !/^:(\s|$)/.test(after))
+      throw this.error(`a name that it does not know: ${key}`);
     return { key, rest: after.slice(1).trim() };
   }
 
@@ -204,7 +209,8 @@ class Yaml {
   private flow(rest: string, indent: number, level: number): unknown {
     let text = rest;
     for (let lines = 1; !isClosed(text); lines++) {
-      if (lines > MAX_FLOW_LINES || !this.goesOn(indent)) throw this.error('a bracket that does not end');
+      if (lines > MAX_FLOW_LINES || !this.goesOn(indent))
+        throw this.error('a bracket that does not end');
       text += ` ${withoutComment(this.lines[this.at++]!.trim())}`;
     }
     this.at--; // its last line, for the errors
@@ -348,7 +354,16 @@ class Flow {
 // ─── Small parts ───────────────────────────────────────────────────────────────────────────────
 
 const ESCAPES: Record<string, string | undefined> = {
-  '"': '"', '\\': '\\', '/': '/', ' ': ' ', n: '\n', t: '\t', r: '\r', 0: '\0', b: '\b', f: '\f',
+  '"': '"',
+  '\\': '\\',
+  '/': '/',
+  ' ': ' ',
+  n: '\n',
+  t: '\t',
+  r: '\r',
+  0: '\0',
+  b: '\b',
+  f: '\f',
 };
 
 /** The core schema of YAML 1.2: "yes" and dates are texts there, unlike in 1.1. */

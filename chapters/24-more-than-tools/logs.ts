@@ -1,12 +1,20 @@
 // logs.ts: what servers log. Kept for /logs; what is a warning or worse is said at once.
 
-import { asObject, isStateless, now, show } from '../../mcp.ts';
+import { asObject, copyOf, isStateless, now, show } from '../../mcp.ts';
 import type { Extension, Json } from '../../mcp.ts';
 import { quoted, visible } from '../17-the-gate/safe-text.ts';
 import type { Host } from '../19-the-terminal/host.ts';
+import { setLogLevel } from './offers.ts';
 
 export const LEVELS = [
-  'debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency',
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
 ];
 const MAX_KEPT = 500; // of each server
 const MAX_TEXT = 2000; // characters
@@ -15,12 +23,12 @@ const MAX_A_MINUTE = 5;
 const WARNING = LEVELS.indexOf('warning');
 
 export type Log = { at: Date; level: string; text: string };
-type Told = { times: number[]; isSilenced: boolean };
+type LogRate = { times: number[]; isSilenced: boolean };
 
 /** The program holds one: a log outlives the connection it came by. */
 export class Logs {
   private kept = new Map<string, Log[]>();
-  private told = new Map<string, Told>();
+  private told = new Map<string, LogRate>();
   private levels = new Map<string, string>(); // that the user has asked for
   private host: Pick<Host, 'person' | 'warn'>;
 
@@ -32,8 +40,9 @@ export class Logs {
   take(server: string, { level, logger, data }: Json): void {
     const text = typeof data === 'string' ? data : (JSON.stringify(data) ?? '');
     const from = typeof logger === 'string' && logger !== '' ? `${logger.slice(0, 100)}: ` : '';
+    const line = copyOf(from + text.slice(0, MAX_TEXT));
     const known = LEVELS.includes(show(level)) ? show(level) : 'info';
-    const log = { at: new Date(), level: known, text: visible((from + text).slice(0, MAX_TEXT)) };
+    const log = { at: new Date(), level: known, text: visible(line) };
     const logs = this.kept.get(server) ?? [];
     logs.push(log);
     this.kept.set(server, logs.slice(-MAX_KEPT));
@@ -85,7 +94,7 @@ export function keepLogs(logs: Logs): Extension {
       opened: async (server) => {
         const usual = isStateless(server) ? 'warning' : undefined;
         const level = logs.levelFor(serverName) ?? usual;
-        if (level && server.capabilities?.logging) await connection.setLogLevel(level);
+        if (level && server.capabilities?.logging) await setLogLevel(connection, level);
       },
     };
   };

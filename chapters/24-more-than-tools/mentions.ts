@@ -2,11 +2,12 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { textOf } from '../../mcp.ts';
-import type { Json, McpManager, Of, Resource, ResourceTemplate } from '../../mcp.ts';
+import type { Json, McpManager } from '../../mcp.ts';
 import type { Attached, Completed, Mentions } from '../19-the-terminal/host.ts';
 import type { Program } from '../19-the-terminal/program.ts';
 import { attached, isForPeople, isReadable } from './context.ts';
-import { fillIn } from './fill-in.ts';
+import { candidates, askForMissing } from './commands/fill-in.ts';
+import { Offers, readResource, type Of, type Resource, type ResourceTemplate } from './offers.ts';
 import { serversWith } from './rows.ts';
 import { expand, placeIn, variablesOf } from './template.ts';
 
@@ -18,11 +19,13 @@ export const resourceMentions: Mentions = { attach, complete };
 // ─── What is sent along ────────────────────────────────────────────────────────────────────────
 
 async function attach(
-  words: string[], program: Program, signal: AbortSignal,
+  words: string[],
+  program: Program,
+  signal: AbortSignal,
 ): Promise<Attached | undefined> {
   const { agent, manager, screen } = program;
   if (!words[0]?.includes(':')) return undefined;
-  await agent.awaitServers(signal);
+  await agent.startUp.wait(signal);
   const places = words.flatMap((word) => serverIn(word, manager) ?? []);
   if (places.length === 0) return undefined;
   const place = await meant(places, manager);
@@ -31,7 +34,7 @@ async function attach(
   try {
     const uri = await wholeAddress(place, program, signal);
     if (uri === undefined) return undefined;
-    const contents = await manager.readResource(server, uri, { signal });
+    const contents = await readResource(manager.of(server), uri, { signal });
     if (contents.length === 0) throw new Error('the server has nothing there');
     const found = attached(server, uri, contents, program.session.resultsFolder);
     const { length } = found.images;
@@ -44,23 +47,24 @@ async function attach(
   }
 }
 
-type Place = { server: string; uri: string };
+type ResourceAddress = { server: string; uri: string };
 
 /** An address may end with a full stop, but a sentence does so more often. */
-async function meant(places: Place[], manager: McpManager): Promise<Place> {
+async function meant(places: ResourceAddress[], manager: McpManager): Promise<ResourceAddress> {
   const last = places.at(-1)!;
   if (places.length === 1) return last;
+  const offers = new Offers(manager);
   const [resources, templates] = await Promise.all([
-    manager.listResources(last.server).catch((): Resource[] => []),
-    manager.listResourceTemplates(last.server).catch((): ResourceTemplate[] => []),
+    offers.listResources(last.server).catch((): Resource[] => []),
+    offers.listResourceTemplates(last.server).catch((): ResourceTemplate[] => []),
   ]);
   const listed = [...resources.map(({ uri }) => uri), ...templates.map((each) => each.uriTemplate)];
   return places.find(({ uri }) => listed.includes(uri)) ?? last;
 }
 
 /** Names of servers may have colons, too. */
-function serverIn(word: string, manager: McpManager): Place | undefined {
-  const names = serversWith(manager).filter((name) => word.startsWith(`${name}:`));
+function serverIn(word: string, manager: McpManager): ResourceAddress | undefined {
+  const names = serversWith(manager.status()).filter((name) => word.startsWith(`${name}:`));
   const [server] = names.sort((a, b) => b.length - a.length);
   const uri = word.slice((server?.length ?? 0) + 1);
   return server === undefined || uri === '' ? undefined : { server, uri };
@@ -68,15 +72,21 @@ function serverIn(word: string, manager: McpManager): Place | undefined {
 
 /** Of a template the user is asked for what belongs into its holes. */
 async function wholeAddress(
-  { server, uri: given }: Place, { manager, person }: Program, signal: AbortSignal,
+  { server, uri: given }: ResourceAddress,
+  { manager, person }: Program,
+  signal: AbortSignal,
 ): Promise<string | undefined> {
   if (!given.includes('{')) return given;
-  const templates = await manager.listResourceTemplates(server);
+  const templates = await new Offers(manager).listResourceTemplates(server);
   const isMeant = ({ uriTemplate }: ResourceTemplate) => uriTemplate === given;
   if (!templates.some(isMeant)) return given;
   const holes = variablesOf(given).map((name) => ({ name, description: '', isRequired: true }));
   const ref = { type: 'ref/resource', uri: given } as const;
-  const values = await fillIn(holes, {}, { person, manager, server, ref, what: given, signal });
+  const values = await askForMissing(
+    holes,
+    {},
+    { person, manager, server, ref, what: given, signal },
+  );
   return values && expand(given, values);
 }
 
@@ -84,16 +94,17 @@ async function wholeAddress(
 
 /** Servers get two seconds, all of them together. */
 function complete(typed: string, { manager }: Program): Promise<Completed> | undefined {
-  if (serversWith(manager).length === 0) return undefined;
+  if (serversWith(manager.status()).length === 0) return undefined;
   const patience = wait(PATIENCE_MS, { words: [] }, { ref: false });
   return Promise.race([find(typed, manager), patience]);
 }
 
 async function find(typed: string, manager: McpManager): Promise<Completed> {
   const place = serverIn(typed, manager);
+  const offers = new Offers(manager);
   const [resources, templates] = await Promise.all([
-    manager.listResources(place?.server).catch((): Of<Resource>[] => []),
-    manager.listResourceTemplates(place?.server).catch((): Of<ResourceTemplate>[] => []),
+    offers.listResources(place?.server).catch((): Of<Resource>[] => []),
+    offers.listResourceTemplates(place?.server).catch((): Of<ResourceTemplate>[] => []),
   ]);
   const filled = place && (await completeHole(place.server, place.uri, templates, manager));
   if (filled && filled.words.length > 0) return filled;
@@ -133,14 +144,17 @@ function isAlike(name: string, typed: string): boolean {
 
 /** In a hole of a template the server is asked what may stand there. */
 async function completeHole(
-  server: string, typed: string, templates: Of<ResourceTemplate>[], manager: McpManager,
+  server: string,
+  typed: string,
+  templates: Of<ResourceTemplate>[],
+  manager: McpManager,
 ): Promise<Completed> {
   for (const { uriTemplate } of templates) {
     const place = placeIn(uriTemplate, typed);
     if (!place) continue;
     const { name, value, others, before, after, isLast } = place;
     const ref = { type: 'ref/resource', uri: uriTemplate } as const;
-    const values = await manager.complete(server, ref, { name, value }, others).catch(() => []);
+    const values = await candidates({ manager, server, ref }, { name, value }, others);
     const words = values.map((each) => `${server}:${before}${encodeURIComponent(each)}${after}`);
     if (words.length > 0) return { words: words.filter(isTypeable), isOpen: !isLast };
   }

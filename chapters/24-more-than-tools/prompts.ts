@@ -2,23 +2,23 @@
 // command is given, and never before: there are servers that run what they get as an argument.
 
 import type { Turn } from '../../agent.ts';
-import { asObject, show, toolLabel, type Json, type Of, type Prompt } from '../../mcp.ts';
+import { asList, asObject, show, toolLabel, type Json } from '../../mcp.ts';
+import { agrees } from '../17-the-gate/dialogue.ts';
 import { quoted, told } from '../17-the-gate/safe-text.ts';
 import type { Command, MoreCommands } from '../19-the-terminal/host.ts';
 import type { Program } from '../19-the-terminal/program.ts';
-import { argumentsFrom, formOf, type Declared } from './arguments.ts';
+import { argumentsFrom, formOf, type Declared } from './prompt-arguments.ts';
 import { turnsOf } from './context.ts';
-import { candidates, fillIn } from './fill-in.ts';
+import { candidates, askForMissing } from './commands/fill-in.ts';
+import { getPrompt, Offers, type Of, type Prompt } from './offers.ts';
 import { serversWith } from './rows.ts';
 
 const MAX_ARGUMENTS = 50;
-const YES = { key: 'y', word: 'yes', label: '[y]es' };
-const NO = { key: 'n', word: 'no', label: '[n]o', isNo: true };
 
 /** By label, so that two servers may have a prompt of one name. */
 export const promptCommands: MoreCommands = ({ manager }) => {
-  if (serversWith(manager, 'prompts').length === 0) return undefined;
-  return manager.listPrompts().then((prompts) => {
+  if (serversWith(manager.status(), 'prompts').length === 0) return undefined;
+  return new Offers(manager).listPrompts().then((prompts) => {
     const rows = prompts.map((each) => [toolLabel(each.server, each.name), command(each)] as const);
     return Object.fromEntries(rows.reverse()); // of two with one label the first counts
   });
@@ -26,7 +26,7 @@ export const promptCommands: MoreCommands = ({ manager }) => {
 
 /** What a prompt declares. Servers leave things out. */
 export function declaredBy({ arguments: list }: Json): Declared[] {
-  const all = Array.isArray(list) ? list.slice(0, MAX_ARGUMENTS).map(asObject) : [];
+  const all = asList(list).slice(0, MAX_ARGUMENTS).map(asObject);
   const named = all.filter(({ name }) => typeof name === 'string' && name !== '');
   return named.map(({ name, description, required }) => ({
     name: String(name),
@@ -60,7 +60,10 @@ function command(prompt: Of<Prompt>): Command {
 
 /** The prompt's messages, to be said to the model. */
 async function send(
-  prompt: Of<Prompt>, rest: string, program: Program, signal: AbortSignal,
+  prompt: Of<Prompt>,
+  rest: string,
+  program: Program,
+  signal: AbortSignal,
 ): Promise<Turn[] | undefined> {
   const { manager, screen, person, session } = program;
   const { server, name } = prompt;
@@ -71,9 +74,9 @@ async function send(
   const needs = missing.map((each) => `${each.name}=…`).join(' ');
   if (needs !== '' && !person.isThere) throw new Error(`${name} needs ${needs}`);
   const asked = { person, manager, server, ref, what: name, signal };
-  const whole = await fillIn(missing, args, asked);
+  const whole = await askForMissing(missing, args, asked);
   if (!whole) return void screen.say('nothing was sent', 'dim');
-  const messages = await manager.getPrompt(server, name, whole, { signal });
+  const messages = await getPrompt(manager.of(server), name, whole, { signal });
   const turns = turnsOf(messages, session.resultsFolder, name);
   if (turns.length === 0) throw new Error(`${server} has no messages in its prompt ${name}`);
   const isToBeSent = await isAgreed(prompt, turns, program, signal);
@@ -89,18 +92,20 @@ function sizeOf(turns: Turn[]): string {
 
 /** The words of your own servers are sent as they are. Those of a project's are shown before. */
 async function isAgreed(
-  { server, name }: Of<Prompt>, turns: Turn[], { trust, person }: Program, signal: AbortSignal,
+  { server, name }: Of<Prompt>,
+  turns: Turn[],
+  { trust, person }: Program,
+  signal: AbortSignal,
 ): Promise<boolean> {
   if (trust.seen.get(server)?.authority === 'user') return true;
   const lines = turns.flatMap((turn) => {
     return 'text' in turn ? [`${turn.role}:`, ...told(turn.text)] : [];
   });
   const whose = `The prompt ${quoted(name)} of the project's MCP server ${quoted(server)} is:`;
-  const answer = await person.choose({
+  return agrees(person, {
     lines: [whose, ...lines],
     prompt: 'Say this to the model?',
-    choices: [YES, NO],
+    ifEmpty: undefined, // it has to be answered
     signal,
   });
-  return answer?.key === 'y';
 }

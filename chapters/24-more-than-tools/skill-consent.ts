@@ -6,33 +6,33 @@ import { changeLines } from '../17-the-gate/change.ts';
 import type { Choice, Person } from '../17-the-gate/person.ts';
 import { line, quoted, spelledOut, told } from '../17-the-gate/safe-text.ts';
 import type { Trust } from '../17-the-gate/trust.ts';
-import { fileLines, manifestOf, printOf, rootOf, totalSize, type Skill } from './skill-entry.ts';
-import { keyOf, type Known } from './skill-names.ts';
+import { fileLines, manifestOf, printOf, skillRoot, totalSize, type Skill } from './skill-entry.ts';
+import { approvalKey, type KnownSkill } from './skills/skill-names.ts';
 
 const MAX_MANIFEST = 65_536; // characters that are kept, to show what changes
 
 /** `changed`: it is not as it was when the user agreed. `own`: the user's, so nothing is asked. */
-export type Standing = 'own' | 'approved' | 'never' | 'changed' | 'new' | 'dynamic';
+export type SkillStanding = 'own' | 'approved' | 'never' | 'changed' | 'new' | 'dynamic';
 /** A skill, and the entry that the user was asked about. */
-export type Agreed = { known: Known; entry: Skill };
+export type Agreed = { known: KnownSkill; entry: Skill };
 
-export type ConsentOptions = {
+type ConsentOptions = {
   person: Person;
   trust: Trust;
-  namesakes: (known: Known) => string[];
+  namesakes: (known: KnownSkill) => string[];
   text: (agreed: Agreed, signal: AbortSignal) => Promise<string>; // of its SKILL.md
 };
 
-export class Consent {
+export class SkillConsent {
   private options: ConsentOptions;
 
   constructor(options: ConsentOptions) {
     this.options = options;
   }
 
-  standingOf({ known, entry }: Agreed): Standing {
+  standingOf({ known, entry }: Agreed): SkillStanding {
     if (known.source.kind === 'user') return 'own';
-    const before = this.options.trust.noteOf(keyOf(known));
+    const before = this.options.trust.noteOf(approvalKey(known));
     if (before?.verdict === 'never') return 'never';
     if (entry.resources === 'dynamic') return 'dynamic';
     if (!before) return 'new';
@@ -52,24 +52,26 @@ export class Consent {
   }
 
   /** What cannot be bound to its content cannot be agreed to once and for all. */
-  private write({ known, entry }: Agreed, key: string | undefined, standing: Standing): void {
+  private write({ known, entry }: Agreed, key: string | undefined, standing: SkillStanding): void {
     const { origin } = known.source;
     const text = manifestOf(entry, origin).slice(0, MAX_MANIFEST);
-    const row = { file: keyOf(known), hash: printOf(entry, origin), text };
+    const row = { file: approvalKey(known), hash: printOf(entry, origin), text };
     if (key === 'v') this.options.trust.decideNote(row, 'never');
     if (key === 'y' && standing !== 'dynamic') this.options.trust.decideNote(row, 'allow');
   }
 
   /** No file is fetched for the question. The text is, if the user wants to see it first. */
   private async ask(
-    agreed: Agreed, standing: Standing, signal: AbortSignal,
+    agreed: Agreed,
+    standing: SkillStanding,
+    signal: AbortSignal,
   ): Promise<string | undefined> {
     let shown: string[] = [];
     for (;;) {
       const answer = await this.options.person.choose({
         lines: [...this.describe(agreed), ...shown],
         prompt: 'Let the model work by it?',
-        choices: [standing === 'dynamic' ? THIS_TIME : YES, NO, NEVER, SHOW],
+        choices: [standing === 'dynamic' ? THIS_TIME : THESE_FILES, NOT_NOW, NEVER, SHOW],
         ifEmpty: 'n',
         signal,
       });
@@ -98,7 +100,9 @@ export class Consent {
     const namesakes = this.options.namesakes(known).map(quoted).join(', ');
     const cautions: string[] = [];
     if (tools !== undefined)
-      cautions.push(`it wants tools without questions (allowed-tools): ${line(JSON.stringify(tools))}; not granted`);
+      cautions.push(
+        `it wants tools without questions (allowed-tools): ${line(JSON.stringify(tools))}; not granted`,
+      );
     if (namesakes !== '') cautions.push(`other skills have the same name: ${namesakes}`);
     if (entry.resources === 'dynamic')
       cautions.push('its content is made when it is read: nobody can tell what it will be');
@@ -106,7 +110,7 @@ export class Consent {
   }
 
   private changes({ known, entry }: Agreed): string[] {
-    const before = this.options.trust.noteOf(keyOf(known))?.text ?? '';
+    const before = this.options.trust.noteOf(approvalKey(known))?.text ?? '';
     const now = manifestOf(entry, known.source.origin).slice(0, MAX_MANIFEST);
     const change = changeOf(`${before}\n`, `${now}\n`);
     return ['  It has changed since you agreed to it:', ...changeLines(change, known.label)];
@@ -114,7 +118,7 @@ export class Consent {
 }
 
 function filesOf({ uri, resources }: Skill): string[] {
-  const lines = fileLines(resources, rootOf(uri)).map((each) => `  ${line(each)}`);
+  const lines = fileLines(resources, skillRoot(uri)).map((each) => `  ${line(each)}`);
   if (resources === 'dynamic') return lines;
   const count = resources.length === 1 ? '1 file' : `${resources.length} files`;
   const isCounted = resources.every(({ size }) => size !== undefined);
@@ -122,14 +126,14 @@ function filesOf({ uri, resources }: Skill): string[] {
   return [`  It has ${count}${bytes}:`, ...lines];
 }
 
-function nobodyToAsk(label: string, standing: Standing): string {
+function nobodyToAsk(label: string, standing: SkillStanding): string {
   const why = standing === 'changed' ? 'has changed since it was approved' : 'is not approved';
   const how = `The user can look at it in a terminal, with /skills allow ${label}.`;
   return `The skill ${label} ${why}, and there is nobody to ask. ${how}`;
 }
 
-const YES: Choice = { key: 'y', word: 'yes', label: '[y]es, exactly these files' };
+const THESE_FILES: Choice = { key: 'y', word: 'yes', label: '[y]es, exactly these files' };
 const THIS_TIME: Choice = { key: 'y', word: 'yes', label: '[y]es, this time' };
-const NO: Choice = { key: 'n', word: 'no', label: '[n]ot now', isNo: true };
+const NOT_NOW: Choice = { key: 'n', word: 'no', label: '[n]ot now', isNo: true };
 const NEVER: Choice = { key: 'v', word: 'never', label: 'ne[v]er', isNo: true };
 const SHOW: Choice = { key: 's', word: 'show', label: '[s]how its text', isNo: true };

@@ -3,23 +3,23 @@
 
 import { createHash } from 'node:crypto';
 import { excerpt, isObject, type Json } from '../../mcp.ts';
-import { canonical, sha256 } from '../17-the-gate/digest.ts';
+import { canonicalJson, sha256 } from '../17-the-gate/digest.ts';
 import { named } from '../17-the-gate/safe-text.ts';
 import { parseFrontmatter } from './frontmatter.ts';
 
 /** As the extension has them: a host must take skills up to here. */
-export const MAX_FILES = 512;
-export const MAX_BYTES = 16 * 2 ** 20;
+export const MAX_SKILL_FILES = 512;
+export const MAX_SKILL_BYTES = 16 * 2 ** 20;
 const MAX_URI = 2048; // characters
 const MAX_FIELDS = 65_536; // characters of the frontmatter
 const SKILL_MD = '/SKILL.md';
 
-export type Fields = Json & { name: string; description: string };
+export type SkillFields = Json & { name: string; description: string };
 /** Without a size: Hugging Face's server tells none, against the rule. Its digests are enough. */
 export type SkillFile = { uri: string; digest: string; size?: number };
 export type Skill = {
   uri: string; // of its SKILL.md
-  frontmatter: Fields;
+  frontmatter: SkillFields;
   resources: SkillFile[] | 'dynamic'; // dynamic: it is made when it is read, so nothing can be checked
 };
 
@@ -29,18 +29,19 @@ export type Skill = {
 export function checkedSkill(value: unknown): Skill {
   if (!isObject(value)) throw new Error(`not an entry of a skill: ${excerpt(value)}`);
   const { uri, frontmatter, resources } = value;
-  const root = rootOf(uri);
+  const root = skillRoot(uri);
   const fields = checkedFields(frontmatter, nameIn(root));
   if (resources === 'dynamic') return { uri: String(uri), frontmatter: fields, resources };
   if (!Array.isArray(resources)) throw new Error('it does not list its files ("resources")');
-  if (resources.length > MAX_FILES) throw new Error(`it has more than ${MAX_FILES} files`);
+  if (resources.length > MAX_SKILL_FILES)
+    throw new Error(`it has more than ${MAX_SKILL_FILES} files`);
   const files = resources.map((file) => checkedFile(file, root));
   mustBeWhole(files, String(uri), root);
   return { uri: String(uri), frontmatter: fields, resources: files };
 }
 
 /** The folder of a skill: its address without "/SKILL.md". */
-export function rootOf(uri: unknown): string {
+export function skillRoot(uri: unknown): string {
   const isText = typeof uri === 'string' && uri.length <= MAX_URI;
   if (!isText || !/^[a-z][a-z\d+.-]*:/i.test(uri) || !uri.endsWith(SKILL_MD))
     throw new Error(`its address is not that of a SKILL.md: ${excerpt(uri)}`);
@@ -50,7 +51,8 @@ export function rootOf(uri: unknown): string {
   return root;
 }
 
-const nameIn = (root: string) => root.slice(root.search(/[^/:]*$/));
+const nameIn = (root: string) =>
+  root.slice(Math.max(root.lastIndexOf('/'), root.lastIndexOf(':')) + 1);
 
 /** "references/FORMS.md" of "skill://pdf/references/FORMS.md"; undefined if it is not in there. */
 export function pathIn(root: string, uri: string): string | undefined {
@@ -70,13 +72,13 @@ function isSegment(segment: string): boolean {
   }
 }
 
-function checkedFields(value: unknown, name: string): Fields {
+function checkedFields(value: unknown, name: string): SkillFields {
   if (!isObject(value)) throw new Error('it has no frontmatter');
-  if (canonical(value).length > MAX_FIELDS)
+  if (canonicalJson(value).length > MAX_FIELDS)
     throw new Error(`its frontmatter has more than ${MAX_FIELDS} characters`);
   const problem = problemWithFields(value, name);
   if (problem) throw new Error(problem);
-  return value as Fields;
+  return value as SkillFields;
 }
 
 /** By the rules of agentskills.io. Its folder must have the same name: so an address tells it. */
@@ -108,11 +110,11 @@ function mustBeWhole(files: SkillFile[], uri: string, root: string): void {
   if (twice !== undefined) throw new Error(`it lists ${excerpt(twice)} twice`);
   if (!files.some((file) => file.uri === uri)) throw new Error('it does not list its own SKILL.md');
   const bytes = totalSize(files);
-  if (bytes > MAX_BYTES) throw new Error(`it has ${bytes} bytes, more than ${MAX_BYTES}`);
+  if (bytes > MAX_SKILL_BYTES)
+    throw new Error(`it has ${bytes} bytes, more than ${MAX_SKILL_BYTES}`);
 }
 
-export const totalSize = (files: SkillFile[]) =>
-  files.reduce((sum, { size = 0 }) => sum + size, 0);
+export const totalSize = (files: SkillFile[]) => files.reduce((sum, { size = 0 }) => sum + size, 0);
 
 // ─── Is this what was promised? ────────────────────────────────────────────────────────────────
 
@@ -137,10 +139,13 @@ export function mustSayTheSame(bytes: Buffer, { frontmatter }: Skill): string {
   try {
     fields = parseFrontmatter(text).fields;
   } catch (error) {
-    throw new Mismatch(`its SKILL.md cannot be compared with its entry: ${(error as Error).message}`);
+    throw new Mismatch(
+      `its SKILL.md cannot be compared with its entry: ${(error as Error).message}`,
+    );
   }
   const names = [...new Set([...Object.keys(fields), ...Object.keys(frontmatter)])];
-  const differs = (name: string) => canonical([own(fields, name)]) !== canonical([own(frontmatter, name)]);
+  const differs = (name: string) =>
+    canonicalJson([own(fields, name)]) !== canonicalJson([own(frontmatter, name)]);
   const wrong = names.find(differs);
   if (wrong === undefined) return text;
   const [there, here] = [own(frontmatter, wrong), own(fields, wrong)].map(excerptOrNothing);
@@ -156,14 +161,14 @@ const excerptOrNothing = (found: unknown[]) => (found.length === 0 ? 'nothing' :
 export function printOf({ uri, frontmatter, resources }: Skill, origin: string): string {
   const byUri = (a: SkillFile, b: SkillFile) => (a.uri < b.uri ? -1 : 1);
   const files = resources === 'dynamic' ? resources : [...resources].sort(byUri);
-  return sha256(canonical({ origin, uri, frontmatter, files }));
+  return sha256(canonicalJson({ origin, uri, frontmatter, files }));
 }
 
 /** The same, one thing a line, so that a change can be shown. */
 export function manifestOf({ uri, frontmatter, resources }: Skill, origin: string): string {
   const fields = Object.keys(frontmatter).sort();
   const told = fields.map((name) => `${named(name)}: ${JSON.stringify(frontmatter[name])}`);
-  return [origin, uri, ...told, ...fileLines(resources, rootOf(uri))].join('\n');
+  return [origin, uri, ...told, ...fileLines(resources, skillRoot(uri))].join('\n');
 }
 
 export function fileLines(resources: Skill['resources'], root: string): string[] {

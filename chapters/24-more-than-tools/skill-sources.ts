@@ -5,15 +5,30 @@ import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { asObject, excerpt, isObject, textOf, type Json, type McpConnection } from '../../mcp.ts';
+import {
+  asList,
+  asObject,
+  excerpt,
+  isObject,
+  textOf,
+  type Json,
+  type McpConnection,
+} from '../../mcp.ts';
 import { openFile, Roots } from '../16-hands/paths.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import type { Trust } from '../17-the-gate/trust.ts';
 import { parseFrontmatter } from './frontmatter.ts';
 import {
-  checkedSkill, digestOf, MAX_BYTES, MAX_FILES, Mismatch, pathIn, problemWithFields, rootOf,
+  checkedSkill,
+  digestOf,
+  MAX_SKILL_BYTES,
+  MAX_SKILL_FILES,
+  Mismatch,
+  pathIn,
+  problemWithFields,
+  skillRoot,
 } from './skill-entry.ts';
-import type { Fields, Skill, SkillFile } from './skill-entry.ts';
+import type { SkillFields, Skill, SkillFile } from './skill-entry.ts';
 
 /** The name of the extension, on both sides of the wire. */
 export const EXTENSION = 'io.modelcontextprotocol/skills';
@@ -24,7 +39,7 @@ const MAX_CHILDREN = 1000;
 const SKILL_MD = 'SKILL.md';
 
 /** A server's list has whole entries. A folder's has not: its files are hashed when one is loaded. */
-export type Listed = { uri: string; frontmatter: Fields; entry?: Skill };
+export type Listed = { uri: string; frontmatter: SkillFields; entry?: Skill };
 export type Listing = { skills: Listed[]; leftOut: string[] };
 
 export interface SkillSource {
@@ -50,7 +65,8 @@ export function offerOf({ server }: McpConnection): Json | undefined {
 }
 
 /** So that no server can be called like the two folders. */
-const labelFor = (server: string) => (/^(mcp:|user$|project$)/i.test(server) ? `mcp:${server}` : server);
+const labelFor = (server: string) =>
+  /^(mcp:|user$|project$)/i.test(server) ? `mcp:${server}` : server;
 
 export class ServerSkills implements SkillSource {
   readonly kind = 'server';
@@ -106,13 +122,14 @@ export class ServerSkills implements SkillSource {
 
   async read(uri: string, signal?: AbortSignal): Promise<Buffer> {
     const { contents } = await this.connection.request('resources/read', { uri }, { signal });
-    const [content, ...more] = Array.isArray(contents) ? contents : [];
+    const [content, ...more] = asList(contents);
     const { uri: its, text, blob } = asObject(content);
     const what = `${this.whose} answered a read of ${excerpt(uri)}`;
     if (more.length > 0 || its !== uri) throw new Mismatch(`${what} with something else`);
     if (typeof text === 'string') return Buffer.from(text);
     if (typeof blob !== 'string') throw new Mismatch(`${what} with neither text nor data`);
-    if (blob.length > 2 * MAX_BYTES) throw new Mismatch(`${what} with too much`); // before decoding
+    // Before decoding.
+    if (blob.length > 2 * MAX_SKILL_BYTES) throw new Mismatch(`${what} with too much`);
     return Buffer.from(blob, 'base64');
   }
 
@@ -146,7 +163,7 @@ export class ServerSkills implements SkillSource {
 
 // ─── Of a folder ───────────────────────────────────────────────────────────────────────────────
 
-export type Place = {
+type SkillsFolder = {
   kind: 'project' | 'user';
   folder: string; // .claude/skills of the project or of the user
   inside?: Roots; // where a project's must really be
@@ -157,9 +174,9 @@ export class FolderSkills implements SkillSource {
   readonly label;
   readonly whose;
   readonly origin;
-  private place: Place;
+  private place: SkillsFolder;
 
-  constructor(place: Place) {
+  constructor(place: SkillsFolder) {
     this.place = place;
     this.kind = place.kind;
     this.label = place.kind;
@@ -186,7 +203,7 @@ export class FolderSkills implements SkillSource {
   private async listed(name: string): Promise<Listed> {
     const bytes = await readWhole(this.roots(name), SKILL_MD, MAX_SKILL_MD);
     const { fields } = parseFrontmatter(bytes.toString('utf8'));
-    const frontmatter = { name, ...fields } as Fields; // without a name, the folder's
+    const frontmatter = { name, ...fields } as SkillFields; // without a name, the folder's
     const problem = problemWithFields(frontmatter, name);
     if (problem) throw new Error(problem);
     return { uri: this.uriOf(name), frontmatter };
@@ -207,15 +224,15 @@ export class FolderSkills implements SkillSource {
 
   /** Hashes every file: the entry that a server would have sent. */
   async get(uri: string): Promise<Skill> {
-    const name = basename(fileURLToPath(rootOf(uri)));
+    const name = basename(fileURLToPath(skillRoot(uri)));
     const { frontmatter } = await this.listed(name);
     const roots = this.roots(name);
     const resources: SkillFile[] = [];
-    let left = MAX_BYTES;
+    let left = MAX_SKILL_BYTES;
     for (const path of await filesIn(roots.cwd)) {
       const bytes = await readWhole(roots, path, left);
       left -= bytes.length;
-      const its = `${rootOf(uri)}/${path.split('/').map(encodeURIComponent).join('/')}`;
+      const its = `${skillRoot(uri)}/${path.split('/').map(encodeURIComponent).join('/')}`;
       resources.push({ uri: its, digest: digestOf(bytes), size: bytes.length });
     }
     return checkedSkill({ uri, frontmatter, resources });
@@ -226,14 +243,17 @@ export class FolderSkills implements SkillSource {
     const path = pathIn(root, uri);
     const [name = '', ...rest] = (path ?? '').split('/');
     if (rest.length === 0) throw new Error(`${excerpt(uri)} is not a file of a skill`);
-    return readWhole(this.roots(name), rest.join('/'), MAX_BYTES);
+    return readWhole(this.roots(name), rest.join('/'), MAX_SKILL_BYTES);
   }
 }
 
 async function foldersIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((): Dirent[] => []);
   const isFolder = (each: Dirent) => each.isDirectory() || each.isSymbolicLink();
-  return entries.filter(isFolder).map(({ name }) => name).sort();
+  return entries
+    .filter(isFolder)
+    .map(({ name }) => name)
+    .sort();
 }
 
 /** All files below, by their paths. What is neither a file nor a folder is refused when it is read. */
@@ -242,7 +262,8 @@ async function filesIn(folder: string, path = ''): Promise<string[]> {
   for (const entry of await readdir(join(folder, path), { withFileTypes: true })) {
     const its = path === '' ? entry.name : `${path}/${entry.name}`;
     found.push(...(entry.isDirectory() ? await filesIn(folder, its) : [its]));
-    if (found.length > MAX_FILES) throw new Error(`it has more than ${MAX_FILES} files`);
+    if (found.length > MAX_SKILL_FILES)
+      throw new Error(`it has more than ${MAX_SKILL_FILES} files`);
   }
   return found.sort();
 }
@@ -250,12 +271,14 @@ async function filesIn(folder: string, path = ''): Promise<string[]> {
 /** A file that is really in its skill's folder, and not longer than this. */
 async function readWhole(roots: Roots, path: string, most: number): Promise<Buffer> {
   const location = roots.locate(path);
-  if (!location.inside) throw new Error(`its ${quoted(path)} is a link that leads out of the skill`);
+  if (!location.inside)
+    throw new Error(`its ${quoted(path)} is a link that leads out of the skill`);
   if (location.secret) throw new Error(`its ${quoted(path)} is not read: ${location.secret}`);
   const file = await openFile(location);
   try {
     const { size } = await file.stat();
-    if (size > most) throw new Error(`with ${quoted(path)} it has more bytes than ${MAX_BYTES}`);
+    if (size > most)
+      throw new Error(`with ${quoted(path)} it has more bytes than ${MAX_SKILL_BYTES}`);
     return await file.readFile();
   } finally {
     await file.close();

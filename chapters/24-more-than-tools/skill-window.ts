@@ -8,24 +8,30 @@ import { sha256 } from '../17-the-gate/digest.ts';
 import { plain, quoted } from '../17-the-gate/safe-text.ts';
 import type { Agreed } from './skill-consent.ts';
 import {
-  MAX_BYTES, Mismatch, mustMatch, mustSayTheSame, pathIn, rootOf, type Skill,
+  MAX_SKILL_BYTES,
+  Mismatch,
+  mustMatch,
+  mustSayTheSame,
+  pathIn,
+  skillRoot,
+  type Skill,
 } from './skill-entry.ts';
-import { keyOf, type Known } from './skill-names.ts';
+import { approvalKey, type KnownSkill } from './skills/skill-names.ts';
 
 const MAX_KEPT = 32 * 2 ** 20; // bytes of files that were checked
 const MAX_TOLD_FILES = 60;
 
 /** `paths` leads from what the model writes to addresses; `left`: bytes that may still be read. */
-type Held = Agreed & { paths: Map<string, string>; left: number };
+type HeldSkill = Agreed & { paths: Map<string, string>; left: number };
 
-export type WindowOptions = {
+type WindowOptions = {
   resultsFolder: string; // for files that are neither text nor image
-  outdated: (known: Known) => Promise<void>; // what came is not what was listed
+  outdated: (known: KnownSkill) => Promise<void>; // what came is not what was listed
 };
 
 export class SkillWindow {
   private options: WindowOptions;
-  private held = new Map<string, Held>(); // by key
+  private held = new Map<string, HeldSkill>(); // by key
   private checked = new Map<string, Buffer>(); // by origin, address and digest
 
   constructor(options: WindowOptions) {
@@ -33,12 +39,12 @@ export class SkillWindow {
   }
 
   /** The sources of what the model works by. */
-  get sources(): Known['source'][] {
+  get sources(): KnownSkill['source'][] {
     return [...new Set([...this.held.values()].map(({ known }) => known.source))];
   }
 
-  close(known: Known): void {
-    this.held.delete(keyOf(known));
+  close(known: KnownSkill): void {
+    this.held.delete(approvalKey(known));
   }
 
   // ── SKILL.md ──
@@ -46,10 +52,10 @@ export class SkillWindow {
   async open(agreed: Agreed, signal?: AbortSignal): Promise<string> {
     const { known, entry } = agreed;
     const text = await this.text(agreed, signal);
-    const root = rootOf(entry.uri);
+    const root = skillRoot(entry.uri);
     const files = entry.resources === 'dynamic' ? [] : entry.resources;
     const paths = new Map(files.map(({ uri }) => [pathIn(root, uri)!, uri]));
-    this.held.set(keyOf(known), { known, entry, paths, left: MAX_BYTES });
+    this.held.set(approvalKey(known), { known, entry, paths, left: MAX_SKILL_BYTES });
     return framed(agreed, text, [...paths.keys()]);
   }
 
@@ -64,7 +70,10 @@ export class SkillWindow {
   }
 
   private async bytes(
-    known: Known, { resources }: Skill, uri: string, signal?: AbortSignal,
+    known: KnownSkill,
+    { resources }: Skill,
+    uri: string,
+    signal?: AbortSignal,
   ): Promise<Buffer> {
     if (resources === 'dynamic') return known.source.read(uri, signal);
     const file = resources.find((each) => each.uri === uri);
@@ -91,12 +100,14 @@ export class SkillWindow {
   }
 
   /** It may be corrupt, or only newer. Either way it is not what the user has agreed to. */
-  private async explained(known: Known, error: unknown): Promise<unknown> {
+  private async explained(known: KnownSkill, error: unknown): Promise<unknown> {
     if (!(error instanceof Mismatch)) return error;
     this.close(known);
     await this.options.outdated(known);
     const what = `Nothing of the skill ${known.label} was used: ${error.message}.`;
-    return new Error(`${what} It may have changed at its source; to load it again asks the user again.`);
+    return new Error(
+      `${what} It may have changed at its source; to load it again asks the user again.`,
+    );
   }
 
   // ── Its other files ──
@@ -108,7 +119,10 @@ export class SkillWindow {
     if (path === '' || path === '.' || path.endsWith('/')) return this.folder(held, path, signal);
     const uri = held.paths.get(path) ?? dynamicUri(held.entry, path);
     if (!uri && isFolder) return this.folder(held, `${path}/`, signal);
-    if (!uri) throw new Error(`${quoted(given)} is not among the files of ${label}: ${some([...held.paths.keys()])}`);
+    if (!uri)
+      throw new Error(
+        `${quoted(given)} is not among the files of ${label}: ${some([...held.paths.keys()])}`,
+      );
     const bytes = await this.bytes(held.known, held.entry, uri, signal).catch(async (error) => {
       throw await this.explained(held.known, error);
     });
@@ -116,24 +130,28 @@ export class SkillWindow {
     return blocksFor(held.known, path, bytes, this.options.resultsFolder);
   }
 
-  private heldBy(label: string): Held {
+  private heldBy(label: string): HeldSkill {
     const held = [...this.held.values()].find(({ known }) => known.label === label);
     if (held) return held;
-    throw new Error(`The skill ${quoted(label)} is not loaded; load it first, with its name alone.`);
+    throw new Error(
+      `The skill ${quoted(label)} is not loaded; load it first, with its name alone.`,
+    );
   }
 
   /** What its entry does not count is counted when it is read. */
-  private spend(held: Held, uri: string, bytes: number): void {
+  private spend(held: HeldSkill, uri: string, bytes: number): void {
     const { resources } = held.entry;
     const file = resources === 'dynamic' ? undefined : resources.find((each) => each.uri === uri);
     if (file?.size === undefined) held.left -= bytes;
     if (held.left >= 0) return;
     this.close(held.known);
-    throw new Error(`The skill ${held.known.label} has more than ${MAX_BYTES} bytes. It is put away.`);
+    throw new Error(
+      `The skill ${held.known.label} has more than ${MAX_SKILL_BYTES} bytes. It is put away.`,
+    );
   }
 
   /** From the entry, which is complete. Only for a dynamic one must its server be asked. */
-  private async folder(held: Held, path: string, signal?: AbortSignal): Promise<Block[]> {
+  private async folder(held: HeldSkill, path: string, signal?: AbortSignal): Promise<Block[]> {
     const prefix = path === '.' ? '' : path;
     if (held.entry.resources === 'dynamic') await this.lookInto(held, prefix, signal);
     const found = [...held.paths.keys()].filter((each) => each.startsWith(prefix));
@@ -142,9 +160,9 @@ export class SkillWindow {
   }
 
   /** What leads out of the skill is not shown. */
-  private async lookInto(held: Held, prefix: string, signal?: AbortSignal): Promise<void> {
+  private async lookInto(held: HeldSkill, prefix: string, signal?: AbortSignal): Promise<void> {
     const { known, entry, paths } = held;
-    const root = rootOf(entry.uri);
+    const root = skillRoot(entry.uri);
     const uri = prefix === '' ? root : dynamicUri(entry, prefix.slice(0, -1));
     const children = uri && (await known.source.children?.(uri, signal));
     for (const child of children || []) {
@@ -159,7 +177,7 @@ export class SkillWindow {
 
 function dynamicUri({ uri, resources }: Skill, path: string): string | undefined {
   if (resources !== 'dynamic') return undefined;
-  const root = rootOf(uri);
+  const root = skillRoot(uri);
   const its = `${root}/${path.split('/').map(encodeURIComponent).join('/')}`;
   return pathIn(root, its) === undefined ? undefined : its;
 }
@@ -169,7 +187,7 @@ function some(paths: string[]): string {
   return paths.slice(0, MAX_TOLD_FILES).map(plain).join(', ') + more;
 }
 
-const whose = ({ source }: Known) => (source.kind === 'user' ? 'the user' : source.whose);
+const whose = ({ source }: KnownSkill) => (source.kind === 'user' ? 'the user' : source.whose);
 
 /** Whose words these are, and where they end. No text can hold its own digest, so none can pretend
  *  to end before its end. */
@@ -189,11 +207,12 @@ function framed({ known, entry }: Agreed, text: string, paths: string[]): string
 }
 
 /** Text as text, an image as an image, and anything else in a file of ours. */
-function blocksFor(known: Known, path: string, bytes: Buffer, folder: string): Block[] {
+function blocksFor(known: KnownSkill, path: string, bytes: Buffer, folder: string): Block[] {
   const heading = `${plain(path)} of the skill ${plain(known.label)}, from ${whose(known)}:`;
   const text = bytes.toString('utf8');
   const isText = !bytes.includes(0) && Buffer.from(text).equals(bytes);
-  if (isText) return [{ type: 'text', text: `${heading}\n${plain(text.replaceAll('\r\n', '\n'))}` }];
+  if (isText)
+    return [{ type: 'text', text: `${heading}\n${plain(text.replaceAll('\r\n', '\n'))}` }];
   const data = bytes.toString('base64');
   const mimeType = imageType(bytes.subarray(0, 12));
   const resource = { uri: path, blob: data };

@@ -6,20 +6,29 @@ import { join } from 'node:path';
 import type { Tool, ToolContext, ToolOutput, Verdict } from '../../agent.ts';
 import { textOf, type Extension, type Json, type McpConnection } from '../../mcp.ts';
 import type { Roots } from '../16-hands/paths.ts';
-import { Turns, type Choice, type Person } from '../17-the-gate/person.ts';
+import { inWords } from '../16-hands/results.ts';
+import { agrees } from '../17-the-gate/dialogue.ts';
+import { Turns, type Person } from '../17-the-gate/person.ts';
 import { quoted, told } from '../17-the-gate/safe-text.ts';
 import type { Trust } from '../17-the-gate/trust.ts';
-import { Consent, type Agreed, type Standing } from './skill-consent.ts';
+import { SkillConsent, type Agreed, type SkillStanding } from './skill-consent.ts';
 import {
-  keyOf, labelled, lineFor, matching, namesakesOf, shortList, unknownSkill, type Known,
-} from './skill-names.ts';
+  approvalKey,
+  labelled,
+  skillLine,
+  matchingLines,
+  namesakesOf,
+  shortList,
+  unknownSkill,
+  type KnownSkill,
+} from './skills/skill-names.ts';
 import { EXTENSION, FolderSkills, offerOf, ServerSkills } from './skill-sources.ts';
 import type { Listing, SkillSource } from './skill-sources.ts';
 import { SkillWindow } from './skill-window.ts';
 
 const PATIENCE_MS = 2000; // for lists, before a prompt
 
-export type SkillsOptions = {
+type SkillsOptions = {
   person: Person;
   trust: Trust;
   roots: Roots; // of the project
@@ -33,10 +42,10 @@ export class Skills {
   private sources = new Map<string, SkillSource>(); // by label: the folders, then the servers
   private lists = new Map<SkillSource, Listing>();
   private listing = new Map<SkillSource, Promise<void>>();
-  private ofProject = new Map<string, Standing>(); // by label: their files must be hashed for it
+  private ofProject = new Map<string, SkillStanding>(); // by label: found out by hashing files
   private isWanted = false; // until somebody wants to know, no server is asked
   private told = new Set<string>();
-  private consenting: Consent;
+  private consenting: SkillConsent;
   private window: SkillWindow;
   private agreed = new WeakMap<Json, Agreed>(); // by the arguments of the call
   private turns = new Turns(); // two calls must not ask about the same skill
@@ -45,7 +54,7 @@ export class Skills {
     const { person, trust, roots, home, resultsFolder } = options;
     this.options = options;
     this.window = new SkillWindow({ resultsFolder, outdated: (known) => this.lookAgain(known) });
-    this.consenting = new Consent({
+    this.consenting = new SkillConsent({
       person,
       trust,
       namesakes: (known) => namesakesOf(known, this.all()),
@@ -129,7 +138,8 @@ export class Skills {
     const sources = [...this.sources.values()];
     const folders = sources.filter(({ kind }) => kind !== 'server');
     this.isWanted = true;
-    for (const source of sources) if (source.kind === 'server' && isNew(source)) void this.look(source);
+    for (const source of sources)
+      if (source.kind === 'server' && isNew(source)) void this.look(source);
     await Promise.all(folders.map((source) => this.look(source)));
     await this.lookAtProject();
     let timer: NodeJS.Timeout | undefined;
@@ -151,7 +161,7 @@ export class Skills {
   private async lookAtProject(): Promise<void> {
     this.ofProject.clear();
     for (const known of this.all().filter(({ source }) => source.kind === 'project')) {
-      if (!this.options.trust.noteOf(keyOf(known))) continue; // so it need not be hashed
+      if (!this.options.trust.noteOf(approvalKey(known))) continue; // so it need not be hashed
       const standing = await this.entryOf(known).then(
         (entry) => this.consenting.standingOf({ known, entry }),
         () => 'changed' as const, // into something that is no skill
@@ -162,7 +172,7 @@ export class Skills {
 
   /** What came is not what was listed. So the entry is fetched again, and what is kept of reads is
    *  forgotten: another set of files is another question. */
-  private async lookAgain({ source, uri }: Known): Promise<void> {
+  private async lookAgain({ source, uri }: KnownSkill): Promise<void> {
     if (source.kind !== 'server') return this.look(source);
     source.forget?.();
     const entry = await source.get(uri).catch(() => undefined);
@@ -174,7 +184,7 @@ export class Skills {
 
   // ── Which one ──
 
-  all(): Known[] {
+  all(): KnownSkill[] {
     const of = (source: SkillSource) => labelled(source, this.lists.get(source)?.skills ?? []);
     return [...this.sources.values()].flatMap(of);
   }
@@ -186,7 +196,7 @@ export class Skills {
 
   /** An address that is not in the list is asked for at the server that is named before it, and at
    *  no other: a list need not be complete. */
-  private async find(label: string): Promise<Known> {
+  private async find(label: string): Promise<KnownSkill> {
     const all = this.all();
     const known = all.find((each) => each.label === label);
     if (known) return known;
@@ -202,7 +212,7 @@ export class Skills {
     return [...this.sources.values()].find((source) => label.startsWith(`${source.label}/`));
   }
 
-  private async entryOf({ entry, source, uri }: Known) {
+  private async entryOf({ entry, source, uri }: KnownSkill) {
     return entry ?? source.get(uri);
   }
 
@@ -211,7 +221,7 @@ export class Skills {
     return { known, entry: await this.entryOf(known) };
   }
 
-  standing(known: Known): Standing {
+  standing(known: KnownSkill): SkillStanding {
     const { source, entry } = known;
     if (source.kind === 'project') return this.ofProject.get(known.label) ?? 'new';
     return entry ? this.consenting.standingOf({ known, entry }) : 'own';
@@ -245,13 +255,14 @@ export class Skills {
   private lines(): string[] {
     const standings = this.all().map((known) => ({ known, standing: this.standing(known) }));
     const wanted = standings.filter(({ standing }) => standing !== 'never');
-    return wanted.map(({ known, standing }) => lineFor(known, standing === 'approved'));
+    return wanted.map(({ known, standing }) => skillLine(known, standing === 'approved'));
   }
 
   /** What is agreed to here is what is loaded, whatever its server says a moment later. */
   private async consent(args: Json, signal: AbortSignal): Promise<Verdict> {
     const { name, file, find } = args;
-    if (typeof name !== 'string' || file !== undefined || find !== undefined) return { allowed: true };
+    if (typeof name !== 'string' || file !== undefined || find !== undefined)
+      return { allowed: true };
     const endTurn = await this.turns.take(signal);
     try {
       const agreed = await this.agreedOf(name);
@@ -270,12 +281,12 @@ export class Skills {
     const { name, file, find } = args;
     if (typeof name === 'string' && typeof file === 'string')
       return { blocks: await this.window.file(name, file, signal), isError: false };
-    const text = await this.words(args, name ?? find, signal);
-    return { blocks: [{ type: 'text', text }], isError: false };
+    return inWords(await this.words(args, name ?? find, signal));
   }
 
   private async words(args: Json, given: unknown, signal: AbortSignal): Promise<string> {
-    if (given === undefined || args.find !== undefined) return matching(this.lines(), `${args.find ?? ''}`);
+    if (given === undefined || args.find !== undefined)
+      return matchingLines(this.lines(), `${args.find ?? ''}`);
     const agreed = this.agreed.get(args);
     if (!agreed) throw new Error('no gate has asked the user about this skill');
     return this.window.open(agreed, signal);
@@ -284,8 +295,8 @@ export class Skills {
   /** While the model works by a skill of one server, it reads nothing of another without a yes that
    *  names both, whatever rules allow: the skill might have told it to. */
   async mayRead(server: string, uri: string, signal: AbortSignal): Promise<void> {
-    const others = this.window.sources.filter((source) =>
-      source instanceof ServerSkills && source.serverName !== server,
+    const others = this.window.sources.filter(
+      (source) => source instanceof ServerSkills && source.serverName !== server,
     );
     if (others.length === 0) return;
     const whose = others.map((source) => source.whose).join(' and ');
@@ -293,10 +304,10 @@ export class Skills {
       `The model works by a skill of ${whose}, and now wants to read from ${quoted(server)}:`,
       `  ${quoted(uri)}`,
     ];
-    const question = { lines, prompt: 'Let it?', choices: [YES, NO], ifEmpty: 'n', signal };
-    const answer = await this.options.person.choose(question);
-    if (answer?.key === 'y') return;
-    throw new Error(`The user has not agreed that you read from ${server} while you work by a skill of ${whose}.`);
+    if (await agrees(this.options.person, { lines, prompt: 'Let it?', signal })) return;
+    throw new Error(
+      `The user has not agreed that you read from ${server} while you work by a skill of ${whose}.`,
+    );
   }
 
   // ── For a person ──
@@ -329,14 +340,11 @@ export class Skills {
   async revoke(label: string): Promise<boolean> {
     const known = await this.find(label);
     this.window.close(known);
-    const count = this.options.trust.revoke(keyOf(known));
+    const count = this.options.trust.revoke(approvalKey(known));
     await this.lookAtProject();
     return count > 0;
   }
 }
-
-const YES: Choice = { key: 'y', word: 'yes', label: '[y]es' };
-const NO: Choice = { key: 'n', word: 'no', label: '[n]o', isNo: true };
 
 const ABOUT = `Loads a skill: instructions for a kind of task. If one fits, load it before you begin.
 {"name": "user/x"} loads it; {"name": "user/x", "file": "a/b.md"} reads one of its files, and "a/"

@@ -3,14 +3,14 @@
 
 import { asObject, isStateless, now, RpcError } from '../../mcp.ts';
 import type { Call, Extension, Json, McpConnection, Next } from '../../mcp.ts';
-import { doze, withEither, type Pause } from '../22-no-handshake/pause.ts';
+import { SUBSCRIPTION_KEY } from '../22-no-handshake/listen-for-changes.ts';
+import { doze, withEither, type Pause } from '../20-streamable-http/pause.ts';
 
 const MIN_PAUSE_MS = 1000; // between two subscriptions to the same resource
 const MAX_PAUSE_MS = 60_000;
 const MAX_WATCHED = 100; // each is an open request
 const MAX_TIMER_MS = 2 ** 31 - 1;
-const SUBSCRIPTION_KEY = 'io.modelcontextprotocol/subscriptionId';
-const LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
+export const LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
 
 export function subscribeInBothEras({ pause = doze }: { pause?: Pause } = {}): Extension {
   return function subscribeInBothEras(connection) {

@@ -2,12 +2,21 @@
 // the answer. We look at it now and then, answer its questions, and in the end it has the result.
 
 import {
-  asObject, excerpt, isObject, isStateless, now, RpcError, show, textOf,
+  asList,
+  asObject,
+  copyOf,
+  excerpt,
+  isObject,
+  isStateless,
+  now,
+  RpcError,
+  show,
+  textOf,
 } from '../../mcp.ts';
 import type { Call, Extension, Json, Layer, McpConnection } from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
-import { answerTo } from '../22-no-handshake/input-required.ts';
-import { sleep, type Pause } from '../22-no-handshake/pause.ts';
+import { answerByHandler } from '../22-no-handshake/input-required.ts';
+import { sleep, type Pause } from '../20-streamable-http/pause.ts';
 
 export const TASKS = 'io.modelcontextprotocol/tasks';
 const MIN_POLL_MS = 100; // however often a server wants to be asked,
@@ -22,7 +31,7 @@ const MAX_FAILURES = 5; // looks in a row that bring nothing
 const MAX_QUESTIONS = 100; // of one task
 const UNKNOWN = -32602; // there is no such task, or not any more
 
-export type Status = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled';
+export type TaskStatus = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled';
 const STATUSES: unknown[] = ['working', 'input_required', 'completed', 'failed', 'cancelled'];
 
 export type TaskOptions = {
@@ -67,7 +76,7 @@ export function tasks({ pause, accept = awaitTask, opened }: TaskOptions = {}): 
 }
 
 function noteNeedy(result: Json, needy: Set<unknown>): Json {
-  const tools = Array.isArray(result.tools) ? result.tools.filter(isObject) : [];
+  const tools = asList(result.tools).filter(isObject);
   for (const { name, execution } of tools) {
     needy.delete(name);
     const isNeedy = asObject(execution).taskSupport === 'required';
@@ -111,7 +120,7 @@ export class Task {
   readonly id: string;
   readonly call: Call; // of ours: what it carries out
   readonly result: Promise<Json>;
-  status: Status = 'working';
+  status: TaskStatus = 'working';
   message = ''; // of the server, about its status
   onNews: () => void = () => {}; // after each look
   private pause: Pause;
@@ -207,8 +216,9 @@ export class Task {
   private note(task: Json): void {
     const { status, statusMessage } = task;
     const { pollIntervalMs = task.pollInterval, ttlMs = task.ttl } = task; // as 2025-11-25 has them
-    this.status = status as Status;
-    this.message = typeof statusMessage === 'string' ? statusMessage.slice(0, MAX_MESSAGE) : '';
+    this.status = status as TaskStatus;
+    const words = typeof statusMessage === 'string' ? statusMessage : '';
+    this.message = copyOf(words.slice(0, MAX_MESSAGE));
     const own = isCount(pollIntervalMs) ? pollIntervalMs : undefined;
     const next = own ?? Math.min(this.pollMs * 1.5, LAST_POLL_MS);
     this.pollMs = Math.min(Math.max(next, MIN_POLL_MS), MAX_POLL_MS);
@@ -224,8 +234,7 @@ export class Task {
    *  is no longer wanted, and disappears. */
   private putQuestions({ status, inputRequests }: Json): void {
     const wanted = status === 'input_required' ? asObject(inputRequests) : {};
-    for (const [key, question] of this.questions)
-      if (!Object.hasOwn(wanted, key)) question.abort();
+    for (const [key, question] of this.questions) if (!Object.hasOwn(wanted, key)) question.abort();
     for (const [key, question] of Object.entries(wanted)) {
       if (this.questions.has(key)) continue;
       if (this.questions.size >= MAX_QUESTIONS)
@@ -241,7 +250,7 @@ export class Task {
     const { connection, id: taskId, call } = this;
     const options = { ...call.options, signal };
     try {
-      const answer = await answerTo(connection, key, question, { ...call, options });
+      const answer = await answerByHandler(connection, key, question, { ...call, options });
       if (signal.aborted) return; // nobody wants to know any more
       const inputResponses = Object.fromEntries([[key, answer]]);
       await connection.request('tasks/update', { taskId, inputResponses });
@@ -268,7 +277,10 @@ export class Task {
 
   private tellCancel(): Promise<boolean> {
     const told = this.connection.request('tasks/cancel', { taskId: this.id });
-    return told.then(() => true, () => false);
+    return told.then(
+      () => true,
+      () => false,
+    );
   }
 
   /** Looks no longer, and says nothing: the task runs on without us. */
@@ -284,7 +296,8 @@ export class Task {
   /** The refusal that the call would have met. */
   private failure({ error }: Json): RpcError {
     const { code, message, data } = asObject(error);
-    const words = typeof message === 'string' ? message.slice(0, MAX_MESSAGE) : excerpt(error);
+    const words =
+      typeof message === 'string' ? copyOf(message.slice(0, MAX_MESSAGE)) : excerpt(error);
     const number = typeof code === 'number' ? code : -32603;
     const who = `MCP server "${this.connection.serverName}"`;
     return new RpcError(number, `${who} failed in ${this.what}: ${words} (${number})`, data);

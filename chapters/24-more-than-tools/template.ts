@@ -1,26 +1,28 @@
 // template.ts: addresses with holes in them, `shop://{department}/{item}`, by RFC 6570 up to level 3.
 
+import { percentDecoded } from '../18-minds/proxy.ts';
+
 type Operator = { first: string; between: string; isNamed: boolean; keeps: boolean };
 type Expression = { names: string[]; operator: Operator };
-export type Part = string | Expression;
+type TemplatePart = string | Expression;
 
-const plain = { first: '', between: ',', isNamed: false, keeps: false };
+const SIMPLE = { first: '', between: ',', isNamed: false, keeps: false };
 /** What stands before the first value and between two; whether each is `name=value`; and whether
  *  characters that mean something in an address are kept. */
 const OPERATORS: Record<string, Operator> = {
-  '': plain,
-  '+': { ...plain, keeps: true },
-  '#': { ...plain, first: '#', keeps: true },
-  '.': { ...plain, first: '.', between: '.' },
-  '/': { ...plain, first: '/', between: '/' },
-  ';': { ...plain, first: ';', between: ';', isNamed: true },
-  '?': { ...plain, first: '?', between: '&', isNamed: true },
-  '&': { ...plain, first: '&', between: '&', isNamed: true },
+  '': SIMPLE,
+  '+': { ...SIMPLE, keeps: true },
+  '#': { ...SIMPLE, first: '#', keeps: true },
+  '.': { ...SIMPLE, first: '.', between: '.' },
+  '/': { ...SIMPLE, first: '/', between: '/' },
+  ';': { ...SIMPLE, first: ';', between: ';', isNamed: true },
+  '?': { ...SIMPLE, first: '?', between: '&', isNamed: true },
+  '&': { ...SIMPLE, first: '&', between: '&', isNamed: true },
 };
 const EXPRESSION = /\{([+#./;?&]?)([^{}]+)\}/g;
 
-export function partsOf(template: string): Part[] {
-  const parts: Part[] = [];
+function partsOf(template: string): TemplatePart[] {
+  const parts: TemplatePart[] = [];
   let end = 0;
   for (const { 0: whole, 1: sign = '', 2: list = '', index } of template.matchAll(EXPRESSION)) {
     if (index > end) parts.push(template.slice(end, index));
@@ -71,7 +73,7 @@ function encoded(value: string, keeps: boolean): string {
 // ─── Half an address ───────────────────────────────────────────────────────────────────────────
 
 /** Where somebody is who types an address that fits a template. */
-export type Place = {
+type TemplateCursor = {
   name: string; // the hole in which the cursor is
   value: string; // what is typed of it
   others: Record<string, string>; // the holes before it
@@ -81,7 +83,7 @@ export type Place = {
 };
 
 /** Where `typed` ends in a template. Only holes with one name can be told apart. */
-export function placeIn(template: string, typed: string): Place | undefined {
+export function placeIn(template: string, typed: string): TemplateCursor | undefined {
   const parts = partsOf(template);
   const others: Record<string, string> = {};
   let at = 0;
@@ -99,28 +101,20 @@ export function placeIn(template: string, typed: string): Place | undefined {
     const end = endOf(parts[n + 1], typed, start);
     const text = typed.slice(start, end);
     if (end === undefined || text === `{${name}}`) {
-      const value = text === `{${name}}` ? '' : decoded(text);
+      const value = text === `{${name}}` ? '' : percentDecoded(text);
       const after = typeof parts[n + 1] === 'string' ? (parts[n + 1] as string) : '';
       const isLast = n + (after === '' ? 1 : 2) >= parts.length;
       return { name, value, others, before: typed.slice(0, start), after, isLast };
     }
-    others[name] = decoded(text);
+    others[name] = percentDecoded(text);
     at = end;
   }
   return undefined;
 }
 
 /** A value ends where what follows it begins; without an end it is still being typed. */
-function endOf(next: Part | undefined, typed: string, start: number): number | undefined {
+function endOf(next: TemplatePart | undefined, typed: string, start: number): number | undefined {
   const sign = typeof next === 'string' ? next[0]! : (next?.operator.first ?? '');
   const at = sign === '' ? -1 : typed.indexOf(sign, start);
   return at === -1 ? undefined : at;
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text; // a lone %
-  }
 }

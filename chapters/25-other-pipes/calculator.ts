@@ -3,13 +3,12 @@
 
 import { asObject, REVISIONS, RpcError, textOf } from '../../mcp.ts';
 import type { Id, Json, Transport } from '../../mcp.ts';
-import { UNSUPPORTED_VERSION, VERSION_KEY } from '../20-streamable-http/headers.ts';
-import { STATELESS } from '../22-no-handshake/era.ts';
+import { UNSUPPORTED_VERSION, VERSION_KEY } from '../20-streamable-http/mirrored-headers.ts';
+import { SERVER_INFO_KEY, STATELESS } from '../22-no-handshake/era.ts';
 
 const NUMBER = { type: 'number' };
 const STRING = { type: 'string' };
 const CACHING = { ttlMs: 0, cacheScope: 'public' }; // the later era: how long to keep it
-const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
 const capabilities = { tools: {} };
 const serverInfo = { name: 'calculator-and-greeter', version: '1.0.0' };
 
@@ -108,14 +107,14 @@ export function calculator(transport: Transport): void {
       try {
         reply(id as Id, { result: answer(method, asObject(params)) });
       } catch (error) {
-        reply(id as Id, { error: asRefusal(error) });
+        reply(id as Id, { error: refusalOf(error) });
       }
     },
     closed() {},
   });
 }
 
-function asRefusal(error: unknown): Json {
+function refusalOf(error: unknown): Json {
   const { code, data } = error instanceof RpcError ? error : { code: -32603, data: undefined };
   return { code, message: textOf(error), data };
 }

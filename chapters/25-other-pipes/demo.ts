@@ -87,7 +87,10 @@ if (pipes) {
   await manager.disconnectAll();
 
   console.log('\nThe message {"id":1} as a frame of a client, twice:');
-  for (const key of [[1, 2, 3, 4], [9, 9, 9, 9]]) {
+  for (const key of [
+    [1, 2, 3, 4],
+    [9, 9, 9, 9],
+  ]) {
     const frame = encodeFrame(TEXT, Buffer.from('{"id":1}'), Buffer.from(key));
     const bytes = [...frame].map((byte) => byte.toString(16).padStart(2, '0'));
     console.log(`  ${bytes.join(' ')}`);

@@ -147,12 +147,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
     quitter.call(),
     isClosed,
   );
-  await expect(
-    'and so does a later one',
-    'a McpError of kind "closed"',
-    quitter.call(),
-    isClosed,
-  );
+  await expect('and so does a later one', 'a McpError of kind "closed"', quitter.call(), isClosed);
   /** What a server has not read makes its end an error on our side. */
   const reset = async (unreadBytes: number) => {
     const { connection, isConnected, call } = reach((socket) => {

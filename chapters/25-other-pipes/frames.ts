@@ -4,18 +4,18 @@
 import { randomBytes } from 'node:crypto';
 
 // Opcodes: what a frame is.
-export const CONTINUATION = 0;
+const CONTINUATION = 0;
 export const TEXT = 1;
-export const BINARY = 2;
+const BINARY = 2;
 export const CLOSE = 8; // the first that is a control frame
 export const PING = 9;
 export const PONG = 10;
 
 // Close codes: why a connection ends.
 export const NORMAL = 1000;
-export const PROTOCOL_ERROR = 1002;
-export const NOT_TEXT = 1003;
-export const BAD_UTF8 = 1007;
+const PROTOCOL_ERROR = 1002;
+const NOT_TEXT = 1003;
+const BAD_UTF8 = 1007;
 export const TOO_BIG = 1009;
 const NO_CODE = 1005; // there was none; it is never sent
 const NEVER_SENT = [1004, NO_CODE, 1006];
@@ -83,7 +83,7 @@ export function readClose(payload: Buffer): { code: number; reason: string } {
   if (!mayBeSent(code)) {
     throw new Violation(PROTOCOL_ERROR, `closed with the code ${code}, which means nothing`);
   }
-  return { code, reason: readText(payload.subarray(2)) };
+  return { code, reason: decodeText(payload.subarray(2)) };
 }
 
 function mayBeSent(code: number): boolean {
@@ -92,7 +92,7 @@ function mayBeSent(code: number): boolean {
   return isDefined || isPrivate;
 }
 
-export function readText(payload: Buffer): string {
+export function decodeText(payload: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(payload);
   } catch {
@@ -101,10 +101,10 @@ export function readText(payload: Buffer): string {
 }
 
 /** `size` is that of the header, `length` that of the payload behind it. */
-type Header = { isLast: boolean; opcode: number; size: number; length: number };
+type FrameHeader = { isLast: boolean; opcode: number; size: number; length: number };
 
 /** The beginning of a frame that a server sent; nothing if it is not all there. */
-export function decodeHeader(bytes: Buffer): Header | undefined {
+function decodeHeader(bytes: Buffer): FrameHeader | undefined {
   if (bytes.length < 2) return undefined;
   const first = bytes[0]!;
   const second = bytes[1]!;
@@ -178,7 +178,7 @@ class Bytes {
 }
 
 /** A whole message, whose opcode is TEXT, or a control frame. */
-type Whole = { opcode: number; payload: Buffer };
+type WholeMessage = { opcode: number; payload: Buffer };
 
 /** Makes messages out of bytes. */
 export class MessageReader {
@@ -190,7 +190,7 @@ export class MessageReader {
     this.maxBytes = maxBytes;
   }
 
-  *read(chunk: Buffer): Generator<Whole, void> {
+  *read(chunk: Buffer): Generator<WholeMessage, void> {
     this.unread.append(chunk);
     for (let header = this.header(); header; header = this.header()) {
       const { isLast, opcode, size, length } = header;
@@ -206,7 +206,7 @@ export class MessageReader {
   }
 
   /** Judges a frame by its header: what is too big is refused before it is there. */
-  private header(): Header | undefined {
+  private header(): FrameHeader | undefined {
     const header = decodeHeader(this.unread.peek());
     if (!header || header.opcode >= CLOSE) return header;
     if (header.opcode === BINARY) {

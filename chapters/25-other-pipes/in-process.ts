@@ -5,8 +5,8 @@ import { McpError, textOf } from '../../mcp.ts';
 import type { ManagerOptions, Message, ServerEntry } from '../../mcp.ts';
 import type { Transport, TransportEvents, TransportFactory } from '../../mcp.ts';
 
-class End implements Transport {
-  other!: End;
+class PipeEnd implements Transport {
+  other!: PipeEnd;
   private who: string;
   private events?: TransportEvents;
   private inbox: string[] = [];
@@ -62,8 +62,8 @@ class End implements Transport {
 
 /** Two transports: what one sends, the other receives. To close one is to close both. */
 export function linkedPair(who = 'the server in this process'): [Transport, Transport] {
-  const one = new End(who);
-  const two = new End(who);
+  const one = new PipeEnd(who);
+  const two = new PipeEnd(who);
   one.other = two;
   two.other = one;
   return [one, two];

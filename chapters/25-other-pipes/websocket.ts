@@ -10,9 +10,9 @@ import { excerpt, MAX_UNSENT, McpError, notReading, passOn, textOf } from '../..
 import type { ErrorKind, Json, Message, Transport, TransportEvents } from '../../mcp.ts';
 import { ProxyError, proxyFor } from '../18-minds/proxy.ts';
 import { TunnelAgent, type TunnelArgs } from '../18-minds/tunnel.ts';
-import { checked } from '../20-streamable-http/http.ts';
-import type { Headers } from '../20-streamable-http/request.ts';
-import { encodeClose, encodeFrame, MessageReader, readClose, readText } from './frames.ts';
+import { checkedAddress } from '../20-streamable-http/streamable.ts';
+import type { HeaderFields } from '../20-streamable-http/reply.ts';
+import { encodeClose, encodeFrame, MessageReader, readClose, decodeText } from './frames.ts';
 import { CLOSE, NORMAL, PING, PONG, TEXT, TOO_BIG, Violation } from './frames.ts';
 
 const SUBPROTOCOL = 'mcp';
@@ -24,7 +24,7 @@ const DEFAULT_LIMITS = { connectMs: 15_000, goodbyeMs: 1000 };
 export class WebSocketTransport implements Transport {
   private who: string;
   private url: URL;
-  private ownHeaders: Headers; // of the configuration
+  private ownHeaders: HeaderFields; // of the configuration
   private reader: MessageReader;
   private limits: typeof DEFAULT_LIMITS;
   private events!: TransportEvents;
@@ -98,7 +98,7 @@ export class WebSocketTransport implements Transport {
     this.stopped.abort();
   }
 
-  private headers(key: string): Headers {
+  private headers(key: string): HeaderFields {
     return {
       ...this.ownHeaders,
       connection: 'Upgrade',
@@ -171,7 +171,7 @@ export class WebSocketTransport implements Transport {
     if (opcode === PING) return this.answerPing(payload);
     if (opcode === CLOSE) return this.hearGoodbye(payload);
     if (opcode !== TEXT) return; // a pong: we never ping
-    passOn(readText(payload), this.who, this.events);
+    passOn(decodeText(payload), this.who, this.events);
   }
 
   /** While the pipe is full only the last ping counts: else a server that pings and never reads
@@ -226,7 +226,8 @@ export class WebSocketTransport implements Transport {
     if (!this.socket) this.ended ??= this.error('closed', 'was closed by us');
     if (!stream || stream.closed) return;
     const gone = new Promise((done) => stream.once('close', done));
-    if (!this.socket) this.giveUp(this.ended); // still connecting
+    if (!this.socket)
+      this.giveUp(this.ended); // still connecting
     else if (!this.ended) this.socket.write(encodeClose(NORMAL));
     this.hangUpSoon();
     await gone;
@@ -262,7 +263,9 @@ export class WebSocketTransport implements Transport {
 /** What is wrong with an answer of 101? It must belong to our request, and promise nothing that we
  *  have not asked for. */
 function problemWithAnswer({ headers }: IncomingMessage, key: string): string | undefined {
-  const accept = createHash('sha1').update(key + GUID).digest('base64');
+  const accept = createHash('sha1')
+    .update(key + GUID)
+    .digest('base64');
   const { upgrade, 'sec-websocket-extensions': extensions } = headers;
   const { 'sec-websocket-protocol': subprotocol = SUBPROTOCOL } = headers;
   if (upgrade?.toLowerCase() !== 'websocket') return `it switched to ${excerpt(upgrade)}`;
@@ -277,14 +280,14 @@ function problemWithAnswer({ headers }: IncomingMessage, key: string): string | 
 const asSocket = (text: string) => text.replace(/\bhttp(s?):\/\//g, 'ws$1://');
 
 /** The rules for http:// and https:// hold for ws:// and wss://, too. */
-function checkedSocket(serverName: string, config: Json): ReturnType<typeof checked> {
+function checkedSocket(serverName: string, config: Json): ReturnType<typeof checkedAddress> {
   const { url } = config;
   if (typeof url !== 'string' || !/^wss?:\/\//i.test(url)) {
     const wrong = '"url" is not an address that begins with ws:// or wss://';
     throw new McpError('config', `MCP server "${serverName}": ${wrong}`);
   }
   try {
-    return checked(serverName, { ...config, url: url.replace(/^ws/i, 'http') });
+    return checkedAddress(serverName, { ...config, url: url.replace(/^ws/i, 'http') });
   } catch (error) {
     throw new McpError('config', asSocket(textOf(error)));
   }

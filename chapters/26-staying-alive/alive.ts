@@ -6,17 +6,32 @@
 // requested.
 
 import { setMaxListeners } from 'node:events';
-import { asObject, isObject, isStateless, McpError, RpcError } from '../../mcp.ts';
+import { asList, asObject, isObject, isStateless, McpError, reads, RpcError } from '../../mcp.ts';
 import type {
-  Call, ErrorKind, Extension, Json, McpConnection, Next, ServerDescription,
+  Call,
+  ErrorKind,
+  Extension,
+  Json,
+  McpConnection,
+  Next,
+  ServerDescription,
+  EntryWord,
 } from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
-import { sleep, withEither, type Pause } from '../22-no-handshake/pause.ts';
+import { sleep, withEither, type Pause } from '../20-streamable-http/pause.ts';
 
 const OPENING = /^(initialize|server\/discover|subscriptions\/listen)$/;
+const LOOKING = /\/list$/;
 const READING = [
-  'ping', 'tools/list', 'prompts/list', 'resources/list', 'resources/templates/list',
-  'prompts/get', 'resources/read', 'completion/complete', 'tasks/get',
+  'ping',
+  'tools/list',
+  'prompts/list',
+  'resources/list',
+  'resources/templates/list',
+  'prompts/get',
+  'resources/read',
+  'completion/complete',
+  'tasks/get',
 ];
 const MAX_RESTARTS = 4; // in a row, without a single answer in between
 const MAX_TRIES = 5; // of one call, or to reach a server that is away
@@ -30,7 +45,7 @@ const LOSSES = ['start', 'closed', 'lost', 'unreachable', 'expired'];
 
 /** An entry may say otherwise: "reconnect": { "maxAttempts": 10, "delayMs": 2000 }. */
 export function stayAlive({ pause = sleep, attempts }: AliveOptions = {}): Extension {
-  return function stayAlive(connection) {
+  return reads({ reconnect: RECONNECT }, function stayAlive(connection) {
     const life = new Life(connection, pause, attempts);
     return {
       layer: (call, next) => {
@@ -40,10 +55,10 @@ export function stayAlive({ pause = sleep, attempts }: AliveOptions = {}): Exten
       opened: () => life.opened(),
       closed: () => life.closed(),
     };
-  };
+  });
 }
 
-export type AliveOptions = { pause?: Pause; attempts?: Attempts };
+type AliveOptions = { pause?: Pause; attempts?: Attempts };
 
 /** How far we are with servers that are away, for people who look. The program holds one. */
 export class Attempts {
@@ -82,6 +97,7 @@ class Life {
     this.pause = pause;
     this.attempts = attempts;
     this.limits = limitsIn(connection);
+    setMaxListeners(0, this.over.signal); // any number of calls may wait for the same server
   }
 
   opened(): void {
@@ -215,12 +231,13 @@ class Life {
 
   private answered({ method }: Call, result: Json = {}): void {
     this.lookAgain();
-    this.lost = 0;
-    if (method !== 'tools/list') {
-      this.restarts = 0; // a list proves nothing: it is requested after each start
-      return;
+    // A list proves nothing: after each start, and each loss, it is we who request it.
+    if (!LOOKING.test(method)) {
+      this.lost = 0;
+      this.restarts = 0;
     }
-    const tools = Array.isArray(result.tools) ? result.tools.filter(isObject) : [];
+    if (method !== 'tools/list') return;
+    const tools = asList(result.tools).filter(isObject);
     for (const { name, annotations } of tools) this.noteHints(name, asObject(annotations));
   }
 
@@ -243,21 +260,22 @@ class Life {
 
 /** One setting for two limits: starts in a row, and tries of one call. */
 function limitsIn(connection: McpConnection) {
-  const { reconnect = {} } = connection.config;
-  const { maxAttempts, delayMs = FIRST_DELAY_MS } = asObject(reconnect);
-  const isCount = maxAttempts === undefined || isBetween(maxAttempts, 0, MAX_ATTEMPTS);
-  const isWhole = maxAttempts === undefined || Number.isInteger(maxAttempts);
-  const isDelay = isBetween(delayMs, 0, Infinity);
-  if (!isObject(reconnect) || !isCount || !isWhole || !isDelay) {
-    const form = `{ "maxAttempts": 5, "delayMs": 500 }, with at most ${MAX_ATTEMPTS} attempts`;
-    throw connection.error('config', `has a "reconnect" that is not like ${form}`);
-  }
+  const { maxAttempts, delayMs = FIRST_DELAY_MS } = asObject(connection.config.reconnect);
   return {
     restarts: Number(maxAttempts ?? MAX_RESTARTS),
     tries: Number(maxAttempts ?? MAX_TRIES),
     delayMs: Number(delayMs),
   };
 }
+
+const RECONNECT: EntryWord = {
+  form: `like { "maxAttempts": 5, "delayMs": 500 }, with at most ${MAX_ATTEMPTS} attempts`,
+  fits: (value) => {
+    const { maxAttempts = 0, delayMs = 0 } = asObject(value);
+    const isCount = Number.isInteger(maxAttempts) && isBetween(maxAttempts, 0, MAX_ATTEMPTS);
+    return isObject(value) && isCount && isBetween(delayMs, 0, Infinity);
+  },
+};
 
 const isBetween = (value: unknown, least: number, most: number) =>
   typeof value === 'number' && value >= least && value <= most;

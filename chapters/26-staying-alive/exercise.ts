@@ -67,13 +67,17 @@ export const judge: Judge = async ({ load, see, expect }) => {
       };
     };
     const scriptedHandshake = () => ({ handshake: async () => ({ protocolVersion: version }) });
-    const connection = new McpConnection('demo', { type: 'script' }, {
-      transports: { script },
-      extensions: [stayAlive({ pause: async () => {} }), scriptedHandshake],
-      onWire: (direction: string, message: unknown) => {
-        if (isPrepared) see(direction, message);
+    const connection = new McpConnection(
+      'demo',
+      { type: 'script' },
+      {
+        transports: { script },
+        extensions: [stayAlive({ pause: async () => {} }), scriptedHandshake],
+        onWire: (direction: string, message: unknown) => {
+          if (isPrepared) see(direction, message);
+        },
       },
-    });
+    );
     await connection.connect();
     await connection.initialize();
     if (isListed) await connection.listTools();

@@ -11,14 +11,15 @@ import {
   transportType,
 } from '../../mcp.ts';
 import type { Json } from '../../mcp.ts';
-import { fetchHttp, readText, within } from '../20-streamable-http/request.ts';
+import { readWholeBody, timeoutSignal } from '../20-streamable-http/reply.ts';
+import { fetchHttp } from '../20-streamable-http/request.ts';
 import { COMMAND_MS, isLine, outputOf, parsedQuietly } from './helper.ts';
-import type { Source } from './scopes.ts';
+import type { ConfigSource } from './scopes.ts';
 
 const MAX_BYTES = 2 ** 20;
 const MAX_SERVERS = 500;
 
-export type Fetched = { sources: Source[]; problems: string[] };
+export type Fetched = { sources: ConfigSource[]; problems: string[] };
 
 /** `settings` are the user's: a project names no connectors. */
 export function isConfigured(settings: Json, managed: Json): boolean {
@@ -31,7 +32,7 @@ export async function fetchLists(
   managedFile: string,
 ): Promise<Fetched> {
   const fetched: Fetched = { sources: [], problems: [] };
-  const take = async (what: string, get: () => Promise<Source>) => {
+  const take = async (what: string, get: () => Promise<ConfigSource>) => {
     try {
       fetched.sources.push(await get());
     } catch (error) {
@@ -39,17 +40,15 @@ export async function fetchLists(
     }
   };
   const { command, url } = asObject(settings.mcpConnectors);
-  const connectors = async (): Promise<Source> => {
+  const connectors = async (): Promise<ConfigSource> => {
     if (command !== undefined && !isLine(command))
       throw new Error('its "command" is not a command');
     const text = isLine(command) ? await outputOf(command) : await textAt(url);
     const servers = remoteIn(parsedQuietly(text));
-    const file = isLine(command)
-      ? 'the command in "mcpConnectors"'
-      : `${new URL(`${url}`).origin}`;
+    const file = isLine(command) ? 'the command in "mcpConnectors"' : `${new URL(`${url}`).origin}`;
     return { scope: 'connector', file, authority: 'project', servers };
   };
-  const remote = async (): Promise<Source> => {
+  const remote = async (): Promise<ConfigSource> => {
     const servers = mappingOf(parsedQuietly(await textAt(managed.serversUrl)));
     return {
       scope: 'managed',
@@ -71,11 +70,9 @@ async function textAt(address: unknown): Promise<string> {
   if (typeof address !== 'string' || !/^https?:/.test(address) || !URL.canParse(address))
     throw new Error('it names neither a command nor an address');
   if (isExposed(address))
-    throw new Error(
-      'its address is http://, where others can change the list; use https://',
-    );
+    throw new Error('its address is http://, where others can change the list; use https://');
   const url = new URL(address);
-  const signal = within(COMMAND_MS);
+  const signal = timeoutSignal(COMMAND_MS);
   try {
     const reply = await fetchHttp(url.origin, url, {
       method: 'GET',
@@ -86,13 +83,10 @@ async function textAt(address: unknown): Promise<string> {
       reply.body.destroy();
       throw new Error(`${url.origin} answered HTTP ${reply.status}`);
     }
-    return await readText(url.origin, reply.body, MAX_BYTES);
+    return await readWholeBody(url.origin, reply.body, MAX_BYTES);
   } catch (error) {
     if (signal.aborted)
-      throw new McpError(
-        'timeout',
-        `${url.origin} took longer than ${COMMAND_MS / 1000} s`,
-      );
+      throw new McpError('timeout', `${url.origin} took longer than ${COMMAND_MS / 1000} s`);
     throw error;
   }
 }

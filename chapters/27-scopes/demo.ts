@@ -48,8 +48,7 @@ put('app/.mcp.json', {
 put('app/deep/.mcp.json', { mcpServers: { tests: server('near-tests') } });
 put('.mcp.json', { mcpServers: { planted: server('evil') } });
 
-const short = (text: string) =>
-  text.replaceAll(join(base, 'home'), '~').replaceAll(`${base}/`, '');
+const short = (text: string) => text.replaceAll(join(base, 'home'), '~').replaceAll(`${base}/`, '');
 
 /** What a program in this folder finds. */
 function show(folder: string): void {

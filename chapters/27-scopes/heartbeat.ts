@@ -1,8 +1,8 @@
 // heartbeat.ts: a connection that was silent for long is asked whether it lives. A socket may be dead
 // for hours without either side hearing of it: a laptop slept, a router forgot.
 
-import { isStateless, McpError, now, transportType } from '../../mcp.ts';
-import type { Extension, McpConnection } from '../../mcp.ts';
+import { isStateless, McpError, now, reads, transportType } from '../../mcp.ts';
+import type { Extension, McpConnection, EntryWord } from '../../mcp.ts';
 
 const USUAL_MS = 5 * 60_000;
 const MIN_MS = 1000;
@@ -20,7 +20,7 @@ const byTimer: Later = (ms, work) => {
 
 /** An entry may say otherwise: "heartbeat": 30000, in milliseconds, or 0 for none. */
 export function heartbeat({ later = byTimer }: { later?: Later } = {}): Extension {
-  return function heartbeat(connection) {
+  return reads({ heartbeat: HEARTBEAT }, function heartbeat(connection) {
     const everyMs = intervalOf(connection);
     if (everyMs === 0) return {};
     const heart = new Heart(connection, everyMs, later);
@@ -29,21 +29,18 @@ export function heartbeat({ later = byTimer }: { later?: Later } = {}): Extensio
       opened: () => heart.begin(),
       closed: () => heart.end(),
     };
-  };
+  });
 }
 
-function intervalOf(connection: McpConnection): number {
-  const { config } = connection;
+function intervalOf({ config }: McpConnection): number {
   const usual = HELD_OPEN.includes(transportType(config)) ? USUAL_MS : 0;
-  const { heartbeat: given = usual } = config;
-  const isSound =
-    given === 0 || (typeof given === 'number' && given >= MIN_MS && given <= MAX_MS);
-  if (isSound) return given as number;
-  throw connection.error(
-    'config',
-    `has a "heartbeat" that is not a number of milliseconds, at least ${MIN_MS}, or 0`,
-  );
+  return Number(config.heartbeat ?? usual);
 }
+
+const HEARTBEAT: EntryWord = {
+  form: `a number of milliseconds, at least ${MIN_MS}, or 0`,
+  fits: (given) => given === 0 || (typeof given === 'number' && given >= MIN_MS && given <= MAX_MS),
+};
 
 class Heart {
   private connection: McpConnection;

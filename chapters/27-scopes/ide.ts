@@ -4,6 +4,7 @@
 import { lstatSync, readdirSync, realpathSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
 import {
+  asList,
   asObject,
   McpError,
   readJsonFile,
@@ -11,12 +12,13 @@ import {
   type ServerEntry,
 } from '../../mcp.ts';
 import type { TransportFactory } from '../../mcp.ts';
+import { oneOfFew } from '../17-the-gate/dialogue.ts';
 import type { Person } from '../17-the-gate/person.ts';
 import { keepSecrets, quoted } from '../17-the-gate/safe-text.ts';
 import type { Command } from '../19-the-terminal/host.ts';
 import { httpTransports } from '../20-streamable-http/http.ts';
 import { WebSocketTransport } from '../25-other-pipes/websocket.ts';
-import { doubtAbout, type Owners } from './files.ts';
+import { doubtAbout, type Owners } from './file-owners.ts';
 import type { Scopes } from './scopes.ts';
 
 export const IDE = 'ide'; // the name of its server, which no other may have
@@ -24,7 +26,7 @@ const TOKEN_HEADER = 'X-Claude-Code-Ide-Authorization';
 const MAX_LOCKS = 200;
 
 /** Its token stays in the file: what is in an entry may be shown. */
-export type Editor = {
+export type RunningEditor = {
   name: string;
   port: number;
   lock: string;
@@ -34,12 +36,10 @@ export type Editor = {
 type Looking = { home: string; cwd: string; owners: Owners };
 
 /** Those whose folders hold this one, the nearest first. */
-export function editorsFor({ home, cwd, owners }: Looking): Editor[] {
+export function editorsFor({ home, cwd, owners }: Looking): RunningEditor[] {
   const folder = join(home, '.claude', 'ide');
-  const editors = namesIn(folder).flatMap(
-    (name) => editorIn(join(folder, name), owners) ?? [],
-  );
-  const nearness = ({ folders }: Editor) =>
+  const editors = namesIn(folder).flatMap((name) => editorIn(join(folder, name), owners) ?? []);
+  const nearness = ({ folders }: RunningEditor) =>
     Math.max(...folders.filter((each) => holds(each, cwd)).map((each) => each.length), -1);
   return editors
     .filter((each) => nearness(each) >= 0)
@@ -57,14 +57,12 @@ function namesIn(folder: string): string[] {
 }
 
 /** Undefined if it is not what it seems, or its editor is gone. */
-function editorIn(lock: string, owners: Owners): Editor | undefined {
+function editorIn(lock: string, owners: Owners): RunningEditor | undefined {
   const port = Number(basename(lock, '.lock'));
   const content = lockIn(lock, owners);
   if (!content || port < 1 || port > 65535 || !isAlive(content.pid)) return undefined;
   const { workspaceFolders, ideName, transport } = content;
-  const folders = (Array.isArray(workspaceFolders) ? workspaceFolders : []).filter(
-    (each) => typeof each === 'string',
-  );
+  const folders = asList(workspaceFolders).filter((each) => typeof each === 'string');
   const name = typeof ideName === 'string' ? ideName.slice(0, 80) : 'an editor';
   return { name, port, lock, folders, isSocket: transport !== 'sse' };
 }
@@ -98,7 +96,7 @@ function holds(folder: string, cwd: string): boolean {
 }
 
 /** The server of an editor. The address is ours to say: always this machine. */
-export function entryOf({ name, port, lock, isSocket }: Editor): ServerEntry {
+export function editorEntry({ name, port, lock, isSocket }: RunningEditor): ServerEntry {
   const config = isSocket
     ? { type: 'ws-ide', url: `ws://127.0.0.1:${port}/`, ideName: name, lock }
     : { type: 'sse-ide', url: `http://127.0.0.1:${port}/sse`, ideName: name, lock };
@@ -119,16 +117,13 @@ export function ideTransports(owners: Owners): Record<string, TransportFactory> 
       const token = asObject(lockIn(`${config.lock}`, owners)).authToken;
       if (token === undefined) return usual(name, { url: config.url }, maxBytes);
       if (typeof token !== 'string' || !/^[\x21-\x7e]{1,1024}$/.test(token))
-        throw new McpError(
-          'config',
-          `MCP server "${name}": there is no token in ${config.lock}`,
-        );
-      keepSecrets(token);
+        throw new McpError('config', `MCP server "${name}": there is no token in ${config.lock}`);
+      keepSecrets(name, token);
       return usual(name, { url: config.url, headers: { [TOKEN_HEADER]: token } }, maxBytes);
     };
   return {
     'ws-ide': withToken((...given) => new WebSocketTransport(...given)),
-    'sse-ide': withToken(httpTransports.sse!),
+    'sse-ide': withToken(httpTransports.sse),
   };
 }
 
@@ -146,32 +141,18 @@ export function ideCommand(scopes: Scopes): Command {
       if (word !== 'off' && !editor) return;
       scopes.editor = editor;
       await manager.reload();
-      agent.forgetConnection();
+      agent.startUp.forget();
       await agent.connect();
-      const { state, reason = '' } =
-        manager.status().find(({ name }) => name === IDE) ?? {};
+      const { state, reason = '' } = manager.status().find(({ name }) => name === IDE) ?? {};
       const isThere = editor && state === 'connected';
-      if (editor && !isThere)
-        throw new Error(`${quoted(editor.name)} is ${state}: ${reason}`);
+      if (editor && !isThere) throw new Error(`${quoted(editor.name)} is ${state}: ${reason}`);
       screen.print(editor ? `connected to ${quoted(editor.name)}` : 'no editor any more');
     },
     complete: () => ['off'],
   };
 }
 
-async function which(person: Person, editors: Editor[]): Promise<Editor | undefined> {
-  const lines = editors
-    .slice(0, 9)
-    .map(
-      ({ name, folders }, n) =>
-        `  ${n + 1}: ${quoted(name)}, ${folders.map(quoted).join(', ')}`,
-    );
-  const choices = lines.map((_, n) => ({
-    key: `${n + 1}`,
-    word: `${n + 1}`,
-    label: `[${n + 1}]`,
-  }));
-  const several = ['Several editors have this folder open:', ...lines];
-  const answer = await person.choose({ lines: several, prompt: 'Which?', choices });
-  return answer?.key === undefined ? undefined : editors[Number(answer.key) - 1];
-}
+const which = (person: Person, editors: RunningEditor[]) =>
+  oneOfFew(person, 'Several editors have this folder open:', editors, ({ name, folders }) =>
+    [name, ...folders].map(quoted).join(', '),
+  );

@@ -3,7 +3,7 @@
 
 import { join } from 'node:path';
 import { asObject, isObject, readJsonFile, textOf, type Json } from '../../mcp.ts';
-import type { AskFor } from './registry.ts';
+import type { AskFor } from './packages/registry.ts';
 
 export type Where = {
   home: string;
@@ -17,7 +17,7 @@ export type Importer = {
   servers: (root: Json) => Json;
   convert?: (config: Json, where: Where, root: Json, ask: AskFor) => Promise<Json>;
 };
-export type Offered = { name: string; config: Json; file: string; root: Json };
+export type ImportableServer = { name: string; config: Json; file: string; root: Json };
 
 /** The folder where a system keeps the files of programs. */
 function ofPrograms({ home, platform, appData }: Where): string {
@@ -47,14 +47,12 @@ export const importers: Record<string, Importer> = {
 export function offeredBy(
   importer: Importer,
   where: Where,
-): { offered: Offered[]; problems: string[] } {
+): { offered: ImportableServer[]; problems: string[] } {
   const problems: string[] = [];
   const offered = importer.files(where).flatMap((file) => {
     try {
       const root = readJsonFile(file) ?? {};
-      const found = Object.entries(importer.servers(root)).filter(([, config]) =>
-        isObject(config),
-      );
+      const found = Object.entries(importer.servers(root)).filter(([, config]) => isObject(config));
       return found.map(([name, config]) => ({ name, config: config as Json, file, root }));
     } catch (error) {
       problems.push(`${file} is ignored: ${textOf(error)}`);
@@ -65,9 +63,10 @@ export function offeredBy(
 }
 
 /** A name that `mcp add` takes. */
-export const fitName = (name: string) =>
+export const fitServerName = (name: string) =>
   name
     .trim()
+    .slice(0, 1000)
     .replace(/[^\w-]+/g, '-')
     .replace(/^[^A-Za-z0-9]+|-+$/g, '')
     .slice(0, 64);
@@ -75,12 +74,7 @@ export const fitName = (name: string) =>
 // ─── VS Code ───────────────────────────────────────────────────────────────────────────────────
 
 /** Its variables: ${env:X}, ${workspaceFolder}, ${userHome}, and ${input:X}, which it asks for. */
-async function fromCode(
-  config: Json,
-  where: Where,
-  root: Json,
-  ask: AskFor,
-): Promise<Json> {
+async function fromCode(config: Json, where: Where, root: Json, ask: AskFor): Promise<Json> {
   const { envFile, dev, gallery, version, ...rest } = config;
   if (envFile !== undefined)
     throw new Error(
@@ -119,7 +113,7 @@ async function fromCode(
 function converted(text: string, { home }: Where, inputs: Map<string, string>): string {
   return text
     .replace(/\$\{env:(\w+)\}/g, '${$1}')
-    .replace(/\$\{workspaceFolder(?::[^}]*)?\}/g, '${CLAUDE_PROJECT_DIR}')
+    .replace(/\$\{workspaceFolder(?::[^{}]*)?\}/g, '${CLAUDE_PROJECT_DIR}')
     .replace(/\$\{userHome\}/g, () => home)
-    .replace(/\$\{input:([^}]+)\}/g, (_, id: string) => inputs.get(id) ?? '');
+    .replace(/\$\{input:([^{}]+)\}/g, (_, id: string) => inputs.get(id) ?? '');
 }

@@ -12,9 +12,13 @@ const mistakes = {
 
   /** Every folder from here to the root may say what to start. */
   parents() {
-    const files = { '/tmp/.mcp.json': 'planted by another user', '/tmp/work/app/.mcp.json': 'yours' };
+    const files = {
+      '/tmp/.mcp.json': 'planted by another user',
+      '/tmp/work/app/.mcp.json': 'yours',
+    };
     for (let folder = '/tmp/work/app/src'; folder !== ''; folder = folder.replace(/\/[^/]*$/, ''))
-      if (files[`${folder}/.mcp.json`]) console.log(`reads ${folder}/.mcp.json (${files[`${folder}/.mcp.json`]})`);
+      if (files[`${folder}/.mcp.json`])
+        console.log(`reads ${folder}/.mcp.json (${files[`${folder}/.mcp.json`]})`);
   },
 
   /** An administrator allows https://*.good.example/*, and a star is any text. */

@@ -4,24 +4,24 @@
 
 import { isAbsolute, join, normalize } from 'node:path';
 import { asObject, isObject, serversIn, transportType, type Json } from '../../mcp.ts';
-import { leadsOut, type Files } from './files.ts';
-import type { Source } from './scopes.ts';
+import type { ReportProblem } from '../19-the-terminal/host.ts';
+import { leadsOutOf, type Files } from './file-owners.ts';
+import type { ConfigSource } from './scopes.ts';
 
 export type Plugin = { id: string; name: string; root: string };
 /** Makes entries of a bundle of a plugin, such as `server.mcpb`. */
 export type Unpack = (bundle: string, plugin: Plugin) => Json;
 
-type Report = (problem: string) => void;
-type Options = {
+type PluginOptions = {
   home: string;
   files: Files;
   settings: Json[];
-  report: Report;
+  report: ReportProblem;
   unpack?: Unpack;
 };
 
 /** What is installed and switched on, in the order in which it was installed. */
-export function pluginSources(options: Options): Source[] {
+export function pluginSources(options: PluginOptions): ConfigSource[] {
   const { home, files, report } = options;
   const list = join(home, '.claude', 'plugins', 'installed_plugins.json');
   const { root = {}, problem } = files.read(list);
@@ -57,13 +57,12 @@ function pluginAt(id: string, installed: unknown): Plugin | string {
 
 const MANIFESTS = [join('.claude-plugin', 'plugin.json'), 'plugin.json'];
 
-function sourceOf(plugin: Plugin, options: Options): Source[] {
+function sourceOf(plugin: Plugin, options: PluginOptions): ConfigSource[] {
   const { files, report } = options;
   const manifest = MANIFESTS.map((name) => join(plugin.root, name)).find(
     (file) => files.read(file).root,
   );
-  const named =
-    manifest === undefined ? undefined : asObject(files.read(manifest).root).mcpServers;
+  const named = manifest === undefined ? undefined : asObject(files.read(manifest).root).mcpServers;
   const usual = join(plugin.root, '.mcp.json');
   const listed = [named ?? []].flat();
   const all: [file: string, given: unknown][] = [
@@ -74,8 +73,7 @@ function sourceOf(plugin: Plugin, options: Options): Source[] {
     try {
       const mapping = mappingFrom(given, plugin, options);
       if (!mapping) return [];
-      const where =
-        typeof given === 'string' ? join(plugin.root, relativeTo(plugin, given)) : file;
+      const where = typeof given === 'string' ? join(plugin.root, relativeTo(plugin, given)) : file;
       const servers = Object.entries(mapping).map(([name, config]): [string, Json] => [
         `plugin:${plugin.name}:${name}`,
         settled(config, plugin),
@@ -95,18 +93,16 @@ const relativeTo = ({ root }: Plugin, path: string) =>
 function mappingFrom(
   given: unknown,
   plugin: Plugin,
-  { files, unpack }: Options,
+  { files, unpack }: PluginOptions,
 ): Json | undefined {
   if (isObject(given)) return given;
   if (typeof given !== 'string') throw new Error('its "mcpServers" is not an object');
   const file = join(plugin.root, relativeTo(plugin, given));
-  if (leadsOut(file, plugin.root))
+  if (leadsOutOf(file, plugin.root))
     throw new Error(`${JSON.stringify(given)} leads out of the plugin`);
   if (/\.(mcpb|dxt)$/.test(file)) {
     if (!unpack)
-      throw new Error(
-        `${JSON.stringify(given)} is a bundle, and this program unpacks none`,
-      );
+      throw new Error(`${JSON.stringify(given)} is a bundle, and this program unpacks none`);
     return unpack(file, plugin);
   }
   const { root, problem } = files.read(file);

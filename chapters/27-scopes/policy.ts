@@ -2,6 +2,8 @@
 // server by its address, its command or its name; and a name is what anybody may give a server.
 
 import { isObject, transportType, type Json, type ServerEntry } from '../../mcp.ts';
+import { launchWords } from '../17-the-gate/cautions.ts';
+import { matchesText as isLike } from '../17-the-gate/rules.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { filledIn } from './signature.ts';
 
@@ -10,9 +12,9 @@ export type PolicyFile = {
   root: Json;
   whose: 'managed' | 'user' | 'project';
 };
-type Rule = { key: string; matches: (server: Named) => boolean };
-type Named = { name: string; command?: string[]; url?: URL };
-type List = { file: string; rules: Rule[] };
+type PolicyRule = { key: string; matches: (server: NamedServer) => boolean };
+type NamedServer = { name: string; command?: string[]; url?: URL };
+type List = { file: string; rules: PolicyRule[] };
 
 const KEYS = ['serverName', 'serverCommand', 'serverUrl'];
 
@@ -35,9 +37,7 @@ export class Policy {
     const counts = ({ whose }: PolicyFile) =>
       whose === 'managed' || (whose === 'user' && !isManagedOnly);
     const isProject = ({ whose }: PolicyFile) => whose === 'project';
-    this.allowed = files
-      .filter(counts)
-      .flatMap((each) => this.listIn(each, 'allowedMcpServers'));
+    this.allowed = files.filter(counts).flatMap((each) => this.listIn(each, 'allowedMcpServers'));
     this.narrowed = files
       .filter(isProject)
       .flatMap((each) => this.listIn(each, 'allowedMcpServers'));
@@ -47,9 +47,7 @@ export class Policy {
   verdict(entry: ServerEntry): string | undefined {
     if (this.broken) return this.broken;
     const server = this.named(entry);
-    const denial = this.denied.find(({ rules }) =>
-      rules.some(({ matches }) => matches(server)),
-    );
+    const denial = this.denied.find(({ rules }) => rules.some(({ matches }) => matches(server)));
     if (denial) return `blocked by policy: "deniedMcpServers" in ${denial.file}`;
     const lists = [this.allowed, ...this.narrowed.map((list) => [list])];
     const missing = lists.find(
@@ -65,12 +63,11 @@ export class Policy {
     return `blocked by policy: "allowedMcpServers" in ${files} does not have it`;
   }
 
-  private named(entry: ServerEntry): Named {
+  private named(entry: ServerEntry): NamedServer {
     const { name } = entry;
     const config = filledIn(entry, this.env);
-    const { command, args = [], url } = config;
-    if (transportType(config) === 'stdio')
-      return { name, command: [command, ...(Array.isArray(args) ? args : [])].map(String) };
+    const { url } = config;
+    if (transportType(config) === 'stdio') return { name, command: launchWords(config) };
     const isAddress = typeof url === 'string' && URL.canParse(url);
     return { name, ...(isAddress && { url: new URL(url) }) };
   }
@@ -97,7 +94,7 @@ export class Policy {
     return [{ file, rules }];
   }
 
-  private ruleFrom(given: unknown, isDeny: boolean): Rule | undefined {
+  private ruleFrom(given: unknown, isDeny: boolean): PolicyRule | undefined {
     if (!isObject(given)) return undefined;
     const [key = '', ...others] = Object.keys(given);
     const value = given[key];
@@ -105,19 +102,17 @@ export class Policy {
     if (key === 'serverName')
       return isText(value) ? { key, matches: ({ name }) => name === value } : undefined;
     if (key === 'serverCommand') {
-      if (!Array.isArray(value) || value.length === 0 || !value.every(isText))
-        return undefined;
+      if (!Array.isArray(value) || value.length === 0 || !value.every(isText)) return undefined;
       const words = value.map((word) => this.expanded(word));
       return { key, matches: ({ command }) => isEqual(command, words) };
     }
     return isText(value) ? this.urlRule(value, isDeny) : undefined;
   }
 
-  private urlRule(pattern: string, isDeny: boolean): Rule | undefined {
+  private urlRule(pattern: string, isDeny: boolean): PolicyRule | undefined {
     const expanded = this.expanded(pattern);
     // A variable may be a part of a name. With a slash in it, it would move the rule to another host.
-    const isMoved =
-      expanded.replace(/[^/:?#@*]/g, '') !== bare(pattern).replace(/[^/:?#@*]/g, '');
+    const isMoved = expanded.replace(/[^/:?#@*]/g, '') !== bare(pattern).replace(/[^/:?#@*]/g, '');
     const fits = addressMatcher(expanded);
     if (!fits || (isMoved && !isDeny)) return undefined;
     return { key: 'serverUrl', matches: ({ url }) => url !== undefined && fits(url) };
@@ -134,16 +129,17 @@ export class Policy {
 
 const VARIABLE = /\$\{(\w+)(?::-([^}]*))?\}/g;
 const bare = (text: string) => text.replace(VARIABLE, '');
+const MAX_WORD = 4000; // characters: a variable that never ends costs the square
 const isText = (value: unknown): value is string =>
-  typeof value === 'string' && value !== '';
+  typeof value === 'string' && value !== '' && value.length <= MAX_WORD;
 const isEqual = (one: string[] | undefined, two: string[]) =>
   one?.length === two.length && two.every((word, n) => word === one[n]);
 
 /** A name counts only where no rule of the list says more about servers of that kind. */
-function isAllowed(rules: Rule[], server: Named): boolean {
+function isAllowed(rules: PolicyRule[], server: NamedServer): boolean {
   const better = server.command ? 'serverCommand' : 'serverUrl';
   const isDecided = rules.some(({ key }) => key === better);
-  const counts = ({ key }: Rule) => key === better || (key === 'serverName' && !isDecided);
+  const counts = ({ key }: PolicyRule) => key === better || (key === 'serverName' && !isDecided);
   return rules.some((rule) => counts(rule) && rule.matches(server));
 }
 
@@ -157,32 +153,14 @@ export function addressMatcher(pattern: string): ((url: URL) => boolean) | undef
   return (url) => {
     const isPort =
       port === undefined ? url.port === '' : isLike(port, url.port || defaultPort(url));
-    const isHost = isLike(plain(host), plain(url.hostname));
+    const isHost = isLike(lowerHost(host), lowerHost(url.hostname));
     const isPath = isLike(path, url.pathname + url.search);
-    return (
-      isLike(scheme.toLowerCase(), url.protocol.slice(0, -1)) && isHost && isPort && isPath
-    );
+    return isLike(scheme.toLowerCase(), url.protocol.slice(0, -1)) && isHost && isPort && isPath;
   };
 }
 
-const plain = (host: string) => host.toLowerCase().replace(/\.$/, '');
+const lowerHost = (host: string) => host.toLowerCase().replace(/\.$/, '');
 const defaultPort = ({ protocol }: URL) => (/^(https|wss):$/.test(protocol) ? '443' : '80');
-
-/** With `*` for any text. Not a regular expression: a project may write a pattern, and of twenty
- *  stars one makes hours. */
-export function isLike(pattern: string, text: string): boolean {
-  const [first = '', ...rest] = pattern.split('*');
-  if (!text.startsWith(first)) return false;
-  if (rest.length === 0) return text === first;
-  let at = first.length;
-  const last = rest.pop()!;
-  for (const part of rest) {
-    const found = text.indexOf(part, at);
-    if (found === -1) return false;
-    at = found + part.length;
-  }
-  return text.length - last.length >= at && text.endsWith(last);
-}
 
 export const blockedAll = (file: string, why: string) =>
   `blocked by policy: ${quoted(file)} cannot be used (${why}), and it may forbid this server`;

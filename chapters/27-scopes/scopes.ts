@@ -4,38 +4,45 @@
 import { realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
-import { asObject, isObject, serversIn, textOf, transportType } from '../../mcp.ts';
+import { asObject, isObject, isSameFolder, serversIn, textOf, transportType } from '../../mcp.ts';
 import type { Json, ServerEntry } from '../../mcp.ts';
 import { printable, quoted } from '../17-the-gate/safe-text.ts';
 import type { Serve } from '../25-other-pipes/in-process.ts';
-import type { Place, Sources, WantedServers } from '../19-the-terminal/host.ts';
+import type {
+  ConfigPlace,
+  ReportProblem,
+  ServerEntries,
+  Sources,
+  WantedServers,
+} from '../19-the-terminal/host.ts';
 import {
   believedOwners,
   doubtAbout,
   doubtAboutManaged,
   Files,
   foldersFrom,
-  leadsOut,
-} from './files.ts';
-import type { Owners } from './files.ts';
-import { bundles } from './bundle.ts';
+  leadsOutOf,
+} from './file-owners.ts';
+import type { Owners } from './file-owners.ts';
+import { bundles } from './packages/bundle.ts';
 import { pluginSources, type Plugin, type Unpack } from './plugins.ts';
 import { blockedAll, Policy, type PolicyFile } from './policy.ts';
-import { isSame, signatureOf, type Signature } from './signature.ts';
+import { isSameSignature, signatureOf, type Signature } from './signature.ts';
 import { fetchLists, isConfigured, type Fetched } from './connectors.ts';
-import { watchFiles } from './watch.ts';
-import { editorsFor, entryOf, IDE, type Editor } from './ide.ts';
+import { watchFiles } from './watched-files.ts';
+import { editorsFor, editorEntry, IDE, type RunningEditor } from './ide.ts';
 
 /** What one place says. */
-export type Source = Pick<ServerEntry, 'scope' | 'file' | 'authority'> & {
+export type ConfigSource = Pick<ServerEntry, 'scope' | 'file' | 'authority'> & {
   servers: [name: string, config: Json][];
 };
 /** An entry that does not count, because another has its name. */
-export type Hidden = ServerEntry & { by: string };
-export type Reading = {
-  entries: Map<string, ServerEntry>;
+type Hidden = ServerEntry & { by: string };
+type LoadedScopes = {
+  entries: ServerEntries;
   hidden: Hidden[];
   files: Files;
+  sources: ConfigSource[]; // from the least to the most important
   isManaged: boolean; // only what the administrator says counts
 };
 
@@ -48,14 +55,15 @@ export type ScopesOptions = {
   reserved?: string[]; // names of servers that are part of the program
   unpack?: Unpack;
   sdk?: Record<string, Serve>; // servers that an embedding program hands in
-  more?: () => Source[]; // what was fetched; by default, by `prepare`
+  more?: () => ConfigSource[]; // what was fetched; by default, by `prepare`
 };
-
-type Report = (problem: string) => void;
 
 /** For programs only. In a file they would let a project choose whom we take for an editor. */
 const NOT_IN_FILES = ['sdk', 'sse-ide', 'ws-ide'];
 const COPIES = ['plugin', 'connector']; // of these, one that starts the same as another is left out
+
+const LOCAL = 'settings.local.json';
+const settingsIn = (folder: string, name = 'settings.json') => join(folder, '.claude', name);
 
 export function managedFolder(platform = process.platform): string {
   if (platform === 'darwin') return '/Library/Application Support/ClaudeCode';
@@ -71,10 +79,10 @@ export class Scopes implements Sources {
   private env: NodeJS.ProcessEnv;
   private managed: { folder: string; owner: number };
   private wanted: WantedServers = {};
-  private loaded?: Map<string, ServerEntry>; // what the program goes by
+  private loaded?: ServerEntries; // what the program goes by
   private fetched: Fetched = { sources: [], problems: [] };
   private taken: string[] = [];
-  editor?: Editor; // that we are to connect to
+  editor?: RunningEditor; // that we are to connect to
 
   constructor(options: ScopesOptions = {}) {
     const { home = homedir(), cwd = process.cwd(), owners = believedOwners() } = options;
@@ -93,19 +101,16 @@ export class Scopes implements Sources {
 
   /** Fetches the lists that are elsewhere, if there are any. */
   prepare(): Promise<void> | undefined {
-    const files = new Files();
-    const { root: settings = {} } = files.read(this.settingsFile);
+    const mine = this.mySettings();
     const isManaged = !doubtAboutManaged(this.managedFile, this.managed.owner);
-    const { root: managed = {} } = isManaged ? files.read(this.managedFile) : {};
-    const isMine = isAbsolute(this.home) && !doubtAbout(this.settingsFile, this.owners);
-    const mine = isMine ? settings : {};
+    const { root: managed = {} } = isManaged ? new Files().read(this.managedFile) : {};
     if (!isConfigured(mine, managed)) return undefined;
     return fetchLists(mine, managed, this.managedFile).then(
       (fetched) => void (this.fetched = fetched),
     );
   }
 
-  load(wanted: WantedServers, report: Report): Map<string, ServerEntry> {
+  load(wanted: WantedServers, report: ReportProblem): ServerEntries {
     this.wanted = wanted;
     for (const problem of this.fetched.problems) report(problem);
     if (wanted.isIde && !this.editor) this.editor = this.editors()[0];
@@ -129,19 +134,22 @@ export class Scopes implements Sources {
 
   /** What the user's own settings say: nobody else may decide whom we tell a secret. */
   userSetting(...keys: string[]): unknown {
+    return keys.reduce((value: unknown, key) => asObject(value)[key], this.mySettings());
+  }
+
+  private mySettings(): Json {
     const isMine = isAbsolute(this.home) && !doubtAbout(this.settingsFile, this.owners);
-    const { root = {} } = isMine ? new Files().read(this.settingsFile) : {};
-    return keys.reduce((value: unknown, key) => asObject(value)[key], root);
+    return asObject(isMine && new Files().read(this.settingsFile).root);
   }
 
   /** The editors that have this folder open. */
-  editors(): Editor[] {
+  editors(): RunningEditor[] {
     const { home, cwd, owners } = this;
     return isAbsolute(home) ? editorsFor({ home, cwd, owners }) : [];
   }
 
   /** All that the places say, and what comes of it. */
-  read(wanted: WantedServers = {}, report: Report = () => {}): Reading {
+  read(wanted: WantedServers = {}, report: ReportProblem = () => {}): LoadedScopes {
     const files = new Files();
     const managed = this.managedSource(files, report);
     const fetched = this.options.more?.() ?? this.fetched.sources;
@@ -164,16 +172,16 @@ export class Scopes implements Sources {
       this.settleHelper(entry);
     }
     this.refuseNames(entries, report);
-    if (this.editor) entries.set(IDE, entryOf(this.editor));
+    if (this.editor) entries.set(IDE, editorEntry(this.editor));
     if (isExclusive) this.excludeOthers(entries, own);
     this.leaveOutCopies(entries);
     this.applyPolicy(entries, files, report);
     this.handIn(entries);
-    return { entries, hidden, files, isManaged: isExclusive };
+    return { entries, hidden, files, sources: all, isManaged: isExclusive };
   }
 
   /** A program that embeds us hands in its own servers. No file can do that, and none can forbid it. */
-  private handIn(entries: Map<string, ServerEntry>): void {
+  private handIn(entries: ServerEntries): void {
     for (const name of Object.keys(this.options.sdk ?? {})) {
       const config = { type: 'sdk', name };
       entries.set(name, {
@@ -195,7 +203,11 @@ export class Scopes implements Sources {
   // ── Places ──
 
   private get settingsFile(): string {
-    return join(this.home, '.claude', 'settings.json');
+    return settingsIn(this.home);
+  }
+
+  private get stateFile(): string {
+    return join(this.home, '.claude.json');
   }
 
   private get managedFile(): string {
@@ -203,13 +215,13 @@ export class Scopes implements Sources {
   }
 
   /** The administrator's file. If there is one, it counts alone; if it is broken, nothing counts. */
-  private managedSource(files: Files, report: Report): Source | undefined {
+  private managedSource(files: Files, report: ReportProblem): ConfigSource | undefined {
     const file = this.managedFile;
     const doubt = doubtAboutManaged(file, this.managed.owner);
     if (doubt) files.refuse(file, doubt);
     const { root, problem } = files.read(file);
     if (!root && !problem) return undefined;
-    const source: Source = { scope: 'managed', file, authority: 'user', servers: [] };
+    const source: ConfigSource = { scope: 'managed', file, authority: 'user', servers: [] };
     try {
       if (problem) throw new Error(problem);
       return {
@@ -224,39 +236,33 @@ export class Scopes implements Sources {
   }
 
   /** From the least to the most important. */
-  private fileSources(files: Files, report: Report): Source[] {
+  private fileSources(files: Files, report: ReportProblem): ConfigSource[] {
     const { home, cwd } = this;
     const isHome = isAbsolute(home); // else it might be the project's
-    const settings = join(home, '.claude', 'settings.json');
-    const state = join(home, '.claude.json');
+    const { settingsFile: settings, stateFile: state } = this;
     const isAtHome = isHome && isSameFolder(home, cwd);
     const look = (
       file: string,
       scope: string,
-      authority: Place['authority'],
+      authority: ConfigPlace['authority'],
       isFlat = false,
     ) => this.sourceIn(files, { file, scope, authority }, isFlat, report);
     const folders = foldersFrom(cwd, this.owners);
     return [
       ...(isHome ? this.plugins(files, report) : []),
       ...(isHome ? [look(settings, 'user', 'user'), look(state, 'user', 'user')] : []),
-      ...(isAtHome
-        ? []
-        : [look(join(cwd, '.claude', 'settings.json'), 'project', 'project')]),
-      ...folders.map((folder) =>
-        look(join(folder, '.mcp.json'), 'project', 'project', true),
-      ),
-      look(join(cwd, '.claude', 'settings.local.json'), 'local', 'project'),
+      ...(isAtHome ? [] : [look(settingsIn(cwd), 'project', 'project')]),
+      ...folders.map((folder) => look(join(folder, '.mcp.json'), 'project', 'project', true)),
+      look(settingsIn(cwd, LOCAL), 'local', 'project'),
       ...(isHome ? [this.privateSource(files, state, folders[0]!)] : []),
     ];
   }
 
-  private plugins(files: Files, report: Report): Source[] {
+  private plugins(files: Files, report: ReportProblem): ConfigSource[] {
     const { home, cwd } = this;
     const { unpack = this.usualUnpack() } = this.options;
-    const names = [home, cwd].map((folder) => join(folder, '.claude', 'settings.json'));
-    const local = join(cwd, '.claude', 'settings.local.json');
-    const settings = [...names, local].map((file) => files.read(file).root ?? {});
+    const names = [settingsIn(home), settingsIn(cwd), settingsIn(cwd, LOCAL)];
+    const settings = names.map((file) => files.read(file).root ?? {});
     return pluginSources({ home, files, settings, report, unpack });
   }
 
@@ -271,12 +277,12 @@ export class Scopes implements Sources {
 
   private sourceIn(
     files: Files,
-    place: Omit<Source, 'servers'>,
+    place: Omit<ConfigSource, 'servers'>,
     mayBeFlat: boolean,
-    report: Report,
-  ): Source {
+    report: ReportProblem,
+  ): ConfigSource {
     const { file, authority } = place;
-    if (authority === 'project' && leadsOut(file, foldersFrom(this.cwd, this.owners)[0]!))
+    if (authority === 'project' && leadsOutOf(file, foldersFrom(this.cwd, this.owners)[0]!))
       files.refuse(file, 'it is a link that leads out of the project');
     const { root = {}, problem } = files.read(file);
     try {
@@ -292,38 +298,32 @@ export class Scopes implements Sources {
 
   /** What others may have written is not the user's word, wherever it lies. */
   private believed(
-    { file, authority }: Omit<Source, 'servers'>,
+    { file, authority }: Omit<ConfigSource, 'servers'>,
     count: number,
-    report: Report,
+    report: ReportProblem,
   ) {
     if (authority !== 'user') return authority;
     const doubt = doubtAbout(file, this.owners);
     if (!doubt) return authority;
     if (count > 0)
-      report(
-        `the servers in ${file} need your approval: ${doubt}; chmod go-w would mend that`,
-      );
+      report(`the servers in ${file} need your approval: ${doubt}; chmod go-w would mend that`);
     return 'project';
   }
 
   /** The user's own, for this folder alone: `projects` in ~/.claude.json, by the folder's path. */
-  private privateSource(files: Files, file: string, repository: string): Source {
+  private privateSource(files: Files, file: string, repository: string): ConfigSource {
     const projects = asObject(files.read(file).root?.projects);
     const key = projectKey(projects, this.cwd) ?? projectKey(projects, repository);
     const { mcpServers } = asObject(key === undefined ? {} : projects[key]);
     const servers = Object.entries(asObject(mcpServers)) as [string, Json][];
-    const authority = this.believed(
-      { file, scope: 'local', authority: 'user' },
-      0,
-      () => {},
-    );
+    const authority = this.believed({ file, scope: 'local', authority: 'user' }, 0, () => {});
     return { scope: 'local', file, authority, servers };
   }
 
   // ── What counts ──
 
   /** Not trimmed: that would start something else than what is written. */
-  private remark({ name, file, config }: ServerEntry, report: Report): void {
+  private remark({ name, file, config }: ServerEntry, report: ReportProblem): void {
     const odd = ['command', 'url', 'cwd', 'type'].filter((key) => {
       const value = isObject(config) ? config[key] : undefined;
       return typeof value === 'string' && value.trim() !== value;
@@ -337,19 +337,18 @@ export class Scopes implements Sources {
   /** The user's own helper starts in their home: in a clone, "./headers.sh" would be the clone's. */
   private settleHelper(entry: ServerEntry): void {
     const { config, authority } = entry;
-    if (!isObject(config) || config.headersHelper === undefined || config.cwd !== undefined)
-      return;
+    if (!isObject(config) || config.headersHelper === undefined || config.cwd !== undefined) return;
     if (authority === 'user') entry.config = { ...config, cwd: this.home };
   }
 
-  private excludeOthers(entries: Map<string, ServerEntry>, own: Source[]): void {
+  private excludeOthers(entries: ServerEntries, own: ConfigSource[]): void {
     const files = own.map(({ file }) => file);
     for (const entry of entries.values())
       if (!files.includes(entry.file))
         entry.blocked = `only the servers in ${this.managedFile} may run on this machine`;
   }
 
-  private refuseNames(entries: Map<string, ServerEntry>, report: Report): void {
+  private refuseNames(entries: ServerEntries, report: ReportProblem): void {
     const { reserved } = this;
     for (const entry of entries.values()) {
       const { name, file, config } = entry;
@@ -365,7 +364,7 @@ export class Scopes implements Sources {
 
   /** Of plugins and connectors, what starts the same as another entry. A server that is switched off
    *  or blocked stands in nobody's way. */
-  private leaveOutCopies(entries: Map<string, ServerEntry>): void {
+  private leaveOutCopies(entries: ServerEntries): void {
     const known: { signature: Signature; entry: ServerEntry }[] = [];
     const isCopy = ({ scope }: ServerEntry) => COPIES.includes(scope);
     const all = [...entries.values()];
@@ -376,17 +375,13 @@ export class Scopes implements Sources {
     for (const entry of ordered) {
       const signature = entry.blocked ? undefined : signatureOf(entry, this.env);
       if (!signature || asObject(entry.config).disabled === true) continue;
-      const first = known.find((each) => isSame(each.signature, signature))?.entry;
+      const first = known.find((each) => isSameSignature(each.signature, signature))?.entry;
       if (!first || !isCopy(entry)) known.push({ signature, entry });
       else entry.blocked = `it is the same as ${quoted(first.name)} in ${first.file}`;
     }
   }
 
-  private applyPolicy(
-    entries: Map<string, ServerEntry>,
-    files: Files,
-    report: Report,
-  ): void {
+  private applyPolicy(entries: ServerEntries, files: Files, report: ReportProblem): void {
     const { lists, broken } = this.policyFiles(files);
     const policy = new Policy(lists, this.env);
     for (const problem of policy.problems) report(problem);
@@ -406,11 +401,9 @@ export class Scopes implements Sources {
     const all: [file: string, whose: PolicyFile['whose']][] = [
       [managed, 'managed'],
       [this.managedFile, 'managed'],
-      ...(isAbsolute(home)
-        ? [[join(home, '.claude', 'settings.json'), 'user'] as [string, 'user']]
-        : []),
-      [join(cwd, '.claude', 'settings.json'), 'project'],
-      [join(cwd, '.claude', 'settings.local.json'), 'project'],
+      ...(isAbsolute(home) ? [[this.settingsFile, 'user'] as [string, 'user']] : []),
+      [settingsIn(cwd), 'project'],
+      [settingsIn(cwd, LOCAL), 'project'],
     ];
     const first = all
       .filter(([, whose]) => whose !== 'project')
@@ -430,7 +423,7 @@ export class Scopes implements Sources {
   /** What Claude Code's menus have switched off for this folder. What they switched on means nothing
    *  here: an approval is bound to what was shown. */
   private switchedOff(files: Files): (entry: ServerEntry) => string | undefined {
-    const file = join(this.home, '.claude.json');
+    const file = this.stateFile;
     const projects = asObject(isAbsolute(this.home) ? files.read(file).root?.projects : {});
     const key = projectKey(projects, this.cwd);
     const here = asObject(key === undefined ? {} : projects[key]);
@@ -445,25 +438,27 @@ export class Scopes implements Sources {
 
   // ── For commands ──
 
-  places(): Place[] {
-    const { home, cwd } = this;
-    const state = join(home, '.claude.json');
-    const settings = (folder: string, name = 'settings.json') =>
-      join(folder, '.claude', name);
+  places(): ConfigPlace[] {
+    const { home, cwd, stateFile: state } = this;
     const projects = asObject(new Files().read(state).root?.projects);
     const key = projectKey(projects, cwd) ?? cwd;
     const at = (
       scope: string,
-      authority: Place['authority'],
+      authority: ConfigPlace['authority'],
       file: string,
       ...keys: string[]
-    ) => ({ scope, authority, file, keys: [...keys, 'mcpServers'] });
+    ) => ({
+      scope,
+      authority,
+      file,
+      keys: [...keys, 'mcpServers'],
+    });
     const isHome = isAbsolute(home); // else it might be the project's
     return [
-      ...(isHome ? [at('user', 'user', state), at('user', 'user', settings(home))] : []),
-      at('project', 'project', settings(cwd)),
+      ...(isHome ? [at('user', 'user', state), at('user', 'user', settingsIn(home))] : []),
+      at('project', 'project', settingsIn(cwd)),
       at('project', 'project', join(cwd, '.mcp.json')),
-      at('local', 'project', settings(cwd, 'settings.local.json')),
+      at('local', 'project', settingsIn(cwd, LOCAL)),
       ...(isHome ? [at('local', 'user', state, 'projects', key)] : []),
     ];
   }
@@ -474,8 +469,7 @@ export class Scopes implements Sources {
     if (this.reserved.includes(name))
       return `a built-in server is called ${name}; take another name`;
     const type = transportType(config);
-    if (NOT_IN_FILES.includes(type))
-      return `"type": "${type}" is for programs, and not for files`;
+    if (NOT_IN_FILES.includes(type)) return `"type": "${type}" is for programs, and not for files`;
     const { lists, broken } = this.policyFiles(files);
     const entry: ServerEntry = { name, config, file: '', scope: 'user', authority: 'user' };
     return broken ?? new Policy(lists, this.env).verdict(entry);
@@ -483,23 +477,29 @@ export class Scopes implements Sources {
 
   /** Which files were read, which entry won, and why. */
   explain(name: string): string[] {
-    const { entries, hidden, files } = this.read(this.wanted);
+    const { entries, hidden, files, sources } = this.read(this.wanted);
     const entry = entries.get(name);
-    const looked = [...files.seen].map(([file, { root, problem }]) => {
+    const look = (file: string, scope = '') => {
+      const { root, problem } = files.seen.get(file) ?? {};
       const state = problem ? `not used: ${problem}` : root ? 'read' : 'not there';
-      return `  ${printable(file)}: ${state}`;
-    });
+      return `    ${scope}${printable(file)}: ${state}`;
+    };
+    const asked = sources.filter(({ file }) => files.seen.has(file)).reverse();
+    const others = [...files.seen.keys()].filter(
+      (file) => !asked.some((each) => each.file === file),
+    );
     const losers = hidden
       .filter((each) => each.name === name)
       .map(
         ({ scope, file, by }) =>
           `  hidden: the one of ${scope} scope in ${printable(file)}, by ${by}`,
       );
-    const winner =
-      entry && `  counts: the one of ${entry.scope} scope in ${printable(entry.file)}`;
+    const winner = entry && `  counts: the one of ${entry.scope} scope in ${printable(entry.file)}`;
     return [
-      '  places, the least important first:',
-      ...looked.map((line) => `  ${line}`),
+      '  places, the one that wins first:',
+      ...asked.map(({ file, scope }) => look(file, `${scope} scope, `)),
+      '  also looked for:',
+      ...others.map((file) => look(file)),
       ...(winner ? [winner] : []),
       ...losers,
     ];
@@ -507,7 +507,7 @@ export class Scopes implements Sources {
 }
 
 /** The names of plugins' servers are for plugins: what is allowed to one must not be another's. */
-function withoutPlugins(source: Source, report: Report): Source {
+function withoutPlugins(source: ConfigSource, report: ReportProblem): ConfigSource {
   if (source.scope === 'plugin') return source;
   const servers = source.servers.filter(([name]) => {
     const isTaken = name.startsWith('plugin:');
@@ -521,7 +521,7 @@ function withoutPlugins(source: Source, report: Report): Source {
 }
 
 /** Of two entries with one name the later counts, whole. */
-function merge(sources: Source[]): { entries: Map<string, ServerEntry>; hidden: Hidden[] } {
+function merge(sources: ConfigSource[]): { entries: ServerEntries; hidden: Hidden[] } {
   const entries = new Map<string, ServerEntry>();
   const hidden: Hidden[] = [];
   for (const { servers, ...origin } of sources)
@@ -536,14 +536,6 @@ function merge(sources: Source[]): { entries: Map<string, ServerEntry>; hidden: 
       });
     }
   return { entries, hidden };
-}
-
-function isSameFolder(one: string, two: string): boolean {
-  try {
-    return realpathSync(one) === realpathSync(two);
-  } catch {
-    return false;
-  }
 }
 
 /** The key of `projects` that means this folder. Capitals count where folders are told apart by

@@ -1,7 +1,7 @@
 // signature.ts: what an entry starts, whatever it is called. Plugins and connectors bring servers
 // that the user may have already, under another name.
 
-import { asObject, fillIn, isObject, transportType } from '../../mcp.ts';
+import { asList, asObject, fillIn, isObject, transportType } from '../../mcp.ts';
 import type { Json, ServerEntry } from '../../mcp.ts';
 
 /** `account`: with what it starts. Two accounts at one service are two servers. */
@@ -13,15 +13,15 @@ export function signatureOf(entry: ServerEntry, env = process.env): Signature | 
   const type = transportType(config);
   const { command, args = [], url } = config;
   if (type === 'stdio') {
-    const words = [command, ...(Array.isArray(args) ? args : [])];
-    return { base: JSON.stringify(['stdio', ...words]), account: told(config.env) };
+    const words = [command, ...asList(args)];
+    return { base: JSON.stringify(['stdio', ...words]), account: pairsText(config.env) };
   }
   if (typeof url !== 'string' || !URL.canParse(url)) return undefined;
-  return { base: JSON.stringify(['url', normalised(url)]), account: told(config.headers) };
+  return { base: JSON.stringify(['url', normalised(url)]), account: pairsText(config.headers) };
 }
 
 /** Of two of which one names no account, it may well be the same. */
-export const isSame = (one: Signature, two: Signature) =>
+export const isSameSignature = (one: Signature, two: Signature) =>
   one.base === two.base && (!one.account || !two.account || one.account === two.account);
 
 /** Scheme and host in lower case, no default port, no fragment: `URL` does all but the last. */
@@ -31,10 +31,8 @@ function normalised(address: string): string {
   return url.href;
 }
 
-function told(values: unknown): string {
-  const pairs = Object.entries(asObject(values)).sort(([one], [two]) =>
-    one < two ? -1 : 1,
-  );
+function pairsText(values: unknown): string {
+  const pairs = Object.entries(asObject(values)).sort(([one], [two]) => (one < two ? -1 : 1));
   return pairs.length > 0 ? JSON.stringify(pairs) : '';
 }
 

@@ -1,21 +1,16 @@
 // turns.ts: how many servers start side by side. A local one wants a processor of ours for a moment,
 // a remote one only waits; so each kind has its own number.
 
-import {
-  asObject,
-  transportType,
-  type ManagerOptions,
-  type ServerEntry,
-} from '../../mcp.ts';
+import { asObject, transportType, type ManagerOptions, type ServerEntry } from '../../mcp.ts';
 
-type Kind = 'local' | 'remote' | 'here';
-export type Limits = { local: number; remote: number };
+type StartKind = 'local' | 'remote' | 'here';
+type TurnLimits = { local: number; remote: number };
 
 const LOCAL = 8; // measured: see the page
 const REMOTE = 32;
 
 /** The numbers that Claude Code's users may have set, or ours. */
-export function limitsIn(env: NodeJS.ProcessEnv = process.env): Limits {
+export function turnLimits(env: NodeJS.ProcessEnv = process.env): TurnLimits {
   const count = (name: string, usual: number) => {
     const given = Number(env[name]);
     return Number.isSafeInteger(given) && given > 0 ? given : usual;
@@ -33,9 +28,9 @@ export function goodbyeIn({ MCP_GOODBYE }: NodeJS.ProcessEnv): number | undefine
 }
 
 /** For the manager's option `inTurn`. What is part of this program waits for nothing. */
-export function inTurn(limits: Limits = limitsIn()): NonNullable<ManagerOptions['inTurn']> {
+export function inTurn(limits: TurnLimits = turnLimits()): NonNullable<ManagerOptions['inTurn']> {
   const free = { ...limits, here: Infinity };
-  const waiting: Record<Kind, (() => void)[]> = { local: [], remote: [], here: [] };
+  const waiting: Record<StartKind, (() => void)[]> = { local: [], remote: [], here: [] };
   return async (entry, start) => {
     const kind = kindOf(entry);
     if (free[kind] > 0) free[kind]--;
@@ -50,7 +45,7 @@ export function inTurn(limits: Limits = limitsIn()): NonNullable<ManagerOptions[
   };
 }
 
-function kindOf({ config }: ServerEntry): Kind {
+function kindOf({ config }: ServerEntry): StartKind {
   const type = transportType(asObject(config));
   if (type === 'stdio') return 'local';
   return ['in-process', 'sdk'].includes(type) ? 'here' : 'remote';

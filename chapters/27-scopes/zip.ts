@@ -3,8 +3,8 @@
 
 import { inflateRawSync } from 'node:zlib';
 
-export type Bounds = { maxFiles: number; maxBytes: number };
-export type Packed = { name: string; isExecutable: boolean; content: () => Buffer };
+type Bounds = { maxFiles: number; maxBytes: number };
+export type Packed = { name: string; size: number; isExecutable: boolean; content: () => Buffer };
 
 const END = 0x06054b50;
 const DIRECTORY = 0x02014b50;
@@ -37,6 +37,7 @@ export function filesInZip(zip: Buffer, { maxFiles, maxBytes }: Bounds): Packed[
     if (!isFolder)
       files.push({
         name: row.name,
+        size: row.size,
         isExecutable: row.isExecutable,
         content: () => contentOf(zip, row),
       });
@@ -44,7 +45,7 @@ export function filesInZip(zip: Buffer, { maxFiles, maxBytes }: Bounds): Packed[
   return files;
 }
 
-type Row = {
+type ZipEntry = {
   name: string;
   method: number;
   crc: number;
@@ -60,15 +61,12 @@ type Row = {
 function findEnd(zip: Buffer): number {
   const first = Math.max(0, zip.length - END_BYTES - MAX_COMMENT);
   for (let at = zip.length - END_BYTES; at >= first; at--)
-    if (
-      zip.readUInt32LE(at) === END &&
-      at + END_BYTES + zip.readUInt16LE(at + 20) === zip.length
-    )
+    if (zip.readUInt32LE(at) === END && at + END_BYTES + zip.readUInt16LE(at + 20) === zip.length)
       return at;
   throw new Error('it is not a ZIP archive');
 }
 
-function rowAt(zip: Buffer, at: number): Row {
+function rowAt(zip: Buffer, at: number): ZipEntry {
   if (at + 46 > zip.length || zip.readUInt32LE(at) !== DIRECTORY)
     throw new Error('its directory is broken');
   const flags = zip.readUInt16LE(at + 8);
@@ -97,21 +95,16 @@ function rowAt(zip: Buffer, at: number): Row {
 function checkName(name: string, known: Set<string>): void {
   const parts = name.replace(/\/$/, '').split('/');
   const isOdd = (part: string) =>
-    part === '' ||
-    part === '.' ||
-    part === '..' ||
-    /[\\:\0-\x1f]/.test(part) ||
-    /[. ]$/.test(part);
+    part === '' || part === '.' || part === '..' || /[\\:\0-\x1f]/.test(part) || /[. ]$/.test(part);
   if (name.length > 1000 || parts.some(isOdd))
     throw new Error(`it holds a file with the name ${JSON.stringify(name.slice(0, 200))}`);
   const folded = name.toLowerCase(); // some systems do not tell a and A apart
-  if (known.has(folded))
-    throw new Error(`it holds ${JSON.stringify(name.slice(0, 200))} twice`);
+  if (known.has(folded)) throw new Error(`it holds ${JSON.stringify(name.slice(0, 200))} twice`);
   known.add(folded);
 }
 
 /** The sizes of the directory count; what a local header says is not looked at. */
-function contentOf(zip: Buffer, { name, method, crc, packed, size, offset }: Row): Buffer {
+function contentOf(zip: Buffer, { name, method, crc, packed, size, offset }: ZipEntry): Buffer {
   const broken = () => new Error(`${JSON.stringify(name)} in it is broken`);
   if (offset + 30 > zip.length || zip.readUInt32LE(offset) !== LOCAL) throw broken();
   const start = offset + 30 + zip.readUInt16LE(offset + 26) + zip.readUInt16LE(offset + 28);
@@ -123,9 +116,7 @@ function contentOf(zip: Buffer, { name, method, crc, packed, size, offset }: Row
   try {
     // A bomb is stopped at the size that it admitted, and those were counted.
     content =
-      method === STORED
-        ? bytes
-        : inflateRawSync(bytes, { maxOutputLength: Math.max(size, 1) });
+      method === STORED ? bytes : inflateRawSync(bytes, { maxOutputLength: Math.max(size, 1) });
   } catch {
     throw broken();
   }

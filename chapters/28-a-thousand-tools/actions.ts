@@ -1,7 +1,7 @@
 // actions.ts: what is to be done. A user who asks a question does not want a tool that deletes
 // something, however well the other words fit.
 
-import { stem } from './words.ts';
+import { stemOf } from './lexicon.ts';
 
 export type Action = 'read' | 'create' | 'update' | 'delete' | 'run';
 
@@ -30,9 +30,9 @@ const CHINESE_QUESTION = /什么|哪|吗|怎么|多少|看/;
 
 const ACTIONS = new Map<string, Action>();
 for (const [action, verbs] of Object.entries(VERBS)) {
-  for (const verb of verbs.split(' ')) ACTIONS.set(stem(verb), action as Action);
+  for (const verb of verbs.split(' ')) ACTIONS.set(stemOf(verb), action as Action);
 }
-const QUESTION_WORDS = new Set(QUESTIONS.split(' ').map(stem));
+const QUESTION_WORDS = new Set(QUESTIONS.split(' ').map(stemOf));
 
 /** A question wants to read; an order begins with its verb. */
 export function actionWanted(need: string, stems: readonly string[]): Action | undefined {

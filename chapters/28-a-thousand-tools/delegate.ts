@@ -5,14 +5,22 @@
 // of it passes the same gate and waits in the same lines.
 
 import type {
-  Agent, AgentEvent, ChatEnd, SwitchedOff, Tool, ToolContext, ToolEnd, ToolOutput,
+  Agent,
+  AgentEvent,
+  ChatEnd,
+  SwitchedOff,
+  Tool,
+  ToolContext,
+  ToolEnd,
+  ToolOutput,
 } from '../../agent.ts';
 import type { Json } from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
 import { nearest } from '../16-hands/nearest.ts';
+import { inWords } from '../16-hands/results.ts';
 import { plain, quoted } from '../17-the-gate/safe-text.ts';
 
-export const DELEGATE = 'delegate';
+const DELEGATE = 'delegate';
 const MAX_DEPTH = 2; // those that a sub-agent starts start no others
 const MAX_AT_ONCE = 4; // of one agent
 const MAX_IN_ALL = 20; // for one prompt, at all depths
@@ -68,7 +76,7 @@ function rowAt(depth: number, crewFor: (signal: AbortSignal) => Crew): Tool {
     touches: () => ({ kind: 'nothing' }),
     run: async (args, context) => {
       const crew = crewFor(context.signal);
-      if (crew.started >= MAX_IN_ALL) return failure(TOO_MANY);
+      if (crew.started >= MAX_IN_ALL) return inWords(TOO_MANY, true);
       crew.started++;
       const name = `sub-agent ${crew.started}`;
       const deeper = depth < MAX_DEPTH ? [rowAt(depth + 1, () => crew)] : [];
@@ -80,17 +88,20 @@ function rowAt(depth: number, crewFor: (signal: AbortSignal) => Crew): Tool {
 const TOO_MANY = `Not started: one prompt has at most ${MAX_IN_ALL} sub-agents. Do it yourself.`;
 
 async function work(
-  args: Json, context: ToolContext, name: string, deeper: Tool[],
+  args: Json,
+  context: ToolContext,
+  name: string,
+  deeper: Tool[],
 ): Promise<ToolOutput> {
   const { agent, emit, signal } = context;
-  if (!agent) return failure('Not started: there is no agent that could have a sub-agent.');
+  if (!agent) return inWords('Not started: there is no agent that could have a sub-agent.', true);
   const { task, tools } = args as { task: string; tools?: string[] };
   const unknown = unknownIn(tools ?? [], agent);
-  if (unknown) return failure(unknown);
+  if (unknown) return inWords(unknown, true);
   const heard = new Heard();
   const child = agent.fork({
     ...inherited(agent, deeper, tools),
-    ...named(agent, name, task),
+    ...gateNamed(agent, name, task),
     maxTurns: MAX_TURNS,
     emit: (event) => {
       heard.event(event);
@@ -99,11 +110,8 @@ async function work(
   });
   const end = await child.chat(`${BRIEFING}\n\n${task}`, signal);
   for (const key of ['input', 'output', 'cached'] as const) agent.usage[key] += child.usage[key];
-  const text = heard.report(name, end);
-  return { blocks: [{ type: 'text', text }], isError: end.ending !== 'done' };
+  return inWords(heard.report(name, end), end.ending !== 'done');
 }
-
-const failure = (text: string): ToolOutput => ({ blocks: [{ type: 'text', text }], isError: true });
 
 // ─── What it has ───────────────────────────────────────────────────────────────────────────────
 
@@ -126,8 +134,8 @@ function inherited({ options }: Agent, deeper: Tool[], names?: string[]) {
 const means = (wanted: string, name: string) =>
   name === wanted || name.startsWith(`${wanted.replace(/(__)?\*$/, '')}__`);
 
-function unknownIn(names: string[], { allTools }: Agent): string | undefined {
-  const known = allTools.map(({ definition: { name } }) => name);
+function unknownIn(names: string[], { tools }: Agent): string | undefined {
+  const known = tools.callable.map(({ definition: { name } }) => name);
   const unknown = names.find((each) => !known.some((name) => means(each, name)));
   if (unknown === undefined) return undefined;
   const close = nearest(unknown, known).join(' or ');
@@ -136,7 +144,7 @@ function unknownIn(names: string[], { allTools }: Agent): string | undefined {
 }
 
 /** A question says who wants the call. The name that was set first stays: it is the caller's. */
-function named({ options: { gate } }: Agent, name: string, task: string) {
+function gateNamed({ options: { gate } }: Agent, name: string, task: string) {
   const [line = ''] = plain(task).split('\n');
   const opening = line.length > MAX_TASK_SHOWN ? `${line.slice(0, MAX_TASK_SHOWN)}…` : line;
   const caller = `${capital(name)} (${quoted(opening)})`;

@@ -16,10 +16,7 @@ process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 const EVENT = { title: 'Lunch with Ada' };
 const call = (name: string, args = {}) => ({ calls: [{ name, args }] });
 const directly = [call('mcp__diary__create_event', EVENT), 'It is in your calendar.'];
-const searching = [
-  call('find_tools', { query: 'create a calendar event', limit: 3 }),
-  ...directly,
-];
+const searching = [call('find_tools', { query: 'create a calendar event', limit: 3 }), ...directly];
 
 async function converse(script: typeof directly, options: Partial<AgentOptions>): Promise<void> {
   const mcp = new McpManager({ load: () => services(), transports: madeUp });
@@ -47,8 +44,8 @@ async function converse(script: typeof directly, options: Partial<AgentOptions>)
 console.log('All tools in every request:');
 await converse(directly, {});
 
-if (existsSync(new URL('shelf.ts', import.meta.url))) {
-  const { ToolShelf } = await import('./shelf.ts');
+if (existsSync(new URL('tool-shelf.ts', import.meta.url))) {
+  const { ToolShelf } = await import('./tool-shelf.ts');
   const shelf = new ToolShelf();
   console.log('\nWith a shelf:');
   await converse(searching, { shelf: shelf.arrange, tools: [shelf.findTools] });

@@ -16,7 +16,8 @@ process.on('exit', () => rmSync(home, { recursive: true, force: true }));
 async function remembering(): Promise<ManagerOptions> {
   if (!existsSync(new URL('known-tools.ts', import.meta.url))) return {}; // the stop before
   const { KnownTools } = await import('./known-tools.ts');
-  return { known: new KnownTools({ home }) };
+  const { sleepUntilNeeded } = await import('./sleep.ts');
+  return { known: new KnownTools({ home }), extensions: [sleepUntilNeeded()] };
 }
 
 const options = await remembering();
@@ -50,7 +51,9 @@ async function run(title: string, ...calls: string[]): Promise<void> {
   const tools = manager.getToolDefinitions().length;
   console.log(`  connected ${count('connected')}, asleep ${count('asleep')}; ${tools} tools`);
   for (const label of calls) {
-    const answer = await manager.callTool(label, { title: 'Lunch' }).then(({ text }) => text, textOf);
+    const answer = await manager
+      .callTool(label, { title: 'Lunch' })
+      .then(({ text }) => text, textOf);
     console.log(`  ${label}: ${answer}`);
   }
   const few = started.length > 3 ? `${started.length} servers` : started.join(', ') || 'none';

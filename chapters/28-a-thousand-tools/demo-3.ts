@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { Agent, Scripted, type AgentEvent, type ModelRequest } from '../../agent.ts';
 import { McpManager, type Json, type Message, type Transport } from '../../mcp.ts';
 import { builtIn } from '../25-other-pipes/in-process.ts';
-import { prepareArguments } from './arguments.ts';
+import { prepareArguments } from './tool-arguments.ts';
 import { delegate } from './delegate.ts';
 import { inOrder } from './order.ts';
 
@@ -50,7 +50,10 @@ function notesServer(file: { notes: string[] }) {
       const result = await answers[method]?.(params);
       await transport.send({ jsonrpc: '2.0', id, result });
     };
-    void transport.start({ message: (message) => void answer(message as Message), closed: () => {} });
+    void transport.start({
+      message: (message) => void answer(message as Message),
+      closed: () => {},
+    });
   };
 }
 
@@ -116,7 +119,8 @@ const one = ({ turns }: ModelRequest) => {
 };
 const show = (event: AgentEvent, indent = '  '): void => {
   if (event.type === 'agent') return show(event.event, `${indent}  ${event.name}: `);
-  if (event.type === 'tool_start') console.log(`${indent}${event.name} ${JSON.stringify(event.args)}`);
+  if (event.type === 'tool_start')
+    console.log(`${indent}${event.name} ${JSON.stringify(event.args)}`);
   if (event.type !== 'tool_end' || event.name !== 'delegate') return;
   console.log(event.text.replace(/^/gm, `${indent}  `));
 };

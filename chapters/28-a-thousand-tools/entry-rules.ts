@@ -7,17 +7,35 @@
 // All of it can only make the gate stricter. An allow list does not allow: it makes a question of
 // everything that is not on it, whatever rules, modes and earlier answers say.
 
-import { asObject, isObject } from '../../mcp.ts';
-import type { Call, Extension, Json, McpConnection, Next } from '../../mcp.ts';
+import { asObject, isObject, reads } from '../../mcp.ts';
+import type { Call, Extension, Json, McpConnection, Next, EntryWord, Words } from '../../mcp.ts';
+import { agrees } from '../17-the-gate/dialogue.ts';
 import type { Opinion } from '../17-the-gate/gate.ts';
 import type { Person } from '../17-the-gate/person.ts';
+import { matchesText } from '../17-the-gate/rules.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
-import { saysItReads } from './order.ts';
+import { ReadingTools, saysItReads } from './order.ts';
+import { listsOf, OTHERS_WORDS } from './others-words.ts';
 
 const PERMISSIONS = ['allow', 'ask', 'deny'];
 const KINDS = { readPermission: 'read', writePermission: 'change something' };
 const MAX_PATTERNS = 10_000;
-const MAX_KNOWN = 10_000; // tools: a server may list others every time
+const PERMISSION: EntryWord = {
+  form: `one of ${PERMISSIONS.join(', ')}`,
+  fits: (value) => PERMISSIONS.includes(value as string),
+};
+const RULES: Words = {
+  tools: {
+    form: 'like { "allow": ["get_*"], "deny": ["delete"] }',
+    fits: (tools) => isLists(toolsIn({ tools }), ['allow', 'deny']),
+  },
+  resources: {
+    form: 'like { "allow": ["file:///docs/*"] }',
+    fits: (resources) => isLists(resources, ['allow']),
+  },
+  readPermission: PERMISSION,
+  writePermission: PERMISSION,
+};
 
 // ─── Tools ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -26,6 +44,9 @@ export function entryOpinion(tool: Json, config: Json): Opinion | undefined {
   const name = String(tool.name);
   const { allow, deny }: Json = toolsIn(config);
   if (isNamed(name, deny)) return { effect: 'deny', why: denied(name) };
+  const list = othersListAgainst(name, config);
+  if (list)
+    return { effect: 'deny', why: `${quoted(name)} is not for us, by "${list}" of its entry` };
   const key = saysItReads(tool) ? 'readPermission' : 'writePermission';
   const { [key]: permission } = config;
   const why = `"${key}" of its entry is for tools that ${KINDS[key]}, by their own word`;
@@ -37,29 +58,22 @@ export function entryOpinion(tool: Json, config: Json): Opinion | undefined {
 
 const denied = (name: string) => `${quoted(name)} is on the deny list of its server's entry`;
 
+/** The list, in another program's words, by which a tool is not there at all. */
+function othersListAgainst(name: string, config: Json): string | undefined {
+  const { onlyTools, noTools } = listsOf(config);
+  const isLeftOut = (list: string) => !isNamed(name, config[list], 'exactly');
+  return noTools.find((list) => isNamed(name, config[list])) ?? onlyTools.find(isLeftOut);
+}
+
 /** A list alone, as other programs write it, is an allow list. */
-const toolsIn = ({ tools }: Json) => (Array.isArray(tools) ? { allow: tools } : asObject(tools));
+const toolsIn = ({ tools = {} }: Json) => (Array.isArray(tools) ? { allow: tools } : tools) as Json;
 
 /** To forbid, capitals make no difference. */
 function isNamed(name: string, patterns: unknown, how?: 'exactly'): boolean {
   if (!Array.isArray(patterns)) return false;
   const same = (text: unknown) => (how ? String(text) : String(text).toLowerCase());
-  return patterns.some((pattern) => matches(same(pattern), same(name)));
-}
-
-/** `*` is any text. Not by a regular expression: with many stars that can take minutes. */
-function matches(pattern: string, text: string): boolean {
-  const [first = '', ...more] = pattern.split('*');
-  const last = more.pop();
-  if (last === undefined) return text === first;
-  if (!text.startsWith(first) || !text.endsWith(last)) return false;
-  let at = first.length;
-  for (const part of more) {
-    const found = text.indexOf(part, at);
-    if (found === -1) return false;
-    at = found + part.length;
-  }
-  return at + last.length <= text.length;
+  const bare = (pattern: unknown) => same(pattern).replace(/^mcp__.*?__/i, ''); // a label is a name, too
+  return patterns.some((pattern) => matchesText(bare(pattern), same(name)));
 }
 
 // ─── In the connection ─────────────────────────────────────────────────────────────────────────
@@ -67,43 +81,35 @@ function matches(pattern: string, text: string): boolean {
 /** Refuses what the entry denies, whoever calls, and asks before a resource is read that is not on
  *  its list. An entry that cannot be understood does not start: it may forbid something. */
 export function entryRules({ person }: { person: Person }): Extension {
-  return function entryRules(connection) {
-    const problem = problemWithRules(connection.config);
-    if (problem) throw connection.error('config', problem);
-    const desk = new Desk(connection, person);
+  const words = { ...RULES, ...OTHERS_WORDS };
+  return reads(words, function entryRules(connection) {
+    const isSilent = Object.keys(words).every((word) => connection.config[word] === undefined);
+    if (isSilent) return {}; // as most entries are: their calls take no detour
+    const desk = new EntryGuard(connection, person);
     return {
       layer: (call, next) => {
         if (call.method === 'tools/call') return desk.call(call, next);
-        if (call.method === 'tools/list') return desk.learn(next(call));
+        if (call.method === 'tools/list') return desk.reading.learn(next(call));
         if (call.method === 'resources/read') return desk.read(call, next);
         return next(call);
       },
     };
-  };
+  });
 }
 
-class Desk {
+class EntryGuard {
   private connection: McpConnection;
   private person: Person;
-  private reading = new Set<string>(); // the names of the tools that say that they only read
-  private resources: Json;
+  readonly reading = new ReadingTools();
+  private resources: unknown[]; // lists, each of which must have it
   private agreed = new Set<string>(); // to read, in the life of this connection
 
   constructor(connection: McpConnection, person: Person) {
     this.connection = connection;
     this.person = person;
-    this.resources = asObject(connection.config.resources);
-  }
-
-  /** Every list of tools passes here on its way to those who wanted it. */
-  async learn(listing: Promise<Json>): Promise<Json> {
-    const result = await listing;
-    const tools = Array.isArray(result.tools) ? result.tools.filter(isObject) : [];
-    for (const tool of tools) {
-      this.reading.delete(String(tool.name));
-      if (saysItReads(tool) && this.reading.size < MAX_KNOWN) this.reading.add(String(tool.name));
-    }
-    return result;
+    const { config } = connection;
+    const others = listsOf(config).onlyResources.map((word) => config[word]);
+    this.resources = [asObject(config.resources).allow ?? ['*'], ...others];
   }
 
   /** Not every call comes by way of the gate. A tool that was not listed may do anything. */
@@ -116,9 +122,9 @@ class Desk {
   }
 
   read(call: Call, next: Next): Promise<Json> {
-    const { allow } = this.resources;
     const uri = String(call.params?.uri);
-    const isFree = allow === undefined || this.agreed.has(uri) || isNamed(uri, allow, 'exactly');
+    const isListed = this.resources.every((list) => isNamed(uri, list, 'exactly'));
+    const isFree = isListed || this.agreed.has(uri);
     return isFree ? next(call) : this.readIfAgreed(uri, call, next);
   }
 
@@ -126,38 +132,18 @@ class Desk {
     const { serverName } = this.connection;
     const what = `${quoted(uri)} is not on the list of resources in its entry`;
     const { signal } = call.options;
-    const answer = await this.person.choose({
+    const isAgreed = await agrees(this.person, {
       lines: [`A resource of the MCP server ${quoted(serverName)} would be read. ${what}.`],
       prompt: 'Read it?',
-      choices: [
-        { key: 'y', word: 'yes', label: '[y]es' },
-        { key: 'n', word: 'no', label: '[n]o', isNo: true },
-      ],
-      ifEmpty: 'n',
       signal,
     });
-    if (answer?.key !== 'y') {
+    if (!isAgreed) {
       const why = this.person.isThere ? 'the user said no' : 'there is nobody to ask';
       throw this.connection.error('config', `was not asked: ${what}, and ${why}`);
     }
     this.agreed.add(uri);
     return next(call);
   }
-}
-
-function problemWithRules(config: Json): string | undefined {
-  const { resources = {} } = config;
-  const { tools = {} } = Array.isArray(config.tools) ? { tools: toolsIn(config) } : config;
-  for (const key of Object.keys(KINDS)) {
-    const { [key]: value = 'allow' } = config;
-    if (!PERMISSIONS.includes(value as string))
-      return `has a "${key}" that is not one of ${PERMISSIONS.join(', ')}`;
-  }
-  if (!isLists(tools, ['allow', 'deny']))
-    return 'has "tools" that are not like { "allow": ["get_*"], "deny": ["delete"] }';
-  if (!isLists(resources, ['allow']))
-    return 'has "resources" that are not like { "allow": ["file:///docs/*"] }';
-  return undefined;
 }
 
 /** A misspelt "denny" must not be a door left open. */

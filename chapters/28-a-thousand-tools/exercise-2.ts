@@ -92,9 +92,11 @@ async function watched(inLanes: InLanes, items: string[], ends: string[]): Promi
     await settled();
   }
   await Promise.race([all, settled()]);
-  const told = rounds.filter(({ begun }) => begun.length > 0).map(({ by, begun }) => {
-    return `${by && `then by ${by}: `}${begun.join(' ')}`;
-  });
+  const told = rounds
+    .filter(({ begun }) => begun.length > 0)
+    .map(({ by, begun }) => {
+      return `${by && `then by ${by}: `}${begun.join(' ')}`;
+    });
   return told.join(', ');
 }
 

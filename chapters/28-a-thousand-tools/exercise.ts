@@ -12,8 +12,9 @@ type Case = {
   maxTools?: number;
   isRight: (seen: Seen) => boolean;
 };
-/** What came out: the names that are shown, and of which servers the words speak. */
-type Seen = { shown: string; deferred: string; words: string };
+/** What came out: the names that are shown, of which servers the words speak, and what is found if
+ *  the model looks for big_1. */
+type Seen = { shown: string; deferred: string; words: string; found: string };
 
 const row = (name: string, server?: string): Tool => ({
   definition: { name, description: `The tool ${name}.`, inputSchema: { type: 'object' } },
@@ -114,10 +115,16 @@ const cases: Case[] = [
     maxTools: 2,
     isRight: ({ shown }) => shown === 'read, find_tools',
   },
+  {
+    what: 'find_tools searches the table of this offer',
+    wanted: 'big_1',
+    servers: BIG,
+    isRight: ({ found }) => found === 'big_1',
+  },
 ];
 
 export const judge: Judge = async ({ load, expect }) => {
-  const { ToolShelf, FIND } = await load('chapters/28-a-thousand-tools/shelf.ts');
+  const { ToolShelf, FIND } = await load('chapters/28-a-thousand-tools/tool-shelf.ts');
   for (const { what, wanted, servers, turns = [], maxTools, isRight } of cases) {
     const rows = [row('read'), row(FIND)];
     for (const [server, { tools }] of Object.entries(servers)) {
@@ -133,7 +140,10 @@ export const judge: Judge = async ({ load, expect }) => {
       const out = shelf.arrange({ table, turns, model, servers: states });
       const shown = out.rows.map((each: Tool | undefined) => each?.definition.name ?? '(nothing)');
       const deferred = [...(out.deferred ?? [])].join(', ');
-      return { shown: shown.join(', '), deferred, words: out.words ?? '' };
+      const find = out.rows.find((each: Tool | undefined) => each?.definition.name === FIND);
+      const answer = await find?.run({ names: ['big_1'] }, {});
+      const found = (answer?.loads ?? []).join(', ');
+      return { shown: shown.join(', '), deferred, words: out.words ?? '', found };
     };
     await expect(what, wanted, attempt(), isRight);
   }

@@ -6,9 +6,9 @@ import { readdirSync, rmSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { isObject, needsApproval, show, transportType } from '../../mcp.ts';
+import { asObject, isObject, needsApproval, show, transportType } from '../../mcp.ts';
 import type { Json, KnownServer, KnownServers, ServerEntry } from '../../mcp.ts';
-import { canonical, sha256 } from '../17-the-gate/digest.ts';
+import { canonicalJson, sha256 } from '../17-the-gate/digest.ts';
 import { PrivateFile } from '../17-the-gate/private-file.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
 import { fingerprint } from '../17-the-gate/trust.ts';
@@ -20,31 +20,31 @@ const MAX_LENGTH = 8_000_000; // characters of what one server offers
 const LOCK_MS = 60; // to start it costs less than a long wait
 const NAME = /^known-[0-9a-f]{32}\.json$/;
 
-type Store = { version: number; at: number; known?: KnownServer };
+type KnownToolsFile = { version: number; at: number; known?: KnownServer };
 
-export type KnownToolsOptions = {
+type KnownToolsOptions = {
   home?: string;
   cwd?: string;
   clock?: () => number;
-  isWanted?: (server: string) => boolean; // now, so it must not sleep
+  isNeeded?: (server: string) => boolean; // now, so it must not sleep
 };
 
 export class KnownTools implements KnownServers {
   private home: string;
   private cwd: string;
   private clock: () => number;
-  private isWanted: (server: string) => boolean;
+  private isNeeded: (server: string) => boolean;
 
   constructor(options: KnownToolsOptions = {}) {
     this.home = options.home ?? homedir();
     this.cwd = options.cwd ?? process.cwd();
     this.clock = options.clock ?? Date.now;
-    this.isWanted = options.isWanted ?? (() => false);
+    this.isNeeded = options.isNeeded ?? (() => false);
   }
 
   find(entry: ServerEntry): KnownServer | undefined {
     const isCheap = transportType(entry.config) === 'in-process';
-    if (isCheap || this.isWanted(entry.name)) return undefined;
+    if (isCheap || this.isNeeded(entry.name)) return undefined;
     try {
       const { at, known } = this.fileOf(entry).read();
       const age = this.clock() - at;
@@ -54,26 +54,28 @@ export class KnownTools implements KnownServers {
     }
   }
 
-  keep(entry: ServerEntry, known: KnownServer): void {
-    const plain = JSON.stringify(known);
+  /** What is given now, and what is kept of the rest. */
+  keep(entry: ServerEntry, part: Partial<KnownServer>): void {
     const file = this.fileOf(entry);
     try {
-      if (plain.length > MAX_LENGTH || repeatsSecret(entry, plain)) return removed(file);
-      const news = JSON.parse(plain) as KnownServer; // as it will be read
       const { at, known: old } = readOrNothing(file);
-      const isFresh = this.clock() - at < DAY_MS;
-      if (isFresh && isDeepStrictEqual(old, news)) return;
-      file.change((store) => Object.assign(store, { at: this.clock(), known: news }), LOCK_MS);
+      const lists = { ...old?.lists, ...part.lists };
+      const plain = JSON.stringify({ ...old, ...part, lists });
+      if (plain.length > MAX_LENGTH || repeatsSecret(entry, plain)) return removed(file);
+      const known = JSON.parse(plain) as KnownServer; // as it will be read
+      const isSame = isDeepStrictEqual(old, known) && this.clock() - at < DAY_MS;
+      if (isSame || !known.server) return;
+      file.change((store) => Object.assign(store, { at: this.clock(), known }), LOCK_MS);
       this.tidy(file.folder);
     } catch {} // the next start will try again
   }
 
   /** A server of the project, and one that follows it, may offer something else in another. */
-  private fileOf(entry: ServerEntry): PrivateFile<Store> {
+  private fileOf(entry: ServerEntry): PrivateFile<KnownToolsFile> {
     const project = needsApproval(entry, this.cwd) ? this.cwd : '';
-    const key = sha256(canonical([entry.name, fingerprint(entry), project]));
+    const key = sha256(canonicalJson([entry.name, fingerprint(entry), project]));
     const name = `known-${key.replace(/^sha256:/, '').slice(0, 32)}.json`;
-    return new PrivateFile<Store>(this.home, name, { version: 1, at: 0 }, isSound);
+    return new PrivateFile<KnownToolsFile>(this.home, name, { version: 1, at: 0 }, isSound);
   }
 
   private tidy(folder: string): void {
@@ -89,20 +91,20 @@ export class KnownTools implements KnownServers {
 /** A server may put our token into a description. It must not get into a file that way. */
 function repeatsSecret({ config, authority }: ServerEntry, text: string): boolean {
   const masker = new Masker();
-  if (isObject(config.env)) masker.learn(config.env, authority);
-  for (const value of Object.values(isObject(config.headers) ? config.headers : {})) {
+  masker.learn(asObject(config.env), authority);
+  for (const value of Object.values(asObject(config.headers))) {
     masker.learn({ TOKEN: show(value).replace(/^\w+ /, '') }, authority); // Bearer …
   }
   masker.learnAddress(config.url, authority);
   return masker.holds(text);
 }
 
-function removed({ file }: PrivateFile<Store>): void {
+function removed({ file }: PrivateFile<KnownToolsFile>): void {
   rmSync(file, { force: true });
 }
 
 /** A damaged file is no loss: it is written again. */
-function readOrNothing(file: PrivateFile<Store>): Store {
+function readOrNothing(file: PrivateFile<KnownToolsFile>): KnownToolsFile {
   try {
     return file.read();
   } catch {
@@ -121,7 +123,7 @@ function isSound({ at, known }: Json): boolean {
     typeof tool.name === 'string' &&
     typeof (tool.description ?? '') === 'string' &&
     isObject(tool.inputSchema);
-  const lists = Object.values(isObject(known.lists) ? known.lists : {});
+  const lists = Object.values(asObject(known.lists));
   const areLists = lists.every((list) => Array.isArray(list) && list.every(isObject));
   const isNamed = typeof protocolVersion === 'string';
   return isNamed && Array.isArray(known.tools) && known.tools.every(isTool) && areLists;

@@ -56,7 +56,9 @@ const mistakes = {
       return 'added';
     };
     const results = await Promise.all([1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(addNote));
-    console.log(`${results.length} calls, all answered "${results[9]}"; in the file: ${file.length}`);
+    console.log(
+      `${results.length} calls, all answered "${results[9]}"; in the file: ${file.length}`,
+    );
   },
 };
 

@@ -9,19 +9,18 @@
 // waits for the call that the question belongs to, until that one is out of time. None of ours does.
 
 import { setMaxListeners } from 'node:events';
-import { asObject, excerpt, isObject } from '../../mcp.ts';
+import { asList, asObject, isObject, reads } from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
-import type { Call, Extension, Json, McpConnection, Next } from '../../mcp.ts';
+import type { Call, Json, McpConnection, Next, EntryWord } from '../../mcp.ts';
 
-export const ORDERS = ['serial', 'reads-parallel', 'parallel'] as const;
-export type Order = (typeof ORDERS)[number];
+const ORDERS = ['serial', 'reads-parallel', 'parallel'] as const;
+type Order = (typeof ORDERS)[number];
+const ORDER: EntryWord = {
+  form: `one of ${ORDERS.join(', ')}`,
+  fits: (value) => ORDERS.some((each) => each === value),
+};
 const MAX_AT_ONCE = 10; // of one server, whatever its entry says
 const MAX_KNOWN = 10_000; // tools: a server may list others every time
-
-/** Of an entry. Undefined if it has an order that there is not. */
-export function orderIn({ order = 'serial' }: Json): Order | undefined {
-  return ORDERS.find((each) => each === order);
-}
 
 /** It reads, says the tool itself, and does not say that it destroys as well. An entry with
  *  "reads-parallel" takes the server's word for it. */
@@ -30,38 +29,54 @@ export function saysItReads(tool: unknown): boolean {
   return readOnlyHint === true && destructiveHint !== true;
 }
 
+/** The names of the tools of one server that say that they only read. */
+export class ReadingTools {
+  private names = new Set<unknown>();
+
+  has(name: unknown): boolean {
+    return this.names.has(name);
+  }
+
+  /** Every list of tools passes here on its way to those who wanted it. */
+  async learn(listing: Promise<Json>): Promise<Json> {
+    const result = await listing;
+    const tools = asList(result.tools).filter(isObject);
+    for (const tool of tools) {
+      this.names.delete(tool.name);
+      if (saysItReads(tool) && this.names.size < MAX_KNOWN) this.names.add(tool.name);
+    }
+    return result;
+  }
+}
+
 // ─── In the connection ─────────────────────────────────────────────────────────────────────────
 
 /** Inside `answerWithin`: while a person thinks about a question in a result, the server does not
  *  work, and the line moves on. */
-export const inOrder: Extension = (connection) => {
-  const order = orderIn(connection.config);
-  if (!order) {
-    const odd = `is not one of ${ORDERS.join(', ')}: ${excerpt(connection.config.order)}`;
-    throw connection.error('config', `has an "order" that ${odd}`);
-  }
-  const line = new Line(connection, order);
+export const inOrder = reads({ order: ORDER }, function inOrder(connection) {
+  const { order = 'serial' } = connection.config;
+  const line = new CallQueue(connection, order as Order);
   return {
     layer: (call, next) => {
       if (call.method === 'tools/call') return line.take(call, next);
-      if (call.method === 'tools/list') return line.learn(next(call));
+      if (call.method === 'tools/list') return line.reading.learn(next(call));
       return next(call);
     },
     closed: () => line.closed(),
   };
-};
+});
 
 /** A call that waits, or is under way. */
-type Place = {
+type WaitingCall = {
   isReading: boolean;
   turn: Promise<void>; // resolves when it is its turn
   go: () => void;
   refuse: (why: Error) => void;
 };
 
-function newPlace(isReading: boolean): Place {
+function newPlace(isReading: boolean): WaitingCall {
   let go = () => {};
-  let refuse: Place['refuse'] = () => {};
+  let refuse: WaitingCall['refuse'] = () => {};
   const turn = new Promise<void>((resolve, reject) => {
     go = resolve;
     refuse = reject;
@@ -69,27 +84,16 @@ function newPlace(isReading: boolean): Place {
   return { isReading, turn, go, refuse };
 }
 
-class Line {
+class CallQueue {
   private connection: McpConnection;
   private order: Order;
-  private reading = new Set<unknown>(); // the names of the tools that say that they only read
-  private waiting: Place[] = []; // the first is the next
-  private running = new Set<Place>();
+  readonly reading = new ReadingTools();
+  private waiting: WaitingCall[] = []; // the first is the next
+  private running = new Set<WaitingCall>();
 
   constructor(connection: McpConnection, order: Order) {
     this.connection = connection;
     this.order = order;
-  }
-
-  /** Every list of tools passes here on its way to those who wanted it. */
-  async learn(listing: Promise<Json>): Promise<Json> {
-    const result = await listing;
-    const tools = Array.isArray(result.tools) ? result.tools.filter(isObject) : [];
-    for (const tool of tools) {
-      this.reading.delete(tool.name);
-      if (saysItReads(tool) && this.reading.size < MAX_KNOWN) this.reading.add(tool.name);
-    }
-    return result;
   }
 
   /** The clock of a call starts when it is sent: to wait here takes nothing of its time. */
@@ -104,7 +108,7 @@ class Line {
     }
   }
 
-  private async placeFor({ params, options: { signal } }: Call): Promise<Place> {
+  private async placeFor({ params, options: { signal } }: Call): Promise<WaitingCall> {
     const place = newPlace(this.reading.has(params?.name));
     this.waiting.push(place);
     this.moveOn();
@@ -129,7 +133,7 @@ class Line {
   }
 
   /** After its turn, or before. Those behind it may have waited for this one only. */
-  private leave(place: Place): void {
+  private leave(place: WaitingCall): void {
     this.running.delete(place);
     this.waiting = this.waiting.filter((each) => each !== place);
     this.moveOn();
@@ -144,7 +148,7 @@ class Line {
     }
   }
 
-  private mayRun({ isReading }: Place): boolean {
+  private mayRun({ isReading }: WaitingCall): boolean {
     const { running, order } = this;
     if (running.size === 0) return true;
     if (running.size >= MAX_AT_ONCE || order === 'serial') return false;
@@ -167,17 +171,21 @@ class Line {
 export type Lane = { line: string; isShared: boolean };
 
 export function laneOf(server: string, tool: Json, config: Json = {}): Lane {
-  const order = orderIn(config);
+  const { order } = config;
   const isShared = order === 'parallel' || (order === 'reads-parallel' && saysItReads(tool));
   return { line: server, isShared };
 }
 
-export type LaneFor<T> = (item: T) => Lane | undefined;
-export type Work<T, R> = (item: T, n: number) => Promise<R>;
+type LaneFor<T> = (item: T) => Lane | undefined;
+type ItemWork<T, R> = (item: T, n: number) => Promise<R>;
 
 /** Like Promise.all, but each begins when those have ended that it must not run beside: what comes
  *  before it in its line. Without a lane it runs alone, after all before it, before all behind it. */
-export async function inLanes<T, R>(items: T[], lane: LaneFor<T>, work: Work<T, R>): Promise<R[]> {
+export async function inLanes<T, R>(
+  items: T[],
+  lane: LaneFor<T>,
+  work: ItemWork<T, R>,
+): Promise<R[]> {
   const started: { its?: Lane; done: Promise<R> }[] = [];
   for (const [n, item] of items.entries()) {
     const its = lane(item);

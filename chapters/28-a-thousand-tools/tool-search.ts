@@ -5,7 +5,7 @@
 import { asObject, type Json } from '../../mcp.ts';
 import { actionOf, actionWanted, fitOf, type Action } from './actions.ts';
 import { GROUPS } from './synonyms.ts';
-import { Lexicon } from './words.ts';
+import { Lexicon } from './lexicon.ts';
 
 export type SearchableTool = {
   label: string;
@@ -31,8 +31,8 @@ const WEIGHTS = {
   argumentTexts: 0.4,
   values: 0.25,
 };
-type Field = keyof typeof WEIGHTS;
-const FIELDS = Object.keys(WEIGHTS) as Field[];
+type WeightedField = keyof typeof WEIGHTS;
+const FIELDS = Object.keys(WEIGHTS) as WeightedField[];
 
 const LENGTH_COUNTS = 0.6; // b: a word in a long text says less
 const SATURATION = 1; // k1: the tenth time says hardly more than the third
@@ -40,26 +40,43 @@ const OF_SERVER = 1.5; // what the server as a whole is about
 const USUAL_SHARE = 0.3; // of a server's tools
 const OF_PHRASE = 0.8; // "throw … away", for delete
 const OF_THE_WORD = 0.7; // how rare the word itself is, and not it or a synonym
+const OF_ONE_SERVER = 3 / 5; // of the places
 const GAP = 4; // words between the first and the second word of such a phrase
 const MAX_QUERY = 1000; // characters
 const MAX_CONCEPTS = 60;
 
 export function indexTools(tools: readonly SearchableTool[]): ToolIndex {
-  return new Index(tools);
+  return new TermIndex(tools);
 }
 
 /** Where a term is: the numbers of the tools, and how much it counts in each. */
-type Postings = { tools: number[]; counts: number[] };
+type TermPostings = { tools: number[]; counts: number[] };
 /** One thing that the query is about: the words for it, and how well each says it. */
 type Concept = { words: Map<string, number>; weight: number };
 
-class Index implements ToolIndex {
+type FoundTool = { label: string; server: number; score: number };
+
+/** A server that describes its tools by every word there is gets at most three of five places, unless
+ *  it is the only one that has something. */
+function shared(found: FoundTool[], limit: number): FoundTool[] {
+  const isOnlyOne = new Set(found.map(({ server }) => server)).size === 1;
+  const most = isOnlyOne ? limit : Math.ceil(limit * OF_ONE_SERVER);
+  const places = new Map<number, number>(); // by server
+  const fair = found.filter(({ server }) => {
+    const taken = (places.get(server) ?? 0) + 1;
+    places.set(server, taken);
+    return taken <= most;
+  });
+  return fair.slice(0, limit);
+}
+
+class TermIndex implements ToolIndex {
   private labels: string[];
   private serverOf: number[];
   private toolsOf: number[] = []; // how many each server has
   private actions: (Action | undefined)[];
   private lexicon = new Lexicon();
-  private postings = new Map<string, Postings>();
+  private postings = new Map<string, TermPostings>();
   private synonyms = synonymsIn(GROUPS);
 
   constructor(tools: readonly SearchableTool[]) {
@@ -76,7 +93,7 @@ class Index implements ToolIndex {
     for (const [n, document] of documents.entries()) this.add(n, document, average);
   }
 
-  private add(tool: number, document: Document, average: Record<Field, number>): void {
+  private add(tool: number, document: Document, average: Record<WeightedField, number>): void {
     const counts = new Map<string, number>();
     for (const field of FIELDS) {
       const terms = document[field];
@@ -98,15 +115,16 @@ class Index implements ToolIndex {
     const text = query.slice(0, MAX_QUERY);
     for (const concept of this.conceptsIn(text)) this.score(concept, ofTool, ofServer);
     const wanted = actionWanted(text, this.lexicon.stems(text));
-    const found: { label: string; score: number }[] = [];
+    const found: FoundTool[] = [];
     for (let n = 0; n < this.labels.length; n++) {
       if (ofTool[n] === 0) continue;
       const fit = fitOf(this.actions[n], wanted);
-      const score = fit * (ofTool[n]! + ofServer[this.serverOf[n]!]!);
-      found.push({ label: this.labels[n]!, score });
+      const server = this.serverOf[n]!;
+      const score = fit * (ofTool[n]! + ofServer[server]!);
+      found.push({ label: this.labels[n]!, server, score });
     }
     found.sort((one, two) => two.score - one.score); // stable: equals keep the servers' order
-    return found.slice(0, limit).map(({ label }) => label);
+    return shared(found, limit).map(({ label }) => label);
   }
 
   // ── What the query is about ──
@@ -199,7 +217,7 @@ function synonymsIn(groups: readonly string[]): Map<string, Map<string, number>>
 
 // ── What is indexed of a tool ──
 
-type Document = Record<Field, string[]>;
+type Document = Record<WeightedField, string[]>;
 const MAX_DESCRIPTION = 1200; // characters; some go on for thirteen thousand
 const MAX_TEXT = 200; // of one argument
 const MAX_TEXTS = 2000; // of all of them
@@ -209,7 +227,7 @@ const MAX_VALUES = 30;
 
 function fieldsOf(tool: SearchableTool, lexicon: Lexicon): Document {
   const { first, rest } = sentencesOf(textIn(tool.description).slice(0, MAX_DESCRIPTION));
-  const args: Arguments = { names: [], texts: [], values: [] };
+  const args: ArgumentTexts = { names: [], texts: [], values: [] };
   collect(tool.inputSchema, args, 0);
   const terms = (text: string) => lexicon.terms(text);
   return {
@@ -234,10 +252,10 @@ export function sentencesOf(text: string): { first: string; rest: string } {
   return { first: trimmed.slice(0, length).trim(), rest: trimmed.slice(length).trim() };
 }
 
-type Arguments = { names: string[]; texts: string[]; values: string[] };
+type ArgumentTexts = { names: string[]; texts: string[]; values: string[] };
 
 /** Of all arguments, also of those inside others. */
-function collect(schema: unknown, into: Arguments, depth: number): void {
+function collect(schema: unknown, into: ArgumentTexts, depth: number): void {
   const { properties, items } = asObject(schema);
   for (const [name, argument] of Object.entries(asObject(properties))) {
     if (into.names.length >= MAX_ARGUMENTS) return;
@@ -250,8 +268,8 @@ function collect(schema: unknown, into: Arguments, depth: number): void {
   if (items && depth < MAX_DEPTH) collect(items, into, depth + 1);
 }
 
-function averageLengths(documents: Document[]): Record<Field, number> {
-  const average = {} as Record<Field, number>;
+function averageLengths(documents: Document[]): Record<WeightedField, number> {
+  const average = {} as Record<WeightedField, number>;
   for (const field of FIELDS) {
     let sum = 0;
     for (const document of documents) sum += document[field].length;

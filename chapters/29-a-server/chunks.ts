@@ -2,8 +2,8 @@
 // exactly one of them, and a function that fits stays whole.
 
 import { extname } from 'node:path';
-import { BLANK, CLOSER, COMMENT, factsOf, INSIDE, type LineFacts } from './line-facts.ts';
-import { definedIn, namesDefined } from './symbols.ts';
+import { BLANK, CLOSER, COMMENT, lineFactsOf, INSIDE, type LineFacts } from './code/line-facts.ts';
+import { definedIn, namesDefined } from './code/symbols.ts';
 
 const MAX_SIZE = 1500; // characters that are not blank: an embedding model takes 512 tokens
 const MIN_SIZE = 200;
@@ -18,17 +18,16 @@ export type Chunk = {
 };
 
 /** The same, for an index: where it is, and the names in it. */
-export type Piece = {
+type ChunkPiece = {
   from: number; // counted from 0
   to: number; // behind the last
   size: number;
   holders: string[]; // what it is inside of: a class, a function
   names: string[]; // what it defines
 };
-export type CutOptions = { max?: number; min?: number };
 
-export function chunksOf(path: string, text: string, options: CutOptions = {}): Chunk[] {
-  const { lines, pieces } = cut(path, text, options);
+export function codeChunks(path: string, text: string): Chunk[] {
+  const { lines, pieces } = cutCode(path, text);
   return pieces.map((piece) => ({
     start_line: piece.from + 1,
     end_line: piece.to,
@@ -37,15 +36,14 @@ export function chunksOf(path: string, text: string, options: CutOptions = {}): 
   }));
 }
 
-export function symbolOf({ holders, names }: Piece): string {
+export function symbolOf({ holders, names }: ChunkPiece): string {
   const own = names.filter((name) => !holders.includes(name));
   return [...holders, ...own.slice(0, 1)].join('.');
 }
 
-export function cut(path: string, text: string, options: CutOptions = {}) {
-  const { max = MAX_SIZE, min = MIN_SIZE } = options;
-  const facts = factsOf(text, extname(path).slice(1).toLowerCase());
-  const pieces = new Cutter(facts, max, min).all();
+export function cutCode(path: string, text: string, min = MIN_SIZE) {
+  const facts = lineFactsOf(text, extname(path).slice(1).toLowerCase());
+  const pieces = new Cutter(facts, min).all();
   for (const piece of pieces) piece.names = namesDefined(facts, piece.from, piece.to);
   return { lines: facts.lines, pieces };
 }
@@ -54,27 +52,25 @@ export function cut(path: string, text: string, options: CutOptions = {}) {
 type Unit = { from: number; to: number; size: number; isComment: boolean };
 
 /** Lines to cut, and what they are inside of. */
-type Range = { from: number; to: number; kept: number; level: number; holders: string[] };
+type LineRange = { from: number; to: number; kept: number; level: number; holders: string[] };
 
 class Cutter {
   private facts: LineFacts;
-  private max: number;
   private min: number;
 
-  constructor(facts: LineFacts, max: number, min: number) {
+  constructor(facts: LineFacts, min: number) {
     this.facts = facts;
-    this.max = max;
     this.min = min;
   }
 
-  all(): Piece[] {
+  all(): ChunkPiece[] {
     const { length } = this.facts.lines;
     return length === 0 ? [] : this.range({ from: 0, to: length, kept: 0, level: 0, holders: [] });
   }
 
   /** The pieces of some lines. The first `kept` of them begin nothing: they are the head of what
    *  is cut here, which stays with its first part. */
-  private range({ from, to, kept, level, holders }: Range): Piece[] {
+  private range({ from, to, kept, level, holders }: LineRange): ChunkPiece[] {
     if (level > MAX_LEVELS) return this.byLines(from, to, holders);
     const units = this.withComments(this.unitsOf(from, to, kept));
     if (units.length === 1 && kept > 0) return this.byLines(from, to, holders);
@@ -82,8 +78,8 @@ class Cutter {
     return this.joined(pieces);
   }
 
-  private piecesOf({ from, to, size }: Unit, level: number, holders: string[]): Piece[] {
-    if (size <= this.max || to - from === 1) return [{ from, to, size, holders, names: [] }];
+  private piecesOf({ from, to, size }: Unit, level: number, holders: string[]): ChunkPiece[] {
+    if (size <= MAX_SIZE || to - from === 1) return [{ from, to, size, holders, names: [] }];
     const head = this.headOf(from, to);
     const name = definedIn(this.facts.lines[head - 1]!);
     const within = name ? [...holders, name] : holders;
@@ -134,7 +130,7 @@ class Cutter {
     for (const unit of units) {
       const above = found.at(-1);
       const isNear = above?.isComment && !(this.facts.kind[unit.from - 1]! & BLANK);
-      if (!isNear || above.size + unit.size > this.max) found.push(unit);
+      if (!isNear || above.size + unit.size > MAX_SIZE) found.push(unit);
       else {
         found.pop();
         found.push({ ...unit, from: above.from, size: above.size + unit.size });
@@ -145,17 +141,17 @@ class Cutter {
 
   /** What is too small goes to the next one. Not "until it is full": then one more line at the top
    *  of a file would move every boundary below it. */
-  private joined(pieces: Piece[]): Piece[] {
-    const found: Piece[] = [];
+  private joined(pieces: ChunkPiece[]): ChunkPiece[] {
+    const found: ChunkPiece[] = [];
     for (const piece of pieces) {
       const before = found.at(-1);
       const isOpen = before !== undefined && !this.isEnough(before.size, piece);
-      if (isOpen && before.size + piece.size <= this.max) found.push(join(found.pop()!, piece));
+      if (isOpen && before.size + piece.size <= MAX_SIZE) found.push(join(found.pop()!, piece));
       else found.push(piece);
     }
     const last = found.at(-1)!;
     const before = found.at(-2);
-    if (before && last.size < this.min && before.size + last.size <= this.max) {
+    if (before && last.size < this.min && before.size + last.size <= MAX_SIZE) {
       found.splice(-2, 2, join(before, last));
     }
     return found;
@@ -164,19 +160,19 @@ class Cutter {
   /** Is there enough to begin a new piece with this one? Of a table, where every line is tiny, only
    *  some lines may begin one, chosen by what is in them: wherever the table has grown, the same
    *  ones are chosen. */
-  private isEnough(size: number, { from, size: next }: Piece): boolean {
+  private isEnough(size: number, { from, size: next }: ChunkPiece): boolean {
     if (size < this.min) return false;
     return next >= this.min / 4 || size >= this.min * 3 || isChosen(this.facts.lines[from]!);
   }
 
   /** No boundary is in sight: a table, a long string. */
-  private byLines(from: number, to: number, holders: string[]): Piece[] {
-    const found: Piece[] = [];
+  private byLines(from: number, to: number, holders: string[]): ChunkPiece[] {
+    const found: ChunkPiece[] = [];
     for (let n = from; n < to; n++) {
       const size = this.facts.size[n]!;
       const before = found.at(-1);
-      const isFull = before && before.size >= this.max / 3 && isChosen(this.facts.lines[n]!);
-      if (before && !isFull && before.size + size <= this.max) {
+      const isFull = before && before.size >= MAX_SIZE / 3 && isChosen(this.facts.lines[n]!);
+      if (before && !isFull && before.size + size <= MAX_SIZE) {
         before.size += size;
         before.to = n + 1;
       } else found.push({ from: n, to: n + 1, size, holders, names: [] });
@@ -194,7 +190,7 @@ function isChosen(line: string): boolean {
 }
 
 /** Where it is, is said by the larger one: the other may be an import, or the end of a file. */
-function join(one: Piece, two: Piece): Piece {
+function join(one: ChunkPiece, two: ChunkPiece): ChunkPiece {
   const { holders } = one.size > two.size ? one : two;
   return { ...one, to: two.to, size: one.size + two.size, holders };
 }

@@ -3,7 +3,7 @@
 
 import type { Json } from '../../mcp.ts';
 import { nobody, type Chosen, type ChoiceQuestion, type Person } from '../17-the-gate/person.ts';
-import { InputRequired, type ServerCall } from './call.ts';
+import { InputRequired, type ServerCall } from './server-call.ts';
 
 const MAX_MESSAGE = 100_000; // characters; a longer question would not be read
 const ALLOW: Json = {

@@ -49,10 +49,14 @@ for (const [name, answer] of Object.entries(CLIENTS)) {
       },
     },
   });
-  const connection = new McpConnection('served', { type: 'in-process' }, {
-    transports: { 'in-process': builtIn(overPipe(server)) },
-    extensions: answer ? [asking] : [],
-  });
+  const connection = new McpConnection(
+    'served',
+    { type: 'in-process' },
+    {
+      transports: { 'in-process': builtIn(overPipe(server)) },
+      extensions: answer ? [asking] : [],
+    },
+  );
   await connection.connect();
   await connection.initialize();
   for (const [tool, args] of CALLS) {

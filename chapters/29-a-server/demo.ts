@@ -14,12 +14,19 @@ const cut = (text: string) => text.replace(/("requestState":"\w{12})[^"]*/, '$1�
 /** Shows calls and questions, and not how the two get to know each other. */
 function onWire(direction: string, message: unknown): void {
   const { method, params, ...rest } = message as Json;
-  const isShown = method === undefined || /^(tools\/call|elicitation|notifications\/res)/.test(`${method}`);
-  const isOpening = rest.error || /"(supportedVersions|protocolVersion)"/.test(JSON.stringify(rest.result) ?? '');
+  const isShown =
+    method === undefined || /^(tools\/call|elicitation|notifications\/res)/.test(`${method}`);
+  const isOpening =
+    rest.error || /"(supportedVersions|protocolVersion)"/.test(JSON.stringify(rest.result) ?? '');
   if (!isShown || isOpening) return;
   const { _meta, ...shown } = (params ?? {}) as Json;
   const { _meta: __, ...result } = (rest.result ?? {}) as Json;
-  const told = { ...rest, method, ...(params ? { params: shown } : {}), ...(rest.result ? { result } : {}) };
+  const told = {
+    ...rest,
+    method,
+    ...(params ? { params: shown } : {}),
+    ...(rest.result ? { result } : {}),
+  };
   console.log(direction === 'out' ? '→' : '←', cut(JSON.stringify(told)));
 }
 
@@ -33,7 +40,10 @@ type Knock = { method?: string; body?: object | string; headers?: Record<string,
 
 /** One HTTP request with headers as we like them, which `fetch` would not send. */
 function knock(url: string, { method = 'POST', body, headers = {} }: Knock): Promise<string> {
-  const plain = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const plain = {
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+  };
   return new Promise((done) => {
     const request = httpRequest(url, { method, headers: { ...plain, ...headers } }, (response) => {
       let text = '';
@@ -46,9 +56,9 @@ function knock(url: string, { method = 'POST', body, headers = {} }: Knock): Pro
 
 async function load() {
   if (!existsSync(new URL('server.ts', import.meta.url))) return undefined;
-  const { shelf } = await import('./shelf.ts');
+  const { shelf } = await import('./bookshelf.ts');
   const { overPipe } = await import('./pipe.ts');
-  const { serveHttp } = await import('./http.ts');
+  const { serveHttp } = await import('./serve-http.ts');
   return { shelf, overPipe, serveHttp };
 }
 
@@ -85,8 +95,12 @@ async function show({ shelf, overPipe, serveHttp }: NonNullable<typeof chapter>)
   await three.close();
 
   const http = await serveHttp(shelf());
-  const call = (name: string, args: Json): Message =>
-    ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } });
+  const call = (name: string, args: Json): Message => ({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name, arguments: args },
+  });
 
   begin('A page of https://evil.example:');
   const headers = { origin: 'https://evil.example' };
@@ -102,7 +116,9 @@ async function show({ shelf, overPipe, serveHttp }: NonNullable<typeof chapter>)
   };
   const endless = call('find', { pattern: '^(a+)+$' });
   const mirrors = {
-    'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'find',
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': 'tools/call',
+    'mcp-name': 'find',
   };
   const body = { ...endless, params: { ...endless.params, _meta: stateless } };
   const slow = knock(http.url, { body, headers: mirrors });

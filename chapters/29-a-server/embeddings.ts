@@ -6,7 +6,7 @@
 
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { asObject, isObject, textOf } from '../../mcp.ts';
+import { asList, asObject, textOf } from '../../mcp.ts';
 
 const BATCH = 16; // texts in one request
 const IN_FLIGHT = 2;
@@ -17,7 +17,7 @@ const MAX_PAUSE_MS = 10_000;
 const MAX_ANSWER = 64 * 2 ** 20;
 const MIN_TEXT = 200; // characters: a model that refuses less refuses everything
 
-export type EmbeddingOptions = {
+type EmbeddingOptions = {
   url: string; // http://localhost:11434/v1
   model: string;
   key?: string;
@@ -30,7 +30,7 @@ export type EmbeddingOptions = {
 /** A vector of length 1 in bytes: a quarter of the memory, and the same order of results. */
 type Vector = { bytes: Int8Array; scale: number };
 
-export class EmbeddingError extends Error {
+class EmbeddingError extends Error {
   status?: number;
   pauseMs?: number; // the server wants us to wait
 }
@@ -54,7 +54,8 @@ export class Embeddings {
   static from(env: NodeJS.ProcessEnv): Embeddings | undefined {
     const { EMBEDDINGS_URL: url, EMBEDDINGS_MODEL: model, EMBEDDINGS_API_KEY: key } = env;
     if (!url || !model) return undefined;
-    const { EMBEDDINGS_QUERY_PREFIX: queryPrefix, EMBEDDINGS_DOCUMENT_PREFIX: documentPrefix } = env;
+    const { EMBEDDINGS_QUERY_PREFIX: queryPrefix, EMBEDDINGS_DOCUMENT_PREFIX: documentPrefix } =
+      env;
     return new Embeddings({ url, model, key, queryPrefix, documentPrefix });
   }
 
@@ -82,37 +83,43 @@ export class Embeddings {
   }
 
   /** Has the texts that are new made into vectors, a few requests side by side. */
-  async learn(texts: Map<string, string>, signal: AbortSignal, progress?: () => void): Promise<void> {
+  async learn(texts: Map<string, string>, signal: AbortSignal): Promise<void> {
     const missing = [...texts].filter(([key]) => !this.vectors.has(key));
     const batches = Array.from({ length: Math.ceil(missing.length / BATCH) }, (_, n) => {
       return missing.slice(n * BATCH, (n + 1) * BATCH);
     });
     const queue = batches.values(); // one queue, and two workers who empty it
     const work = async () => {
-      for (const batch of queue) {
-        await this.learnBatch(batch, signal);
-        progress?.();
-      }
+      for (const batch of queue) await this.learnBatch(batch, signal);
     };
     await Promise.all(Array.from({ length: IN_FLIGHT }, work));
   }
 
   /** A model refuses a request for one text that is too long. So the batch is halved, and in the
    *  end the text: its beginning says most. */
-  private async learnBatch(batch: [key: string, text: string][], signal: AbortSignal): Promise<void> {
+  private async learnBatch(
+    batch: [key: string, text: string][],
+    signal: AbortSignal,
+  ): Promise<void> {
     const prefix = this.options.documentPrefix ?? '';
     try {
-      const vectors = await this.request(batch.map(([, text]) => prefix + text), signal);
+      const vectors = await this.request(
+        batch.map(([, text]) => prefix + text),
+        signal,
+      );
       for (const [n, [key]] of batch.entries()) this.vectors.set(key, packed(vectors[n]!));
     } catch (error) {
       const status = error instanceof EmbeddingError ? (error.status ?? 0) : 0;
-      const isTooMuch = status === 400 || status === 413 || status === 422 || status === 500;
+      const isTooMuch = [400, 413, 422, 500].includes(status);
       if (!isTooMuch) throw error;
       await this.learnLess(batch, signal);
     }
   }
 
-  private async learnLess(batch: [key: string, text: string][], signal: AbortSignal): Promise<void> {
+  private async learnLess(
+    batch: [key: string, text: string][],
+    signal: AbortSignal,
+  ): Promise<void> {
     const half = Math.ceil(batch.length / 2);
     if (batch.length > 1) {
       await this.learnBatch(batch.slice(0, half), signal);
@@ -149,14 +156,17 @@ export class Embeddings {
     try {
       const response = await fetch(address, {
         method: 'POST',
-        headers: { 'Content-Type': 'application/json', ...(key && { Authorization: `Bearer ${key}` }) },
+        headers: {
+          'Content-Type': 'application/json',
+          ...(key && { Authorization: `Bearer ${key}` }),
+        },
         body: JSON.stringify({ model, input }),
         redirect: 'error', // what we send was meant for this address
         signal: AbortSignal.any([signal, time]),
       });
       const text = await bounded(response);
       if (response.ok) return JSON.parse(text);
-      throw refused(response, text);
+      throw refusedBy(response, text);
     } catch (error) {
       if (signal.aborted || error instanceof EmbeddingError) throw error;
       const why = time.aborted ? `no answer in ${timeoutMs / 1000} s` : reasonIn(error);
@@ -167,7 +177,7 @@ export class Embeddings {
   /** Servers answer in any order, and say by `index` which is which. */
   private check(answer: unknown, count: number): Float32Array[] {
     const { data } = asObject(answer);
-    const rows = Array.isArray(data) ? data : [];
+    const rows = asList(data);
     const vectors = new Map<number, Float32Array>();
     for (const [n, row] of rows.entries()) {
       const { index = n, embedding } = asObject(row);
@@ -176,7 +186,8 @@ export class Embeddings {
     }
     const sorted = Array.from({ length: count }, (_, n) => vectors.get(n));
     const dimension = sorted[0]?.length ?? 0;
-    const isWhole = rows.length === count && sorted.every((each) => each && each.length === dimension);
+    const isWhole =
+      rows.length === count && sorted.every((each) => each && each.length === dimension);
     if (!isWhole || dimension === 0)
       throw new EmbeddingError(`the embedding model ${this.model} sent no vector for each text`);
     if (this.dimension !== dimension) this.vectors.clear(); // another model has taken its place
@@ -196,7 +207,7 @@ async function bounded(response: Response): Promise<string> {
   return Buffer.concat(parts).toString();
 }
 
-function refused(response: Response, text: string): EmbeddingError {
+function refusedBy(response: Response, text: string): EmbeddingError {
   const words = text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, 200);
   const error = new EmbeddingError(`the embedding model answered ${response.status}: ${words}`);
   error.status = response.status;
@@ -206,10 +217,7 @@ function refused(response: Response, text: string): EmbeddingError {
 }
 
 /** fetch says "fetch failed", and hides the reason below it. */
-function reasonIn(error: unknown): string {
-  const cause = isObject(error) ? asObject(error).cause : undefined;
-  return textOf(cause ?? error);
-}
+const reasonIn = (error: unknown) => textOf(asObject(error).cause ?? error);
 
 function ofLengthOne(vector: Float32Array): Float32Array {
   const length = Math.sqrt(vector.reduce((sum, each) => sum + each * each, 0)) || 1;

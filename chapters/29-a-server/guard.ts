@@ -1,7 +1,8 @@
 // guard.ts: who may knock, and with what. All of this is looked at before a byte of a body is read.
 
-import type { IncomingHttpHeaders } from 'node:http';
-import { isSame } from './seal.ts';
+import type { IncomingHttpHeaders, IncomingMessage, Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { isSameSecret } from './request-state.ts';
 
 export type Door = {
   hostnames: Set<string>; // under which we are known
@@ -20,7 +21,7 @@ export class Refused extends Error {
 }
 
 const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]'];
-export const isLoopbackHost = (host: string) =>
+export const isLoopbackBind = (host: string) =>
   LOOPBACK.includes(host) || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 
 /** The names that a client may call us by, beside those of this machine. */
@@ -59,8 +60,27 @@ function hostnameOf(address: string): string {
 export function checkToken({ authorization = '' }: IncomingHttpHeaders, { token }: Door): void {
   if (token === undefined) return;
   const [, given = ''] = /^Bearer +(\S+)$/i.exec(authorization) ?? [];
-  if (isSame(given, token)) return;
+  if (isSameSecret(given, token)) return;
   throw new Refused(401, 'A token is needed', { 'www-authenticate': 'Bearer' });
+}
+
+/** Connections that have not shown who they are. Too many of them push each other out, the oldest
+ *  first, and take no place from a client that was let in. */
+export class Strangers {
+  private sockets = new Set<Socket>();
+
+  constructor(http: Server, most: number) {
+    http.on('connection', (socket: Socket) => {
+      this.sockets.add(socket);
+      socket.once('close', () => this.sockets.delete(socket));
+      const [oldest] = this.sockets;
+      if (this.sockets.size > most) oldest!.destroy();
+    });
+  }
+
+  letIn({ socket }: IncomingMessage): void {
+    this.sockets.delete(socket);
+  }
 }
 
 /** A page may send text/plain to anybody, without asking first; not so JSON. */
@@ -77,7 +97,10 @@ const NEVER = /;\s*q=0(?:\.0*)?\s*$/;
 
 /** The client must be able to read what we may answer with. */
 export function checkAccept({ accept = '*/*' }: IncomingHttpHeaders, wanted: string[]): void {
-  const wishes = accept.toLowerCase().split(',').filter((wish) => !NEVER.test(wish));
+  const wishes = accept
+    .toLowerCase()
+    .split(',')
+    .filter((wish) => !NEVER.test(wish));
   const ranges = wishes.map((wish) => wish.split(';')[0]!.trim());
   const isRead = (type: string) =>
     [type, `${type.split('/')[0]}/*`, '*/*'].some((range) => ranges.includes(range));

@@ -2,8 +2,13 @@
 // the two could differ, a gateway would judge one request and we would run another.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { asObject, excerpt, isObject, RpcError, type Json, type Message } from '../../mcp.ts';
-import { HEADER_MISMATCH, mirrorsOf, VERSION_KEY } from '../20-streamable-http/headers.ts';
+import { asObject, excerpt, ownValue, RpcError, type Json, type Message } from '../../mcp.ts';
+import {
+  HEADER_MISMATCH,
+  type mirrorsOf,
+  partNamed,
+  VERSION_KEY,
+} from '../20-streamable-http/mirrored-headers.ts';
 
 type Mirrors = ReturnType<typeof mirrorsOf>;
 
@@ -27,17 +32,14 @@ export function checkMirrors(
   const version = asObject(params._meta)[VERSION_KEY];
   same('MCP-Protocol-Version', headers['mcp-protocol-version'], version);
   same('Mcp-Method', headers['mcp-method'], method);
-  const key = Object.hasOwn(NAMED, method) ? NAMED[method]! : undefined;
+  const key = ownValue(NAMED, method);
   if (key) same('Mcp-Name', decoded('Mcp-Name', headers['mcp-name']), params[key]);
   for (const { path, header } of mirrors) {
-    const value = path.reduce<unknown>(partOf, params.arguments);
+    const value = path.reduce<unknown>(partNamed, params.arguments);
     const name = `Mcp-Param-${header}`;
     same(name, decoded(name, headers[name.toLowerCase()]), value);
   }
 }
-
-const partOf = (outer: unknown, key: string): unknown =>
-  isObject(outer) && Object.hasOwn(outer, key) ? outer[key] : undefined;
 
 /** A header is there exactly if the value is, and means the same. */
 function same(name: string, header: string | string[] | undefined, value: unknown): void {

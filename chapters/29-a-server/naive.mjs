@@ -76,7 +76,10 @@ const mistakes = {
     search.catch(() => {});
     await new Promise((done) => setTimeout(done, 300));
     const ping = post(port, { method: 'ping' }, {}, AbortSignal.timeout(2000));
-    const answer = await ping.then(() => 'an answer', () => 'nothing, for two seconds');
+    const answer = await ping.then(
+      () => 'an answer',
+      () => 'nothing, for two seconds',
+    );
     console.log(`one client searches for ^(a+)+$. Another sends a ping, and gets ${answer}.`);
     await worker.terminate();
   },

@@ -3,19 +3,28 @@
 
 import type { Tool } from '../../agent.ts';
 import {
-  asObject, McpManager, type Json, type ManagerOptions, type ServerEntry,
+  asObject,
+  McpManager,
+  type Json,
+  type ManagerOptions,
+  type ServerEntry,
 } from '../../mcp.ts';
 import { fromMcp } from '../16-hands/results.ts';
 import { cited, plainJson } from '../17-the-gate/safe-text.ts';
 import type { Trust } from '../17-the-gate/trust.ts';
-import { forConnections, loadHere, type Composition } from '../19-the-terminal/host.ts';
-import { isForModels } from '../28-a-thousand-tools/apps.ts';
+import {
+  forConnections,
+  loadHere,
+  type Composition,
+  type ServerEntries,
+} from '../19-the-terminal/host.ts';
+import { isForModels } from '../28-a-thousand-tools/more/apps.ts';
 import { indexTools } from '../28-a-thousand-tools/tool-search.ts';
 
 /** A server that is one of us would start its servers, and so us: without an end. */
-export const MARK = 'MCP_BY_HAND_SERVES';
+export const SERVES_MARK = 'MCP_BY_HAND_SERVES';
 
-export type PassedOnOptions = {
+type PassedOnOptions = {
   composition: Composition;
   trust: Trust;
   resultsFolder: string;
@@ -23,19 +32,18 @@ export type PassedOnOptions = {
   manager?: Partial<ManagerOptions>; // for tests
 };
 
-type Entries = Map<string, ServerEntry>;
-type Found = ReturnType<McpManager['getToolDefinitions']>[number];
+type PassedTool = ReturnType<McpManager['getToolDefinitions']>[number];
 
 export class PassedOn {
   readonly manager: McpManager;
   onChanged: () => void = () => {};
   private options: PassedOnOptions;
-  private made?: { of: readonly Found[]; rows: Map<string, Tool> };
+  private made?: { of: readonly PassedTool[]; rows: Map<string, Tool> };
 
   constructor(options: PassedOnOptions) {
     this.options = options;
     const { composition, trust, warn } = options;
-    let own: Entries = new Map();
+    let own: ServerEntries = new Map();
     this.manager = new McpManager({
       ...forConnections(composition),
       prepare: () => composition.sources?.prepare?.(),
@@ -59,7 +67,7 @@ export class PassedOn {
     const of = this.manager.getToolDefinitions();
     if (this.made?.of === of) return this.made.rows;
     const off = this.options.trust.list().disabled;
-    const isOff = ({ server, tool }: Found) =>
+    const isOff = ({ server, tool }: PassedTool) =>
       off.some((each) => each.server === server && each.tool === tool.name);
     const wanted = of.filter((found) => isForModels(found.tool) && !isOff(found));
     const rows = new Map(wanted.map((found) => [shortName(found.name), this.row(found)]));
@@ -67,7 +75,7 @@ export class PassedOn {
     return rows;
   }
 
-  private row({ name, description, inputSchema, server, tool }: Found): Tool {
+  private row({ name, description, inputSchema, server, tool }: PassedTool): Tool {
     const { resultsFolder } = this.options;
     return {
       definition: {
@@ -104,8 +112,8 @@ export class PassedOn {
 }
 
 /** Never a project's: another client's person was not asked whether to start it. */
-export function usersOwn(entries: Entries, warn: (text: string) => void): Entries {
-  const own: Entries = new Map();
+export function usersOwn(entries: ServerEntries, warn: (text: string) => void): ServerEntries {
+  const own: ServerEntries = new Map();
   for (const [name, entry] of entries) {
     const { authority, shadows, file, blocked } = entry;
     if (authority === 'user' && !blocked) own.set(name, entry);
@@ -117,7 +125,7 @@ export function usersOwn(entries: Entries, warn: (text: string) => void): Entrie
 function marked(entry: ServerEntry): ServerEntry {
   const { config } = entry;
   if (config.command === undefined) return entry;
-  return { ...entry, config: { ...config, env: { ...asObject(config.env), [MARK]: '1' } } };
+  return { ...entry, config: { ...config, env: { ...asObject(config.env), [SERVES_MARK]: '1' } } };
 }
 
 /** Clients put their own name before it, and 64 characters is all that models take. */

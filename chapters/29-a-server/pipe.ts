@@ -6,14 +6,12 @@ import { isLonger, LineBuffer, McpError, notReading, passOn, RpcError } from '..
 import { escapeSeparators, MAX_UNSENT } from '../../mcp.ts';
 import type { Message, Transport, TransportEvents } from '../../mcp.ts';
 import type { Serve } from '../25-other-pipes/in-process.ts';
-import type { Exchange } from './call.ts';
 import type { McpServer } from './server.ts';
-import { Session } from './session.ts';
-import { answerTo, idOf, refusal, shapeOf } from './shapes.ts';
+import { ClientSession } from './protocol/client-session.ts';
+import { idOf, errorResponse, shapeOf } from './protocol/message-shapes.ts';
 
 const MAX_RUNNING = 1000; // requests of one client at the same time
-const MAX_LINE_BYTES = 64 * 2 ** 20;
-const HAD_BATCHES = '2025-03-26'; // the only revision with them
+const MAX_REQUEST_BYTES = 64 * 2 ** 20;
 
 /** The server as a function over its end of a pipe: for stdio, and for `inProcess` (chapter 25). */
 export function overPipe(server: McpServer): Serve {
@@ -23,7 +21,7 @@ export function overPipe(server: McpServer): Serve {
 class Pipe {
   private server: McpServer;
   private transport: Transport;
-  private session = new Session((message) => this.send(message));
+  private session = new ClientSession((message) => this.send(message));
 
   constructor(server: McpServer, transport: Transport) {
     this.server = server;
@@ -34,7 +32,7 @@ class Pipe {
     this.server.join(this.session);
     const started = this.transport.start({
       message: (message) => void this.receive(message),
-      dropped: (why) => this.send(refusal(null, new RpcError(-32600, why.message))),
+      dropped: (why) => this.send(errorResponse(null, new RpcError(-32600, why.message))),
       closed: () => this.server.leave(this.session),
     });
     started.catch(() => this.server.leave(this.session));
@@ -42,7 +40,7 @@ class Pipe {
 
   private async receive(message: unknown): Promise<void> {
     const isBatch = Array.isArray(message) && message.length > 0;
-    if (isBatch && this.session.version === HAD_BATCHES) {
+    if (isBatch && this.session.mayBatch) {
       const answers = await Promise.all(message.map((each) => this.answer(each)));
       const given = answers.filter((each) => each !== undefined);
       if (given.length > 0) this.send(given as unknown as Message);
@@ -64,32 +62,15 @@ class Pipe {
       else this.server.hear(whole, this.session);
       return undefined;
     } catch (error) {
-      return refusal(idOf(message), error);
+      return errorResponse(idOf(message), error);
     }
   }
 
   /** Requests run side by side: a slow one holds up no other. */
   private async run(request: Message): Promise<Message | undefined> {
     const { session } = this;
-    const id = request.id!;
     if (session.busy >= MAX_RUNNING) throw new RpcError(-32603, 'Too many requests at once');
-    const { signal } = session.begin(id);
-    const send = (message: Message) => this.send(message);
-    const exchange: Exchange = {
-      id,
-      signal,
-      session,
-      tell: (method, params) => send({ jsonrpc: '2.0', method, params }),
-      request: (method, params, until) => session.request(send, method, params, until),
-    };
-    try {
-      const result = await this.server.answer(request, exchange);
-      return signal.aborted ? undefined : answerTo(id, result);
-    } catch (error) {
-      return signal.aborted ? undefined : refusal(id, error);
-    } finally {
-      session.done(id);
-    }
+    return this.server.respond(request, session, { send: session.send });
   }
 
   private send(message: Message): void {
@@ -99,22 +80,15 @@ class Pipe {
 
 // ─── stdio, seen from inside ───────────────────────────────────────────────────────────────────
 
-type Streams = { stdin: NodeJS.ReadableStream; stdout: NodeJS.WritableStream };
-
 /** Our own stdin and stdout as a transport: one message per line. */
 export class OwnStdio implements Transport {
-  private streams: Streams;
   private events!: TransportEvents;
   private lines = new LineBuffer();
   private isOver = false;
 
-  constructor(streams: Streams = process) {
-    this.streams = streams;
-  }
-
   async start(events: TransportEvents): Promise<void> {
     this.events = events;
-    const { stdin, stdout } = this.streams;
+    const { stdin, stdout } = process;
     stdin.on('data', (chunk: Buffer) => this.read(chunk));
     for (const sign of ['end', 'close', 'error']) stdin.on(sign, () => this.end('has left'));
     stdout.on('error', () => this.end('no longer reads')); // EPIPE
@@ -124,16 +98,16 @@ export class OwnStdio implements Transport {
     const whole = this.lines.takeWhole(chunk);
     for (const line of whole.toString().split('\n')) {
       if (this.isOver) return;
-      if (isLonger(line, MAX_LINE_BYTES)) return this.end('sent a line that is too long');
+      if (isLonger(line, MAX_REQUEST_BYTES)) return this.end('sent a line that is too long');
       passOn(line, 'The client', this.events);
     }
-    if (this.lines.unreadBytes > MAX_LINE_BYTES) this.end('sent a line that is too long');
+    if (this.lines.unreadBytes > MAX_REQUEST_BYTES) this.end('sent a line that is too long');
   }
 
   async send(message: Message): Promise<void> {
-    const { stdout } = this.streams;
+    const { stdout } = process;
     if (this.isOver) throw new McpError('closed', 'The client has left');
-    if ((stdout as NodeJS.WriteStream).writableLength > MAX_UNSENT) {
+    if (stdout.writableLength > MAX_UNSENT) {
       this.end('does not read');
       throw notReading('The client');
     }

@@ -1,13 +1,13 @@
 // plain-search.ts: where is this text, or this pattern? On the texts of a CodeTree, line by line.
 //
-// A plain text is looked for here, in the bytes. A regular expression gets a thread of its own, as
+// A plain text is looked for here, in the bytes. A regular expression is looked for in a thread, as
 // in chapter 16: nothing else can end one that takes too long. The thread sees the same memory, so
-// no text is copied to it, and it stays for the next search unless it had to be ended.
+// no text is copied to it.
 
-import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
 import { textOf } from '../../mcp.ts';
-import { globMatcher } from '../16-hands/glob.ts';
+import { aside, TooSlow, type AsideOptions } from '../16-hands/aside.ts';
+import { findPaths } from '../16-hands/more/matching.ts';
+import type { linesInSlabs, SlabSearch } from './code/find-lines.ts';
 import type { CodeTree, SourceFile } from './tree.ts';
 
 const MAX_PATTERN = 10_000;
@@ -17,7 +17,7 @@ const CR = 13;
 const TURN_MS = 8;
 
 /** Numbers count from 1. */
-export type Match = { file_path: string; line_number: number; column: number; line: string };
+type Match = { file_path: string; line_number: number; column: number; line: string };
 export type PlainQuery = {
   query: string;
   regex?: boolean;
@@ -25,65 +25,20 @@ export type PlainQuery = {
   glob?: string;
   max_results: number;
 };
-export type Matches = { matches: Match[]; isCut: boolean };
+type Matches = { matches: Match[]; isCut: boolean };
 
 /** Where a line with a match begins, and where in it the match does. */
 type Hit = { file: number; start: number; column: number; line: number };
 
-// JavaScript in a string, so that it starts the same way from .ts files and from compiled ones.
-// `text`, with "m", finds a line sooner than a look at each would: a match in a line is one in the
-// text. Where the pattern looks around itself it need not be, and then each line is looked at.
-const SEARCHER = `
-  const { isAscii } = require('node:buffer');
-  const { parentPort } = require('node:worker_threads');
-  parentPort.on('message', ({ shared, places, source, flags, literals, isPlain, most }) => {
-    const slabs = shared.map((one) => Buffer.from(one));
-    const wanted = literals.map((one) => Buffer.from(one));
-    const line = new RegExp(source, flags);
-    const text = /\\(\\?[=!<]/.test(source) ? /^/gm : new RegExp(source, flags + 'gm');
-    const hits = [];
-    for (let n = 0; n < places.length && hits.length < 4 * most; n += 3) {
-      const bytes = slabs[places[n]].subarray(places[n + 1], places[n + 1] + places[n + 2]);
-      if (!wanted.every((one) => bytes.includes(one))) continue;
-      find(bytes, isPlain || isAscii(bytes), n / 3, text, line, hits, 4 * most);
-    }
-    parentPort.postMessage(Int32Array.from(hits));
-  });
-  function find(bytes, isPlain, file, text, line, hits, full) {
-    const all = isPlain ? bytes.latin1Slice() : bytes.utf8Slice();
-    let number = 1;
-    let counted = 0;
-    text.lastIndex = 0;
-    for (let hit = text.exec(all); hit && hits.length < full; hit = text.exec(all)) {
-      const start = hit.index === 0 ? 0 : all.lastIndexOf('\\n', hit.index - 1) + 1;
-      if (start === all.length && start > 0) return; // behind the last line
-      const next = all.indexOf('\\n', hit.index);
-      const end = next === -1 ? all.length : next;
-      const last = all[end - 1] === '\\r' ? end - 1 : end;
-      const within = line.exec(isPlain ? bytes.utf8Slice(start, last) : all.slice(start, last));
-      for (;;) {
-        const at = all.indexOf('\\n', counted);
-        if (at === -1 || at >= start) break;
-        counted = at + 1;
-        number++;
-      }
-      const offset = isPlain ? start : Buffer.byteLength(all.slice(0, start));
-      if (within) hits.push(file, offset, within.index + 1, number);
-      if (next === -1) return;
-      text.lastIndex = end + 1;
-    }
-  }
-`;
-
 /** Made of letters, \w, \d, \b, .* and such: it matches a line of UTF-8 if and only if it matches
- *  its bytes, so that no text has to be decoded to look for it. */
-const PLAIN = /^(?:\\[wdb.()[\]{}$^*+?|\\/-]|\.[*+]\??|\[(?!\^)[\x20-\x5b\x5e-\x7e]*\]|[^\\.[\x7f-\uffff])*$/;
+ *  its bytes, so that no text has to be decoded to look for it. Each character can be read in one
+ *  way only: when the ? of .*? could be two things, forty of them took years. */
+const PLAIN =
+  /^(?:\\[wdb.()[\]{}$^*+?|\\/-]|\.[*+]|\[(?!\^)[\x20-\x5b\x5e-\x7e]*\]|[^\\.[\x7f-\uffff])*$/;
 
 export class PlainSearch {
   private tree: CodeTree;
   private timeoutMs: number;
-  private worker?: Worker;
-  private queue: Promise<unknown> = Promise.resolve(); // the thread does one thing at a time
 
   constructor(tree: CodeTree, timeoutMs = 10_000) {
     this.tree = tree;
@@ -97,31 +52,35 @@ export class PlainSearch {
       throw new Error(`query has more than ${MAX_PATTERN} characters; shorten it`);
     const isText = !query.regex && !query.ignore_case;
     if (!isText) compile(query); // throws before anything is read
-    if (!isText) this.worker ??= newSearcher(); // it starts while files are read
     await this.tree.refresh(signal);
-    const files = this.filesFor(query.glob);
+    const { timeoutMs } = this;
+    const options = { timeoutMs, signal };
+    const explained = (error: unknown) => {
+      throw error instanceof TooSlow ? new Error(tooSlow(timeoutMs)) : error;
+    };
+    const files = await this.filesFor(query.glob, options).catch(explained);
     const most = query.max_results + 1; // one more shows that there are more
     const hits = isText
       ? await inBytes(files, query.query, most, signal)
-      : await this.byPattern(files, query, most, signal);
+      : await this.byPattern(files, query, most, options).catch(explained);
     const matches = hits.slice(0, query.max_results).map((hit) => matchOf(files[hit.file]!, hit));
     return { matches, isCut: hits.length > query.max_results };
   }
 
-  close(): void {
-    void this.worker?.terminate();
-    this.worker = undefined;
-  }
-
-  private filesFor(glob?: string): SourceFile[] {
+  private async filesFor(glob: string | undefined, options: AsideOptions): Promise<SourceFile[]> {
     const all = this.tree.list();
     if (glob === undefined) return all;
-    const matches = globMatcher(glob.includes('/') ? glob : `**/${glob}`); // *.ts means in all folders
-    return all.filter(({ path }) => matches(path));
+    const pattern = glob.includes('/') ? glob : `**/${glob}`; // *.ts means in all folders
+    const paths = all.map(({ path }) => path);
+    const fitting = new Set(await findPaths(options, pattern, paths));
+    return all.filter(({ path }) => fitting.has(path));
   }
 
   private async byPattern(
-    files: SourceFile[], query: PlainQuery, most: number, signal: AbortSignal,
+    files: SourceFile[],
+    query: PlainQuery,
+    most: number,
+    options: AsideOptions,
   ): Promise<Hit[]> {
     const { source, flags } = compile(query);
     const literals = flags === '' ? literalsIn(source) : [];
@@ -131,47 +90,21 @@ export class PlainSearch {
     }
     const shared = this.tree.slabs.map(({ buffer }) => buffer);
     const isPlain = PLAIN.test(source);
-    const work = { shared, places, source, flags, literals, isPlain, most };
-    const turn = this.queue.then(() => this.inThread(work, signal));
-    this.queue = turn.catch(() => {});
-    const found = await turn;
+    const work: SlabSearch = { shared, places, source, flags, literals, isPlain, most };
+    const job = { ...options, module: '29-a-server/code/find-lines', name: 'linesInSlabs' };
+    const found = await aside<typeof linesInSlabs>(job, work);
     return Array.from({ length: found.length / 4 }, (_, n): Hit => {
       const [file, start, column, line] = found.subarray(n * 4, n * 4 + 4) as unknown as number[];
       return { file: file!, start: start!, column: column!, line: line! };
     });
   }
-
-  private async inThread(work: object, signal: AbortSignal): Promise<Int32Array> {
-    signal.throwIfAborted();
-    this.worker ??= newSearcher();
-    const { worker } = this;
-    const time = AbortSignal.timeout(this.timeoutMs);
-    const either = AbortSignal.any([signal, time]);
-    const alive = setInterval(() => {}, 2 ** 30); // but a search does
-    try {
-      worker.postMessage(work);
-      const [found] = await once(worker, 'message', { signal: either });
-      return found;
-    } catch (error) {
-      this.close(); // it may be busy for years
-      if (time.aborted && !signal.aborted) throw new Error(tooSlow(this.timeoutMs));
-      throw error;
-    } finally {
-      clearInterval(alive);
-    }
-  }
-}
-
-function newSearcher(): Worker {
-  const worker = new Worker(SEARCHER, { eval: true, execArgv: [] });
-  worker.on('error', () => {}); // without a listener it would end our whole program
-  worker.unref(); // an idle thread keeps no program alive
-  return worker;
 }
 
 function tooSlow(timeoutMs: number): string {
-  return `the search was stopped after ${timeoutMs / 1000} s: use a simpler pattern ((a+)+ and its ` +
-    'like can take years), a glob for fewer files, or leave out regex';
+  return (
+    `the search was stopped after ${timeoutMs / 1000} s: use a simpler pattern ((a+)+ and its ` +
+    'like can take years), a glob for fewer files, or leave out regex'
+  );
 }
 
 function compile({ query, regex, ignore_case }: PlainQuery): { source: string; flags: string } {
@@ -179,7 +112,9 @@ function compile({ query, regex, ignore_case }: PlainQuery): { source: string; f
   try {
     return new RegExp(source, ignore_case ? 'i' : '');
   } catch (error) {
-    throw new Error(`${textOf(error)}. Correct the pattern, or leave out regex to look for this text.`);
+    throw new Error(
+      `${textOf(error)}. Correct the pattern, or leave out regex to look for this text.`,
+    );
   }
 }
 
@@ -194,7 +129,7 @@ export function literalsIn(source: string): string[] {
   if (parts.some((part) => part === '|' || part === '(')) return [];
   const runs: string[] = [''];
   for (const part of parts) {
-    if (/^[\w \/"'`=:;,<>!@#%&~-]$/.test(part)) runs.push(runs.pop() + part);
+    if (/^[\w /"'`=:;,<>!@#%&~-]$/.test(part)) runs.push(runs.pop() + part);
     else if (/^\\[.()[\]{}$^*+?|\\/]$/.test(part)) runs.push(runs.pop() + part.slice(1));
     // What is before it may be missing.
     else if (/^[*?{]/.test(part)) runs.push(runs.pop()!.slice(0, -1), '');
@@ -205,7 +140,10 @@ export function literalsIn(source: string): string[] {
 
 /** Looks at bytes, and decodes nothing but the lines that it finds. */
 async function inBytes(
-  files: SourceFile[], query: string, most: number, signal: AbortSignal,
+  files: SourceFile[],
+  query: string,
+  most: number,
+  signal: AbortSignal,
 ): Promise<Hit[]> {
   const wanted = Buffer.from(query);
   const hits: Hit[] = [];
@@ -223,7 +161,12 @@ async function inBytes(
 }
 
 function findLines(
-  bytes: Buffer, wanted: Buffer, first: number, file: number, hits: Hit[], most: number,
+  bytes: Buffer,
+  wanted: Buffer,
+  first: number,
+  file: number,
+  hits: Hit[],
+  most: number,
 ): void {
   let line = 1;
   let counted = 0;

@@ -1,17 +1,17 @@
 // ranking.ts: which of many small documents is a question about? BM25F: a word counts more the
 // rarer it is, and more in a name than in a body; the tenth time it is there counts little.
 
-import { documentIn, MAX_DOCUMENTS, postingFor, Postings } from './postings.ts';
-import { Vocabulary, wordsIn } from './words.ts';
+import { documentIn, MAX_DOCUMENTS, postingFor, Postings } from './code/postings.ts';
+import { Vocabulary, codeWords } from './vocabulary.ts';
 
 /** What a document is made of. */
-export type Fields = { name: string; holder: string; path: string; body: string };
-export type Ranked = { document: number; score: number };
+type DocumentFields = { name: string; holder: string; path: string; body: string };
+type Ranked = { document: number; score: number };
 
-type Field = { name: keyof Fields; weight: number; shift: number; most: number };
+type RankedField = { name: keyof DocumentFields; weight: number; shift: number; most: number };
 /** In a posting: `shift` is where the count of a field is. More than 3 times in a name, or 63 in a
  *  body, makes no difference. */
-const FIELDS: Field[] = [
+const FIELDS: RankedField[] = [
   { name: 'name', weight: 12, shift: 10, most: 3 },
   { name: 'holder', weight: 4, shift: 8, most: 3 },
   { name: 'path', weight: 4, shift: 6, most: 3 },
@@ -27,8 +27,12 @@ const MAX_QUERY_WORDS = 100;
 const MAX_LENGTH = 0xffff;
 
 /** English that is in every question, and in names such as isOpen and toString as well. */
-const STOP_WORDS = new Set(('the a an of to in for is it be by on and or with as that this if are ' +
-  'from at not was will can').split(' '));
+const STOP_WORDS = new Set(
+  (
+    'the a an of to in for is it be by on and or with as that this if are ' +
+    'from at not was will can'
+  ).split(' '),
+);
 
 export class Ranking {
   private vocabulary = new Vocabulary();
@@ -44,7 +48,7 @@ export class Ranking {
   }
 
   /** Returns the document's number, which may have been that of one that is gone. */
-  add(fields: Fields): number {
+  add(fields: DocumentFields): number {
     const document = this.free.pop() ?? this.next++;
     if (document >= MAX_DOCUMENTS) throw new Error('there is too much code for one index');
     if ((document + 1) * COUNT > this.lengths.length) this.grow();
@@ -122,7 +126,7 @@ export class Ranking {
 
   /** The words of a question, and words of the code that are like them, with their weights. */
   private termsOf(query: string): { terms: Map<number, number>; unknown: number } {
-    const words = wordsIn(query).slice(0, MAX_QUERY_WORDS);
+    const words = codeWords(query).slice(0, MAX_QUERY_WORDS);
     const terms = new Map<number, number>();
     const add = (word: string, weight: number): boolean => {
       const number = this.vocabulary.numberOf(word);

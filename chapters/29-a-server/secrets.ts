@@ -8,7 +8,7 @@ import { McpError } from '../../mcp.ts';
 const FEWEST = 32; // characters
 
 export type Secrets = { sealingKey: Buffer; token: string };
-export type SecretOptions = {
+type SecretOptions = {
   file?: string; // readable by its owner only
   variable?: string; // of the environment
 };

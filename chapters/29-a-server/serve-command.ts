@@ -8,45 +8,40 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { textOf } from '../../mcp.ts';
 import { Roots } from '../16-hands/paths.ts';
 import { hands } from '../16-hands/tools.ts';
-import { modeNamed, MODES, type Mode } from '../17-the-gate/modes.ts';
+import type { Mode } from '../17-the-gate/modes.ts';
 import { readDefaultMode } from '../17-the-gate/rules.ts';
-import { keysOf } from '../18-minds/models.ts';
+import { apiKeyVariables } from '../18-minds/models.ts';
 import { EXIT, refused, usage } from '../19-the-terminal/exit.ts';
-import type { Rows } from '../19-the-terminal/host.ts';
-import type { Run } from '../19-the-terminal/main.ts';
-import { parse } from '../19-the-terminal/parse.ts';
-import { rulesIn } from '../19-the-terminal/program.ts';
+import type { LoadRows } from '../19-the-terminal/host.ts';
+import type { Run } from '../19-the-terminal/own-verbs.ts';
+import { GATE_FLAGS, modeOf } from '../19-the-terminal/command-line/options.ts';
+import { FLAG, parseFlags, TEXT_FLAG, TEXTS_FLAG } from '../19-the-terminal/command-line/parse.ts';
+import { gateRules } from '../19-the-terminal/program.ts';
 import type { Screen } from '../19-the-terminal/screen.ts';
 import { refuseKeys, shellEnvIn } from '../19-the-terminal/shell-env.ts';
-import { isLoopbackHost } from './guard.ts';
-import { serveHttp } from './http.ts';
-import { MARK, PassedOn } from './passed-on.ts';
+import { isLoopbackBind } from './guard.ts';
+import { serveHttp } from './serve-http.ts';
+import { SERVES_MARK, PassedOn } from './passed-on.ts';
 import { serveStdio } from './pipe.ts';
 import { secretsFrom, type Secrets } from './secrets.ts';
 import { Served, SERVED, TrustWithoutGrants, type ServedOptions } from './serve.ts';
 import type { McpServer } from './server.ts';
 
-const text = { type: 'string' } as const;
-const texts = { type: 'string', multiple: true } as const;
 const FLAGS = {
-  http: text, // the port
-  host: text,
-  hostname: texts,
-  'secret-file': text,
-  tools: text,
-  mode: text,
-  allow: texts,
-  deny: texts,
-  'add-dir': texts,
-  env: texts,
-  'answer-within': text,
-  servers: { type: 'boolean' },
+  http: TEXT_FLAG, // the port
+  host: TEXT_FLAG,
+  hostname: TEXTS_FLAG,
+  'secret-file': TEXT_FLAG,
+  tools: TEXT_FLAG,
+  ...GATE_FLAGS,
+  'answer-within': TEXT_FLAG,
+  servers: FLAG,
 } as const;
 
 const GRACE_MS = 5000;
 
 /** What was typed, checked before anything begins. */
-type Wanted = Secrets & {
+type ServeWords = Secrets & {
   place: string;
   port?: number; // else on stdio
   host?: string;
@@ -82,15 +77,19 @@ export const serve: Run = async (args, screen, rows) => {
   }
 };
 
-async function optionsFor(wanted: Wanted, screen: Screen, rows: Rows): Promise<ServedOptions> {
+async function optionsFor(
+  wanted: ServeWords,
+  screen: Screen,
+  rows: LoadRows,
+): Promise<ServedOptions> {
   const { mode, tools, answerMs, sealingKey, addDir, env } = wanted;
   const warn = (text: string) => screen.warn(text);
   const resultsFolder = join(tmpdir(), `mcp-by-hand-${randomUUID()}`);
   const roots = new Roots(process.cwd(), addDir, [resultsFolder]);
   const shellEnv = shellEnvIn(env);
   const composition = await rows();
-  refuseKeys(shellEnv, keysOf(composition.models));
-  const rules = rulesIn(wanted, { tools: hands({ roots, resultsFolder }), warn });
+  refuseKeys(shellEnv, apiKeyVariables(composition.models));
+  const rules = gateRules(wanted, { tools: hands({ roots, resultsFolder }), warn });
   const trust = new TrustWithoutGrants({ warn });
   const onError = (what: string, error: unknown) => warn(`${what}: ${textOf(error)}`);
   const server = { sealingKey, onError };
@@ -101,8 +100,11 @@ async function optionsFor(wanted: Wanted, screen: Screen, rows: Rows): Promise<S
 
 // ─── The command line ──────────────────────────────────────────────────────────────────────────
 
-export function readServe(args: string[]): Wanted {
-  const { values, positionals: [folder, ...more] } = parse(args, FLAGS);
+export function readServe(args: string[]): ServeWords {
+  const {
+    values,
+    positionals: [folder, ...more],
+  } = parseFlags(args, FLAGS);
   if (more.length > 0) throw usage('serve is: serve [FOLDER] [--http PORT] …, with one folder');
   const { http, host, hostname: hostnames, allow = [], deny = [], env = [] } = values;
   return {
@@ -146,9 +148,7 @@ function portIn(text: string): number {
 /** A defaultMode that loosens was chosen for chats at your own terminal; one that tightens counts. */
 function modeIn(word?: string): Mode {
   if (word === undefined) return readDefaultMode(homedir()) === 'read-only' ? 'read-only' : 'ask';
-  const mode = modeNamed(word);
-  if (!mode) throw usage(`--mode is one of ${MODES.join(', ')}, not ${word}`);
-  return mode;
+  return modeOf(word);
 }
 
 function namesIn(list?: string): string[] | undefined {
@@ -159,8 +159,10 @@ function namesIn(list?: string): string[] | undefined {
 }
 
 function passingIn(isWanted = false): boolean {
-  if (!isWanted || process.env[MARK] === undefined) return isWanted;
-  throw refused('serve --servers is among the servers that serve --servers has started: without end');
+  if (!isWanted || process.env[SERVES_MARK] === undefined) return isWanted;
+  throw refused(
+    'serve --servers is among the servers that serve --servers has started: without end',
+  );
 }
 
 function secondsIn(text = '300'): number {
@@ -170,7 +172,7 @@ function secondsIn(text = '300'): number {
 }
 
 function secretsFor(host = '127.0.0.1', file?: string): Secrets {
-  if (!isLoopbackHost(host) && file === undefined) {
+  if (!isLoopbackBind(host) && file === undefined) {
     const how = 'add --secret-file FILE, one that only you can read (openssl rand -hex 32)';
     throw refused(`beyond this machine the token must come from a secret of yours: ${how}`);
   }
@@ -183,7 +185,7 @@ function secretsFor(host = '127.0.0.1', file?: string): Secrets {
 
 // ─── Over HTTP ─────────────────────────────────────────────────────────────────────────────────
 
-async function overHttp(server: McpServer, wanted: Wanted, screen: Screen): Promise<number> {
+async function overHttp(server: McpServer, wanted: ServeWords, screen: Screen): Promise<number> {
   const { port, host, hostnames, token, place } = wanted;
   const http = await serveHttp(server, { port, host, hostnames, token }).catch((error) => {
     throw refused(`cannot listen at port ${port}: ${textOf(error)}`, 'unreachable');

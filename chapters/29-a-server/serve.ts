@@ -4,16 +4,16 @@
 import type { Tool, ToolOutput } from '../../agent.ts';
 import { excerpt, VERSION, type Json } from '../../mcp.ts';
 import type { Roots } from '../16-hands/paths.ts';
-import { fit, roomFor } from '../16-hands/results.ts';
+import { fitResult, roomFor } from '../16-hands/results.ts';
 import { hands } from '../16-hands/tools.ts';
 import { Gate, type Mode } from '../17-the-gate/gate.ts';
 import { Turns, type Person } from '../17-the-gate/person.ts';
 import type { Rule } from '../17-the-gate/rules.ts';
 import { Trust } from '../17-the-gate/trust.ts';
-import { problemsWith } from '../23-the-server-asks/schema.ts';
-import type { ServerCall } from './call.ts';
+import { problemsFound } from '../23-the-server-asks/schema.ts';
+import type { ServerCall } from './server-call.ts';
 import { ClientsPerson } from './clients-person.ts';
-import type { ServerTool } from './offers.ts';
+import { failed, type ServerTool } from './protocol/server-rows.ts';
 import type { PassedOn } from './passed-on.ts';
 import { McpServer, type ServerOptions } from './server.ts';
 
@@ -105,7 +105,12 @@ export class Served {
 
   private newHands(): Tool[] {
     const { roots, resultsFolder, shellEnv } = this.options;
-    return hands({ roots, resultsFolder, shellEnv, isHidden: (real) => this.strict.isHidden(real) });
+    return hands({
+      roots,
+      resultsFolder,
+      shellEnv,
+      isHidden: (real) => this.strict.isHidden(real),
+    });
   }
 
   /** What was read may be changed, by the client that has read it: so each has hands of its own. */
@@ -190,12 +195,12 @@ export class Served {
   }
 
   private caller(passedOn: PassedOn): ServerTool {
-    const run: ServerTool['run'] = ({ name, arguments: args = {} }, call) => {
+    const run: ServerTool['run'] = async ({ name, arguments: args = {} }, call) => {
       const wanted = passedOn.rows.get(`${name}`);
-      if (!wanted) return refusal(`There is no tool ${excerpt(name)}. Look with find_tools.`);
+      if (!wanted) return failed(`There is no tool ${excerpt(name)}. Look with find_tools.`);
       const { inputSchema } = wanted.definition;
-      const [problem] = problemsWith(inputSchema, args);
-      if (problem) return refusal(`${problem.path || 'the arguments'}: ${problem.message}`);
+      const [problem] = await problemsFound(inputSchema, args, call.signal);
+      if (problem) return failed(`${problem.path || 'the arguments'}: ${problem.message}`);
       return this.passSlowly(wanted, args as Json, call);
     };
     return { ...FOREIGN, ...CALL_TOOL, run };
@@ -207,21 +212,26 @@ export class Served {
   private async pass(row: Tool, args: Json, call: ServerCall): Promise<Json> {
     const person = new ClientsPerson(call, this.options.answerMs ?? ANSWER_MS);
     const verdict = await this.gateFor(person).check(row, args, call.signal);
-    if (!verdict.allowed) return refusal(person.refusal ?? verdict.reason);
-    const output = await this.runInTurn(row, args, call);
+    if (!verdict.allowed) return failed(person.refusal ?? verdict.reason);
+    const output = await this.runInTurn(row, args, call, verdict.isUnasked);
     const { resultsFolder } = this.options;
-    const { blocks, isError } = fit(output, resultsFolder, row.definition.name, roomFor(row));
+    const { blocks, isError } = fitResult(output, resultsFolder, row.definition.name, roomFor(row));
     return { content: blocks, isError };
   }
 
   /** The turn begins behind the question: a person who thinks holds up no other client. */
-  private async runInTurn(row: Tool, args: Json, call: ServerCall): Promise<ToolOutput> {
+  private async runInTurn(
+    row: Tool,
+    args: Json,
+    call: ServerCall,
+    isUnasked?: boolean,
+  ): Promise<ToolOutput> {
     const { signal } = call;
     const isFree = row.readOnly || row.origin; // a server has a line of its own
     const end = isFree ? () => {} : await this.changes.take(signal);
     try {
       signal.throwIfAborted();
-      return await row.run(args, { signal, onProgress: () => {} });
+      return await row.run(args, { signal, onProgress: () => {}, isUnasked });
     } finally {
       end();
     }
@@ -238,8 +248,4 @@ export class Served {
       clearInterval(timer);
     }
   }
-}
-
-function refusal(text: string): Json {
-  return { content: [{ type: 'text', text }], isError: true };
 }

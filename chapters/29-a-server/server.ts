@@ -1,29 +1,51 @@
 // server.ts: a Model Context Protocol server for both eras, without a transport.
 //
-//   a pipe (pipe.ts) ──┐
-//                      ├── McpServer ── handlers (offers.ts), each with its ServerCall (call.ts)
-//   HTTP (http.ts) ────┘
+//   a pipe (pipe.ts) ──────┐
+//                          ├── McpServer ── handlers, each with its ServerCall (server-call.ts)
+//   HTTP (serve-http.ts) ──┘
 //
 // A transport gives it one request at a time (`answer`), and tells it which clients it remembers
 // (`join`, `leave`). It answers with a result, or throws the refusal.
 
-import { asObject, excerpt, isObject, REVISIONS, RpcError } from '../../mcp.ts';
+import { asObject, excerpt, isObject, ownValue, REVISIONS, RpcError, textOf } from '../../mcp.ts';
 import type { Json, Message, Offer } from '../../mcp.ts';
-import { mirrorsOf, UNSUPPORTED_VERSION, VERSION_KEY } from '../20-streamable-http/headers.ts';
-import { STATELESS } from '../22-no-handshake/era.ts';
-import { problemsWith } from '../23-the-server-asks/schema.ts';
-import { InputRequired, isLevel, ServerCall, TASKS, type Exchange } from './call.ts';
 import {
-  argumentsIn, completion, contentsOf, describedPrompt, describedTemplate, describedTool, described,
-  matchTemplate, messagesOf, promptArguments, textBlock, textIn, toolResult,
-} from './offers.ts';
+  mirrorsOf,
+  UNSUPPORTED_VERSION,
+  VERSION_KEY,
+} from '../20-streamable-http/mirrored-headers.ts';
+import { CAPABILITIES_KEY, SERVER_INFO_KEY, STATELESS } from '../22-no-handshake/era.ts';
+import { problemsFound } from '../23-the-server-asks/schema.ts';
+import { LEVEL_KEY } from '../24-more-than-tools/subscribe.ts';
+import { TASKS } from '../24-more-than-tools/tasks.ts';
+import { InputRequired, levelIn, ServerCall, type Exchange } from './server-call.ts';
+import {
+  argumentsIn,
+  completion,
+  contentsOf,
+  describedPrompt,
+  describedTemplate,
+  describedTool,
+  described,
+  failed,
+  matchTemplate,
+  promptMessages,
+  promptArguments,
+  stringParam,
+  toolResult,
+} from './protocol/server-rows.ts';
 import type {
-  ResourceAnswer, ServerPrompt, ServerResource, ServerTemplate, ServerTool,
-} from './offers.ts';
-import { Seal } from './seal.ts';
-import type { Session } from './session.ts';
-import { Subscriptions } from './subscriptions.ts';
-import { Tasks } from './tasks.ts';
+  ResourceAnswer,
+  ServerPrompt,
+  ServerResource,
+  ServerTemplate,
+  ServerTool,
+} from './protocol/server-rows.ts';
+import { Seal } from './request-state.ts';
+import type { ClientSession } from './protocol/client-session.ts';
+import { resultResponse, errorResponse } from './protocol/message-shapes.ts';
+import { Subscriptions } from './protocol/subscriptions.ts';
+import { Tasks } from './protocol/server-tasks.ts';
 
 export type ServerOptions = {
   name: string;
@@ -41,16 +63,19 @@ export type ServerOptions = {
   onError?: (what: string, error: unknown) => void; // what a client is not told
 };
 
-const META = 'io.modelcontextprotocol/';
-const CAPABILITIES_KEY = `${META}clientCapabilities`;
-const SERVER_INFO_KEY = `${META}serverInfo`;
 const NOT_FOUND = -32002; // of the handshake era
 const TOOL_NAME = /^[\w.-]{1,128}$/;
 const CACHED = [
-  'server/discover', 'tools/list', 'prompts/list', 'resources/list', 'resources/templates/list',
+  'server/discover',
+  'tools/list',
+  'prompts/list',
+  'resources/list',
+  'resources/templates/list',
   'resources/read',
 ];
 
+/** How a request's own stream is used; and its era, where the transport knows it. */
+type ReplyPath = { send: (message: Message) => void; hangUp?: () => void; later?: boolean };
 type Method = (params: Json, call: ServerCall) => Json | Promise<Json>;
 
 /** A request of the stateless era that does not introduce itself. Over HTTP its status is 400. */
@@ -71,14 +96,13 @@ export class McpServer {
   readonly templates: Map<string, ServerTemplate>;
   readonly prompts: Map<string, ServerPrompt>;
   readonly options: ServerOptions;
-  readonly sessions = new Set<Session>();
+  readonly sessions = new Set<ClientSession>();
   private seal: Seal;
   private tasks?: Tasks;
   private subscriptions = new Subscriptions();
   private mirrors = new WeakMap<ServerTool, ReturnType<typeof mirrorsOf>>();
-  private both: Map<string, Method>;
-  private handshakeOnly: Map<string, Method>;
-  private statelessOnly: Map<string, Method>;
+  private ofHandshake: Map<string, Method>;
+  private ofStateless: Map<string, Method>;
 
   constructor(options: ServerOptions) {
     this.options = options;
@@ -92,9 +116,8 @@ export class McpServer {
       if (!TOOL_NAME.test(tool.name)) throw new Error(`${excerpt(tool.name)} cannot name a tool`);
       this.mirrorsOf(tool); // throws if its annotations are impossible
     }
-    this.both = new Map(Object.entries(this.methodsOfBothEras()));
-    this.handshakeOnly = new Map(Object.entries(this.methodsOfHandshake()));
-    this.statelessOnly = new Map(Object.entries(this.methodsOfStateless()));
+    this.ofHandshake = new Map(Object.entries(this.methodsOfHandshake()));
+    this.ofStateless = new Map(Object.entries(this.methodsOfStateless()));
   }
 
   // ─── For transports ──────────────────────────────────────────────────────────────────────────
@@ -112,16 +135,43 @@ export class McpServer {
     }
   }
 
+  /** A request of a session, up to the message that goes back; nothing after a cancellation. */
+  async respond(
+    request: Message,
+    session: ClientSession,
+    way: ReplyPath,
+  ): Promise<Message | undefined> {
+    const { send, hangUp, later } = way;
+    const id = request.id!;
+    const { signal } = session.begin(id);
+    const exchange: Exchange = {
+      id,
+      signal,
+      session,
+      tell: (method, params) => send({ jsonrpc: '2.0', method, params }),
+      request: (method, params, until) => session.request(send, method, params, until),
+      hangUp,
+    };
+    try {
+      const result = await this.answer(request, exchange, later);
+      return signal.aborted ? undefined : resultResponse(id, result);
+    } catch (error) {
+      return signal.aborted ? undefined : errorResponse(id, error);
+    } finally {
+      session.done(id);
+    }
+  }
+
   /** Notifications get no answer, whatever they say. */
-  hear({ method, params }: Message, session: Session): void {
+  hear({ method, params }: Message, session: ClientSession): void {
     if (method === 'notifications/cancelled') session.cancel(asObject(params).requestId);
   }
 
-  join(session: Session): void {
+  join(session: ClientSession): void {
     this.sessions.add(session);
   }
 
-  leave(session: Session): void {
+  leave(session: ClientSession): void {
     this.sessions.delete(session);
     session.end();
   }
@@ -170,13 +220,13 @@ export class McpServer {
     if (!session) throw new RpcError(-32600, 'Not initialized');
     if (method === 'initialize') return this.initialize(params, session);
     if (!session.isOpen) throw new RpcError(-32600, 'Not initialized: send initialize first');
-    const run = this.both.get(method) ?? this.handshakeOnly.get(method);
+    const run = this.ofHandshake.get(method);
     if (!run) throw new RpcError(-32601, `Method not found: ${method.slice(0, 100)}`);
     const call = new ServerCall(request, exchange, { seal: this.seal });
     return this.carryOut(run, params, call);
   }
 
-  private initialize(params: Json, session: Session): Json {
+  private initialize(params: Json, session: ClientSession): Json {
     if (session.isOpen) throw new RpcError(-32600, 'Already initialized');
     const { protocolVersion: theirs, capabilities, clientInfo } = params;
     if (typeof theirs !== 'string') throw new RpcError(-32602, 'protocolVersion is missing');
@@ -196,18 +246,18 @@ export class McpServer {
   private methodsOfHandshake(): Record<string, Method> {
     const hasResources = this.offers().includes('resources');
     return {
+      ...this.methodsOfBothEras(),
       'logging/setLevel': ({ level }, { session }) => {
-        if (!isLevel(level)) throw new RpcError(-32602, `Unknown level: ${excerpt(level)}`);
-        session!.logLevel = `${level}`;
+        session!.logLevel = levelIn(level);
         return {};
       },
       ...(hasResources && {
         'resources/subscribe': (params, { session }) => {
-          session!.watch(textIn(params, 'uri'));
+          session!.watch(stringParam(params, 'uri'));
           return {};
         },
         'resources/unsubscribe': (params, { session }) => {
-          session!.watched.delete(textIn(params, 'uri'));
+          session!.watched.delete(stringParam(params, 'uri'));
           return {};
         },
       }),
@@ -220,7 +270,7 @@ export class McpServer {
     const { method = '' } = request;
     const params = asObject(request.params);
     const capabilities = this.introduction(params);
-    const run = this.both.get(method) ?? this.statelessOnly.get(method);
+    const run = this.ofStateless.get(method);
     if (!run) throw new RpcError(-32601, `Method not found: ${method.slice(0, 100)}`);
     const office = { seal: this.seal, tasks: this.tasks };
     const call = new ServerCall(request, exchange, office, capabilities);
@@ -236,13 +286,15 @@ export class McpServer {
 
   /** What the client can do. Throws if it speaks another revision, or does not say. */
   private introduction({ _meta }: Json): Json {
-    const { [VERSION_KEY]: version, [CAPABILITIES_KEY]: capabilities } = asObject(_meta);
+    const meta = asObject(_meta);
+    const { [VERSION_KEY]: version, [CAPABILITIES_KEY]: capabilities } = meta;
     if (typeof version !== 'string') throw new Unintroduced(VERSION_KEY);
     if (!STATELESS.includes(version)) {
       const both = { supported: STATELESS, requested: version };
       throw new RpcError(UNSUPPORTED_VERSION, 'Unsupported protocol version', both);
     }
     if (!isObject(capabilities)) throw new Unintroduced(CAPABILITIES_KEY);
+    if (meta[LEVEL_KEY] !== undefined) levelIn(meta[LEVEL_KEY]);
     return capabilities;
   }
 
@@ -259,6 +311,7 @@ export class McpServer {
 
   private methodsOfStateless(): Record<string, Method> {
     return {
+      ...this.methodsOfBothEras(),
       'server/discover': () => {
         const { instructions } = this.options;
         const capabilities = this.capabilities();
@@ -339,21 +392,22 @@ export class McpServer {
   // ─── Tools ───────────────────────────────────────────────────────────────────────────────────
 
   private async callTool(params: Json, call: ServerCall): Promise<Json> {
-    const name = textIn(params, 'name');
+    const name = stringParam(params, 'name');
     const args = argumentsIn(params);
     const known = this.tools.get(name);
     const tool = known && isOffered(known, call) ? known : undefined;
     if (!tool) throw new RpcError(-32602, `Unknown tool: ${name.slice(0, 128)}`);
     call.earlierRounds(); // refuses a state that is not ours, also for a tool that asks nothing
-    const [problem] = tool.inputSchema ? problemsWith(tool.inputSchema, args) : [];
-    // For the model: it wrote the arguments, and can write better ones.
-    if (problem) return failed(`${problem.path || 'the arguments'}: ${problem.message}`);
     try {
+      const { inputSchema: schema } = tool;
+      const [problem] = schema ? await problemsFound(schema, args, call.signal) : [];
+      // For the model: it wrote the arguments, and can write better ones.
+      if (problem) return failed(`${problem.path || 'the arguments'}: ${problem.message}`);
       return toolResult(await tool.run(args, call));
     } catch (error) {
       const isOurs = error instanceof RpcError || error instanceof InputRequired;
       if (isOurs || call.signal.aborted) throw error;
-      return failed(error instanceof Error ? error.message : `${error}`);
+      return failed(textOf(error));
     }
   }
 
@@ -366,7 +420,7 @@ export class McpServer {
   }
 
   private async read(params: Json, call: ServerCall): Promise<Json> {
-    const uri = textIn(params, 'uri');
+    const uri = stringParam(params, 'uri');
     call.earlierRounds();
     const resource = this.resources.get(uri);
     const answer = resource ? await resource.read(call) : undefined;
@@ -383,12 +437,12 @@ export class McpServer {
   // ─── Prompts and completion ──────────────────────────────────────────────────────────────────
 
   private async getPrompt(params: Json, call: ServerCall): Promise<Json> {
-    const name = textIn(params, 'name');
+    const name = stringParam(params, 'name');
     const prompt = this.prompts.get(name);
     if (!prompt) throw new RpcError(-32602, `Unknown prompt: ${name.slice(0, 128)}`);
     call.earlierRounds();
     const args = promptArguments(prompt, argumentsIn(params));
-    const messages = messagesOf(await prompt.get(args, call));
+    const messages = promptMessages(await prompt.get(args, call));
     return { description: prompt.description, messages };
   }
 
@@ -411,7 +465,7 @@ export class McpServer {
     }
     if (prompt) return prompt.arguments?.find((each) => each.name === argument)?.complete;
     const { complete = {} } = template!;
-    return Object.hasOwn(complete, argument) ? complete[argument] : undefined;
+    return ownValue(complete, argument);
   }
 
   // ─── Pages ───────────────────────────────────────────────────────────────────────────────────
@@ -438,7 +492,6 @@ function positionIn(cursor: unknown): number {
 }
 
 const isOffered = (tool: ServerTool, call: ServerCall) => tool.isOffered?.(call) ?? true;
-const failed = (text: string): Json => ({ content: [textBlock(text)], isError: true });
 
 function byKey<Key extends string, Row extends Record<Key, string>>(rows: Row[] = [], key: Key) {
   const map = new Map<string, Row>();

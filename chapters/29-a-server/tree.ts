@@ -11,7 +11,7 @@ import { basename, dirname, join, sep } from 'node:path';
 import { setImmediate as breathe } from 'node:timers/promises';
 import { reasonFor, reasonForLinks } from '../16-hands/delicate.ts';
 import { GitIgnore } from '../16-hands/gitignore.ts';
-import { SKIPPED_FOLDERS, slashed } from '../16-hands/glob.ts';
+import { SKIPPED_FOLDERS, slashed } from '../16-hands/more/glob.ts';
 import type { Roots } from '../16-hands/paths.ts';
 
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_DIRECTORY = 0 } = constants;
@@ -40,7 +40,7 @@ type Folder = { stamp: Stamp; files: string[]; folders: string[]; hidden: number
 /** Why a file is not among the texts. */
 type Reason = 'binary' | 'hidden' | 'tooLarge' | 'tooMany';
 
-export type TreeOptions = {
+type TreeOptions = {
   roots: Roots;
   isHidden?: (real: string) => boolean;
   maxText?: number; // bytes of all files together
@@ -85,7 +85,7 @@ export class CodeTree {
     this.counts.looks++;
     const before = this.changes;
     if (this.waste > SLAB && this.waste > this.bytes / 2) this.forget();
-    const look = new Look();
+    const look = new FolderScan();
     for (const root of this.options.roots.folders) {
       const ignore = new Ignored(root, this.options.roots.topOf(root));
       await this.walk(root, ignore, look);
@@ -107,13 +107,13 @@ export class CodeTree {
     this.bytes = 0;
   }
 
-  private async walk(root: string, ignore: Ignored, look: Look): Promise<void> {
+  private async walk(root: string, ignore: Ignored, look: FolderScan): Promise<void> {
     const waiting = [root];
     for (let real = waiting.pop(); real !== undefined; real = waiting.pop()) {
       const stats = lstatSync(real, { throwIfNoEntry: false });
       if (look.folders.has(real) || look.isFull || !stats?.isDirectory()) continue;
       look.folders.add(real);
-      const held = new Held(real);
+      const held = new HeldFolder(real);
       try {
         const folder = await this.entries(real, stampOf(stats), held, ignore, look);
         waiting.push(...folder.folders.toReversed());
@@ -131,11 +131,20 @@ export class CodeTree {
 
   /** What is in a folder. Its time says whether that can have changed. */
   private async entries(
-    real: string, stamp: Stamp, held: Held, ignore: Ignored, look: Look,
+    real: string,
+    stamp: Stamp,
+    held: HeldFolder,
+    ignore: Ignored,
+    look: FolderScan,
   ): Promise<Folder> {
     const known = this.folders.get(real);
     const rules = known?.rules && rulesIn(real);
-    if (known && !ignore.hasChanged && isSettled(known.stamp, stamp) && sameRules(known.rules, rules)) {
+    if (
+      known &&
+      !ignore.hasChanged &&
+      isSettled(known.stamp, stamp) &&
+      sameRules(known.rules, rules)
+    ) {
       look.entries += known.files.length + known.folders.length;
       look.hidden += known.hidden;
       return known;
@@ -155,20 +164,27 @@ export class CodeTree {
     return folder;
   }
 
-  private sort(real: string, entry: Dirent, ignore: Ignored, folder: Folder, look: Look): void {
+  private sort(
+    real: string,
+    entry: Dirent,
+    ignore: Ignored,
+    folder: Folder,
+    look: FolderScan,
+  ): void {
     const path = join(real, entry.name);
     const isFolder = entry.isDirectory();
     if (++look.entries > MAX_ENTRIES) look.isFull = true;
     if (!isFolder && !entry.isFile()) return; // a link leads elsewhere, a FIFO never ends
     if (isFolder && SKIPPED_FOLDERS.includes(entry.name)) return;
     if (ignore.leavesOut(path, isFolder)) return;
-    if (isFolder && reasonFor('secret', join(path, 'x'))) folder.hidden++; // all that is in it
+    if (isFolder && reasonFor('secret', join(path, 'x')))
+      folder.hidden++; // all that is in it
     else if (isFolder) folder.folders.push(path);
     else if (reasonFor('secret', ending(path)) ?? this.options.isHidden?.(path)) folder.hidden++;
     else folder.files.push(entry.name);
   }
 
-  private update(real: string, name: string, held: Held, look: Look): void {
+  private update(real: string, name: string, held: HeldFolder, look: FolderScan): void {
     const known = this.files.get(real);
     const before = known ?? this.others.get(real);
     const stats = before && lstatSync(real, { throwIfNoEntry: false });
@@ -192,7 +208,11 @@ export class CodeTree {
   }
 
   private take(
-    real: string, fd: number, stats: Stats, known: SourceFile | undefined, look: Look,
+    real: string,
+    fd: number,
+    stats: Stats,
+    known: SourceFile | undefined,
+    look: FolderScan,
   ): void {
     const stamp = stampOf(stats);
     const why = this.reasonAgainst(real, stats);
@@ -201,7 +221,8 @@ export class CodeTree {
       if (known) this.drop(known);
       this.others.set(real, { stamp, why: why ?? 'binary' });
       look.skip(why ?? 'binary');
-    } else if (known?.bytes.equals(bytes)) known.stamp = stamp; // only touched
+    } else if (known?.bytes.equals(bytes))
+      known.stamp = stamp; // only touched
     else this.keep(real, bytes, stamp, known);
   }
 
@@ -257,7 +278,7 @@ export class CodeTree {
 }
 
 /** What one look has come across. */
-class Look {
+class FolderScan {
   files = new Set<string>();
   folders = new Set<string>();
   entries = 0;
@@ -323,7 +344,7 @@ class Ignored {
 
 /** A folder that is opened when it is first needed, and is where we think it is. From then on no
  *  link can be put in its place. Elsewhere than on Linux we can only look before. */
-class Held {
+class HeldFolder {
   private real: string;
   private fd?: number;
   private handle = '';

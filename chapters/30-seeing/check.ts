@@ -1,14 +1,24 @@
 // check.ts: judges a recording by the protocol's rules. It looks at one server at a time, message by
 // message, and remembers what was agreed and what is still open.
 
-import { asObject, isObject, REVISIONS, type Json } from '../../mcp.ts';
+import { asObject, excerpt, isObject, REVISIONS, ownValue, type Json } from '../../mcp.ts';
+import { VERSION_KEY } from '../20-streamable-http/mirrored-headers.ts';
+import { CAPABILITIES_KEY, STATELESS } from '../22-no-handshake/era.ts';
 import { problemsWith } from '../23-the-server-asks/schema.ts';
 import {
-  idKey, isAnswer, isNotification, isRequest, own, serversOf, tokenOf, word, type Happening,
-  type Recording, type Sighting,
-} from './trace.ts';
+  idKey,
+  isResponse,
+  isNotification,
+  isRequest,
+  serversOf,
+  tokenOf,
+  word,
+  type Happening,
+  type Recording,
+  type Sighting,
+} from './more/read-trace.ts';
 
-export type Finding = {
+type Finding = {
   line: number;
   server: string;
   who: 'client' | 'server';
@@ -50,18 +60,11 @@ function connectionsOf({ messages, happenings }: Recording, server: string): Sig
 
 const STARTS = ['started', 'connecting', 'reconnecting'];
 
-function excerpt(value: unknown): string {
-  const text = typeof value === 'string' ? value : JSON.stringify(value) ?? 'nothing';
-  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
-}
-
 type Party = Finding['who'];
-type Open = { message: Sighting; isCancelled: boolean; lastProgress?: number };
+type UnansweredRequest = { message: Sighting; isCancelled: boolean; lastProgress?: number };
 
-const NEWEST = '2026-07-28';
-const KNOWN = [NEWEST, ...REVISIONS];
-const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
-const CLIENT_KEY = 'io.modelcontextprotocol/clientCapabilities';
+const NEWEST = STATELESS[0]!;
+const KNOWN = [...STATELESS, ...REVISIONS];
 
 /** What a request of the client needs the server to have declared. */
 const SERVER_NEEDS: Record<string, string> = {
@@ -96,7 +99,7 @@ const CLIENT_NEEDS: Record<string, string> = {
 function needOf(method: string, params: Json): string | undefined {
   if (method === 'elicitation/create' && params.mode === 'url') return 'elicitation.url';
   if (method === 'sampling/createMessage' && params.tools !== undefined) return 'sampling.tools';
-  return own(CLIENT_NEEDS, method);
+  return ownValue(CLIENT_NEEDS, method);
 }
 
 /** Judges the messages between one server and its client. */
@@ -104,7 +107,10 @@ class Judge {
   readonly findings: Finding[] = [];
   private server: string;
   private at!: Sighting; // the message at hand
-  private open: Record<Party, Map<string, Open>> = { client: new Map(), server: new Map() };
+  private open: Record<Party, Map<string, UnansweredRequest>> = {
+    client: new Map(),
+    server: new Map(),
+  };
   private ended: Record<Party, Set<string>> = { client: new Set(), server: new Set() };
   private state: 'new' | 'opening' | 'open' = 'new';
   private supported?: unknown[]; // the revisions that a stateless server named
@@ -123,7 +129,7 @@ class Judge {
     this.at = message;
     const { msg } = message;
     this.envelope(msg);
-    if (isAnswer(msg)) this.answer(msg);
+    if (isResponse(msg)) this.answer(msg);
     else if (isRequest(msg)) this.request(msg);
     else if (isNotification(msg)) this.notification(msg);
   }
@@ -154,7 +160,8 @@ class Judge {
   }
 
   private envelope(msg: Json): void {
-    if (msg.jsonrpc !== '2.0') this.report('jsonrpc', `"jsonrpc" is ${excerpt(msg.jsonrpc)}, not "2.0"`);
+    if (msg.jsonrpc !== '2.0')
+      this.report('jsonrpc', `"jsonrpc" is ${excerpt(msg.jsonrpc)}, not "2.0"`);
     const { id, method, params, result, error } = msg;
     const isGoodId = typeof id === 'string' || Number.isInteger(id);
     const isErrorWithoutId = id === null && error !== undefined; // of what could not be parsed
@@ -206,19 +213,25 @@ class Judge {
       this.warn('handshake', `${method} before notifications/initialized`);
     // The first revision had completion, and no word for it.
     const isOld = method === 'completion/complete' && this.version === '2024-11-05';
-    if (!isOld) this.mustBeDeclared(own(SERVER_NEEDS, method), this.serverCan, `${method} is requested`);
+    if (!isOld)
+      this.mustBeDeclared(ownValue(SERVER_NEEDS, method), this.serverCan, `${method} is requested`);
     if (method === 'tools/call') this.call(asObject(msg.params));
   }
 
   private opening(msg: Json): void {
     if (this.state === 'open') this.report('handshake', 'initialize a second time');
-    if (this.state === 'opening') this.warn('handshake', 'initialize again, before it was answered');
+    if (this.state === 'opening')
+      this.warn('handshake', 'initialize again, before it was answered');
     if (this.state === 'new') this.state = 'opening';
     const { protocolVersion, capabilities, clientInfo } = asObject(msg.params);
     this.knownVersion(protocolVersion);
     this.clientCan = asObject(capabilities);
-    if (!isObject(capabilities)) this.report('handshake', '"capabilities" is missing');
-    if (!isObject(clientInfo)) this.report('handshake', '"clientInfo" is missing');
+    this.mustBeThere({ capabilities, clientInfo });
+  }
+
+  private mustBeThere(parts: Json): void {
+    for (const [name, part] of Object.entries(parts))
+      if (!isObject(part)) this.report('handshake', `"${name}" is missing`);
   }
 
   private statelessRequest(method: string, meta: Json): void {
@@ -230,18 +243,23 @@ class Judge {
       this.state = 'open';
       this.version = `${meta[VERSION_KEY]}`;
     }
-    this.clientCan = asObject(meta[CLIENT_KEY]);
-    if (!isObject(meta[CLIENT_KEY])) this.report('handshake', `_meta has no ${CLIENT_KEY}`);
+    this.clientCan = asObject(meta[CAPABILITIES_KEY]);
+    if (!isObject(meta[CAPABILITIES_KEY]))
+      this.report('handshake', `_meta has no ${CAPABILITIES_KEY}`);
   }
 
   private knownVersion(version: unknown): void {
-    if (!KNOWN.includes(word(version))) this.warn('version', `there is no revision ${excerpt(version)}`);
+    if (!KNOWN.includes(word(version)))
+      this.warn('version', `there is no revision ${excerpt(version)}`);
   }
 
   private requestOfServer(msg: Json): void {
     const method = word(msg.method);
     if (this.version === NEWEST && method !== 'ping')
-      this.report('era', `a server of ${NEWEST} sends no requests; ${method} belongs into a result`);
+      this.report(
+        'era',
+        `a server of ${NEWEST} sends no requests; ${method} belongs into a result`,
+      );
     if (!this.hasToldInitialized && this.version !== NEWEST && method !== 'ping')
       this.warn('handshake', `${method} before notifications/initialized`);
     this.asked(msg);
@@ -255,7 +273,10 @@ class Judge {
   }
 
   private mustBeDeclared(
-    need: string | undefined, can: Json | undefined, what: string, by: Party = 'server',
+    need: string | undefined,
+    can: Json | undefined,
+    what: string,
+    by: Party = 'server',
   ): void {
     if (!need || !can) return;
     const [offer = '', part] = need.split('.');
@@ -279,7 +300,8 @@ class Judge {
     this.ended[asker].add(id);
     const isRefusal = msg.error !== undefined && open.message.msg.method === 'initialize';
     if (isRefusal && this.state === 'opening') this.state = 'new'; // it may be tried in another way
-    if (open.isCancelled) this.warn('late', `${word(open.message.msg.method)} was cancelled before`);
+    if (open.isCancelled)
+      this.warn('late', `${word(open.message.msg.method)} was cancelled before`);
     if (this.who === 'server' && msg.error === undefined) this.result(open.message.msg, msg.result);
   }
 
@@ -291,9 +313,11 @@ class Judge {
     if (method === 'server/discover') this.discovered(object);
     if (this.version === NEWEST && object.resultType === undefined)
       this.report('result', `the result of ${method} has no resultType`);
-    if (method === 'tools/list') this.toolList(object, asObject(request.params).cursor === undefined);
+    if (method === 'tools/list')
+      this.toolList(object, asObject(request.params).cursor === undefined);
     if (object.resultType === 'input_required')
-      for (const question of Object.values(asObject(object.inputRequests))) this.asked(asObject(question));
+      for (const question of Object.values(asObject(object.inputRequests)))
+        this.asked(asObject(question));
     if (method === 'tools/call' && object.resultType !== 'input_required')
       this.callResult(asObject(request.params), object);
   }
@@ -303,8 +327,7 @@ class Judge {
     const { protocolVersion, capabilities, serverInfo } = result;
     this.version = word(protocolVersion);
     this.knownVersion(protocolVersion);
-    if (!isObject(capabilities)) this.report('handshake', '"capabilities" is missing');
-    if (!isObject(serverInfo)) this.report('handshake', '"serverInfo" is missing');
+    this.mustBeThere({ capabilities, serverInfo });
     this.serverCan = asObject(capabilities);
   }
 
@@ -314,8 +337,9 @@ class Judge {
     this.state = 'open';
     this.version = NEWEST;
     this.supported = result.supportedVersions;
-    this.serverCan = asObject(result.capabilities);
-    if (!isObject(result.capabilities)) this.report('handshake', '"capabilities" is missing');
+    const { capabilities } = result;
+    this.serverCan = asObject(capabilities);
+    this.mustBeThere({ capabilities });
   }
 
   // ─── Tools ──────────────────────────────────────────────────────────────────────────────────
@@ -348,7 +372,8 @@ class Judge {
     const name = word(called);
     const { content, isError, structuredContent } = result;
     if (result.resultType === 'task') return;
-    if (!Array.isArray(content)) this.report('result', `the result of ${name} has no list "content"`);
+    if (!Array.isArray(content))
+      this.report('result', `the result of ${name} has no list "content"`);
     else for (const block of content) this.block(asObject(block), name);
     const schema = this.tools.get(name)?.outputSchema;
     if (!isObject(schema) || isError === true) return;
@@ -359,8 +384,9 @@ class Judge {
   }
 
   private block(block: Json, name: string): void {
-    const wanted = own(BLOCKS, word(block.type));
-    if (!wanted) return this.report('content', `${name} sent a block of type ${excerpt(block.type)}`);
+    const wanted = ownValue(BLOCKS, word(block.type));
+    if (!wanted)
+      return this.report('content', `${name} sent a block of type ${excerpt(block.type)}`);
     for (const key of wanted)
       if (block[key] === undefined) this.report('content', `a block of ${name} has no "${key}"`);
   }
@@ -377,11 +403,12 @@ class Judge {
     if (method === 'notifications/progress') this.progress(params);
     if (method === 'notifications/tools/list_changed') this.hasAllTools = false;
     if (this.who === 'server')
-      this.mustBeDeclared(own(NOTICE_NEEDS, method), this.serverCan, `${method} is sent`);
+      this.mustBeDeclared(ownValue(NOTICE_NEEDS, method), this.serverCan, `${method} is sent`);
   }
 
   private initialized(): void {
-    if (this.who === 'server') return this.report('handshake', 'a server does not send initialized');
+    if (this.who === 'server')
+      return this.report('handshake', 'a server does not send initialized');
     if (this.state !== 'open')
       this.report('handshake', 'notifications/initialized before the answer to initialize');
     this.hasToldInitialized = true;
@@ -401,7 +428,8 @@ class Judge {
   private progress({ progressToken, progress }: Json): void {
     const waiting = [...this.open[other(this.who)].values()];
     const owner = waiting.find(({ message }) => tokenOf(message.msg.params) === progressToken);
-    if (!owner) return this.warn('progress', `no open request has the token ${excerpt(progressToken)}`);
+    if (!owner)
+      return this.warn('progress', `no open request has the token ${excerpt(progressToken)}`);
     if (typeof progress !== 'number')
       return this.report('progress', `"progress" is ${excerpt(progress)}, not a number`);
     if (owner.lastProgress !== undefined && progress <= owner.lastProgress)

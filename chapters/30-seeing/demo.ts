@@ -3,11 +3,11 @@
 import { existsSync } from 'node:fs';
 import { McpConnection, textOf, type ConnectionOptions, type Json } from '../../mcp.ts';
 
-if (!existsSync(new URL('trace.ts', import.meta.url))) {
+if (!existsSync(new URL('more/read-trace.ts', import.meta.url))) {
   console.log('A conversation is over when it is over: what was said is gone.');
   process.exit();
 }
-const { readTrace } = await import('./trace.ts');
+const { readTrace } = await import('./more/read-trace.ts');
 const { replayTransport } = await import('./replay-wires.ts');
 const { checkTrace } = await import('./check.ts');
 
@@ -32,14 +32,20 @@ write({ trace: 1, program: 'a demo' });
 let at = 0;
 const onWire = (dir: string, msg: unknown) => write({ at: at++, dir, server: 'calculator', msg });
 const real = { command: 'node', args: ['fixtures/server.mjs'] };
-await converse(real, { onWire }, [[2, 40], [1, 1]]);
+await converse(real, { onWire }, [
+  [2, 40],
+  [1, 1],
+]);
 for (const line of lines.slice(-2)) console.log(line);
 
 const recording = readTrace(lines.join('\n'));
 const transports = { replay: () => replayTransport(recording, 'calculator') };
 
 console.log('\nThe same client, with the recording in the place of the server:');
-await converse({ type: 'replay' }, { transports }, [[1, 1], [2, 40]]);
+await converse({ type: 'replay' }, { transports }, [
+  [1, 1],
+  [2, 40],
+]);
 
 console.log('\nSomething that was not recorded:');
 await converse({ type: 'replay' }, { transports }, [[2, 41]]);

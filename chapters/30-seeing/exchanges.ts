@@ -1,13 +1,19 @@
 // exchanges.ts: a recording, tied together. Each request of the client gets its answer, and what
 // the server sent because of it.
 
-import { asObject, isObject, type Json } from '../../mcp.ts';
+import { asObject, isObject, ownValue, type Json } from '../../mcp.ts';
+import { SUBSCRIPTION_KEY } from '../22-no-handshake/listen-for-changes.ts';
 import {
-  idKey, isAnswer, isNotification, isRequest, own, tokenOf, type Sighting,
-} from './trace.ts';
+  idKey,
+  isResponse,
+  isNotification,
+  isRequest,
+  tokenOf,
+  type Sighting,
+} from './more/read-trace.ts';
 
 /** A request of the client, and all that came of it. */
-export type Exchange = {
+export type RecordedExchange = {
   request: Sighting;
   answer?: Sighting; // none: it was cancelled, or the recording ends before
   during: Cue[]; // what the server sent before the answer
@@ -17,7 +23,10 @@ export type Exchange = {
 export type Cue = { sent: Sighting; reply?: Sighting };
 
 /** The exchanges with one server. What it sends before the first request belongs to the prelude. */
-export function exchangesOf(messages: Sighting[]): { prelude: Cue[]; exchanges: Exchange[] } {
+export function exchangesOf(messages: Sighting[]): {
+  prelude: Cue[];
+  exchanges: RecordedExchange[];
+} {
   const tied = new Tied();
   for (const message of messages) {
     if (message.dir === 'out') tied.fromClient(message);
@@ -28,20 +37,20 @@ export function exchangesOf(messages: Sighting[]): { prelude: Cue[]; exchanges: 
 
 class Tied {
   readonly prelude: Cue[] = [];
-  readonly exchanges: Exchange[] = [];
-  private open = new Map<string, Exchange>(); // by the id of the request
+  readonly exchanges: RecordedExchange[] = [];
+  private open = new Map<string, RecordedExchange>(); // by the id of the request
   private asked = new Map<string, Cue>(); // requests of the server, by id
 
   fromClient(message: Sighting): void {
     const { msg } = message;
     const id = idKey(msg.id);
-    if (isAnswer(msg)) {
+    if (isResponse(msg)) {
       const cue = this.asked.get(id);
       if (cue) cue.reply = message;
       this.asked.delete(id);
     }
     if (!isRequest(msg)) return;
-    const exchange: Exchange = { request: message, during: [], after: [] };
+    const exchange: RecordedExchange = { request: message, during: [], after: [] };
     this.exchanges.push(exchange);
     this.open.set(id, exchange);
   }
@@ -49,7 +58,7 @@ class Tied {
   fromServer(message: Sighting): void {
     const { msg } = message;
     const id = idKey(msg.id);
-    if (isAnswer(msg)) {
+    if (isResponse(msg)) {
       const exchange = this.open.get(id);
       if (exchange) exchange.answer = message;
       this.open.delete(id);
@@ -82,8 +91,8 @@ function isOwner(request: Json, msg: Json): boolean {
   return progressToken !== undefined && progressToken === tokenOf(request.params);
 }
 
-export const SUBSCRIPTION_KEY = 'io.modelcontextprotocol/subscriptionId';
-export const subscriptionIn = (params: unknown) => asObject(asObject(params)._meta)[SUBSCRIPTION_KEY];
+export const subscriptionIn = (params: unknown) =>
+  asObject(asObject(params)._meta)[SUBSCRIPTION_KEY];
 
 /** It waits as long as the connection lives, so nothing comes "because of it". */
 export const isStream = ({ method }: Json) => method === 'subscriptions/listen';
@@ -91,10 +100,10 @@ export const isStream = ({ method }: Json) => method === 'subscriptions/listen';
 // ─── Which requests are the same ────────────────────────────────────────────────────────────────
 
 /** Two requests are the same if method and parameters are; `_meta` differs from run to run. */
-export function keyOf(request: Json): string {
+export function requestKey(request: Json): string {
   const known = keys.get(request);
   if (known !== undefined) return known;
-  const key = JSON.stringify([request.method, canonical(meant(request.params))]);
+  const key = JSON.stringify([request.method, canonical(comparableParams(request.params))]);
   keys.set(request, key);
   return key;
 }
@@ -102,7 +111,7 @@ export function keyOf(request: Json): string {
 const keys = new WeakMap<Json, string>(); // each request is compared with every recorded one
 
 /** What counts of some parameters. An empty object says as much as none: "arguments": {}. */
-export function meant(params: unknown): Json {
+export function comparableParams(params: unknown): Json {
   const { _meta, ...rest } = asObject(params);
   const isEmpty = (value: unknown) => isObject(value) && Object.keys(value).length === 0;
   return Object.fromEntries(Object.entries(rest).filter(([, value]) => !isEmpty(value)));
@@ -119,7 +128,7 @@ function canonical(value: unknown): unknown {
 // What was secret is three asterisks in the recording, and matches anything.
 export const MASKED = /\*\*\*/;
 
-export type Difference = { path: string; recorded: unknown; given: unknown };
+type Difference = { path: string; recorded: unknown; given: unknown };
 
 /** The places where two values differ, the first one first. */
 export function differences(recorded: unknown, given: unknown, path = ''): Difference[] {
@@ -132,7 +141,9 @@ export function differences(recorded: unknown, given: unknown, path = ''): Diffe
   if (isObject(recorded) && isObject(given)) {
     const keys = [...new Set([...Object.keys(recorded), ...Object.keys(given)])];
     const below = (key: string) => (path === '' ? key : `${path}.${key}`);
-    return keys.flatMap((key) => differences(own(recorded, key), own(given, key), below(key)));
+    return keys.flatMap((key) =>
+      differences(ownValue(recorded, key), ownValue(given, key), below(key)),
+    );
   }
   return Object.is(recorded, given) ? [] : [{ path, recorded, given }];
 }

@@ -21,13 +21,18 @@ const RECORDED: Entry[] = [
   { id: 3, method: 'tools/call', params: { name: 'next' }, result: 'one' },
   { id: 4, method: 'tools/call', params: { name: 'add', arguments: { a: 1, b: 1 } }, result: 2 },
   { id: 5, method: 'tools/call', params: { name: 'next' }, result: 'two' },
-  { id: 6, method: 'tools/call', params: { name: 'login', arguments: { key: '***' } }, result: 'in' },
+  {
+    id: 6,
+    method: 'tools/call',
+    params: { name: 'login', arguments: { key: '***' } },
+    result: 'in',
+  },
   { id: 7, method: 'resources/read', params: { name: 'next' }, result: 'a page' },
 ];
 
 export const judge: Judge = async ({ load, see, expect }) => {
   const { Replay } = await load('chapters/30-seeing/replay.ts');
-  const { readTrace } = await load('chapters/30-seeing/trace.ts');
+  const { readTrace } = await load('chapters/30-seeing/more/read-trace.ts');
   const recording = readTrace(text(RECORDED));
   const line = { tell: () => {}, ask: async () => ({}), isGone: () => false };
 
@@ -44,8 +49,10 @@ export const judge: Judge = async ({ load, see, expect }) => {
     }
     return came.join(', ');
   };
-  const call = (name: string, args?: Json, _meta?: Json): [string, Json] =>
-    ['tools/call', { name, ...(args && { arguments: args }), ...(_meta && { _meta }) }];
+  const call = (name: string, args?: Json, _meta?: Json): [string, Json] => [
+    'tools/call',
+    { name, ...(args && { arguments: args }), ...(_meta && { _meta }) },
+  ];
   const same = (what: string, wanted: string, came: Promise<string>) =>
     expect(what, wanted, came, (answer: string) => answer === wanted);
 
@@ -60,7 +67,11 @@ export const judge: Judge = async ({ load, see, expect }) => {
     '42',
     answers(call('add', { b: 40, a: 2 }, { progressToken: 7 })),
   );
-  await same('another argument is another request', 'a miss', answers(call('add', { a: 2, b: 41 })));
+  await same(
+    'another argument is another request',
+    'a miss',
+    answers(call('add', { a: 2, b: 41 })),
+  );
   await same(
     'the same parameters with another method are another request',
     'one, a page',

@@ -2,8 +2,14 @@
 // `page`.
 
 const recorded = [
-  { request: { id: 1, method: 'tools/call', params: { a: 2, b: 40 } }, answer: { id: 1, result: 42 } },
-  { request: { id: 2, method: 'tools/call', params: { a: 1, b: 1 } }, answer: { id: 2, result: 2 } },
+  {
+    request: { id: 1, method: 'tools/call', params: { a: 2, b: 40 } },
+    answer: { id: 1, result: 42 },
+  },
+  {
+    request: { id: 2, method: 'tools/call', params: { a: 1, b: 1 } },
+    answer: { id: 2, result: 2 },
+  },
 ];
 
 const mistakes = {
@@ -11,7 +17,10 @@ const mistakes = {
   order() {
     const tape = [...recorded];
     const answer = (request) => ({ ...tape.shift().answer, id: request.id });
-    for (const params of [{ a: 1, b: 1 }, { a: 2, b: 40 }]) {
+    for (const params of [
+      { a: 1, b: 1 },
+      { a: 2, b: 40 },
+    ]) {
       const { result } = answer({ id: 1, method: 'tools/call', params });
       console.log(`${params.a} + ${params.b} = ${result}`);
     }
@@ -19,7 +28,10 @@ const mistakes = {
 
   /** What a server said is put into a page as it is. */
   page() {
-    const message = { method: 'notifications/message', params: { data: '<img src=x onerror=steal()>' } };
+    const message = {
+      method: 'notifications/message',
+      params: { data: '<img src=x onerror=steal()>' },
+    };
     const row = `<tr><td>${message.method}</td><td>${message.params.data}</td></tr>`;
     console.log(row);
   },

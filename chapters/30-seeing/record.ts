@@ -5,19 +5,23 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { findCommand, LineBuffer, parseMessage, type Json } from '../../mcp.ts';
-import type { Direction } from './trace.ts';
+import type { Direction } from './more/read-trace.ts';
 
 /** Is given a record, or what makes one of it later: to parse a message takes time. */
-export type Write = (record: Json | (() => Json), size?: number) => void;
+type Write = (record: Json | (() => Json), size?: number) => void;
 
 const MAX_COPIED_LINE = 64 * 2 ** 20; // bytes; a longer one goes on, but not into the trace
 const SIGNALS: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 
-export type Ways = { stdin: Readable & { isTTY?: boolean }; stdout: Writable; stderr: Writable };
+type StdioStreams = { stdin: Readable & { isTTY?: boolean }; stdout: Writable; stderr: Writable };
 
 /** Runs a server between these streams. Resolves with the code to exit with. */
-export async function record(
-  command: string, args: string[], server: string, write: Write, ways: Ways = process,
+export async function recordBetween(
+  command: string,
+  args: string[],
+  server: string,
+  write: Write,
+  ways: StdioStreams = process,
 ): Promise<number> {
   const child = spawn(findCommand(command, process.env), args, {
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -35,9 +39,9 @@ export async function record(
   return code ?? 128 + numberOf(signal);
 }
 
-type End = { code: number | null; signal: NodeJS.Signals | null };
+type ChildEnd = { code: number | null; signal: NodeJS.Signals | null };
 
-function endOf(child: ChildProcess): Promise<End> {
+function endOf(child: ChildProcess): Promise<ChildEnd> {
   return new Promise((done, fail) => {
     child.on('error', fail);
     child.on('close', (code, signal) => done({ code, signal }));

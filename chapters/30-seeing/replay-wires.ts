@@ -3,13 +3,19 @@
 
 import { once } from 'node:events';
 import {
-  asObject, RpcError, type Id, type Json, type Message, type Transport, type TransportEvents,
+  asObject,
+  RpcError,
+  type Id,
+  type Json,
+  type Message,
+  type Transport,
+  type TransportEvents,
 } from '../../mcp.ts';
 import { linkedPair } from '../25-other-pipes/in-process.ts';
-import type { Exchange as Visit } from '../29-a-server/call.ts';
+import type { Exchange } from '../29-a-server/server-call.ts';
 import { McpServer } from '../29-a-server/server.ts';
-import { Replay, type Line, type ReplayOptions } from './replay.ts';
-import { idKey, isAnswer, isRequest, word, type Recording } from './trace.ts';
+import { Replay, type ClientChannel, type ReplayOptions } from './replay.ts';
+import { idKey, isResponse, isRequest, word, type Recording } from './more/read-trace.ts';
 
 /** Plays over a pipe. The ids of the server's own requests are those of the recording. */
 export class PipeReplay {
@@ -33,7 +39,7 @@ export class PipeReplay {
 
   private async hear(message: Json): Promise<void> {
     const id = idKey(message.id);
-    if (isAnswer(message)) {
+    if (isResponse(message)) {
       this.replies.get(id)?.(message);
       this.replies.delete(id);
     }
@@ -46,7 +52,7 @@ export class PipeReplay {
     await afterwards(line);
   }
 
-  private lineFor(id: string): Line {
+  private lineFor(id: string): ClientChannel {
     return {
       tell: (notification) => this.send(notification),
       ask: (request) => {
@@ -64,7 +70,9 @@ export class PipeReplay {
 
 /** For tests, in the place of any other transport. */
 export function replayTransport(
-  recording: Recording, server: string, options: ReplayOptions = {},
+  recording: Recording,
+  server: string,
+  options: ReplayOptions = {},
 ): Transport & { readonly misses: number } {
   const [ours, theirs] = linkedPair(`the recording of "${server}"`);
   const replay = new Replay(recording, server, options);
@@ -76,18 +84,20 @@ export function replayTransport(
     start,
     send: (message) => ours.send(message),
     close: () => ours.close(),
-    get misses() { return replay.misses; },
+    get misses() {
+      return replay.misses;
+    },
   };
 }
 
 /** One client over HTTP: a session, or all that have none. */
-type Client = { replay: Replay; owed: ((line: Line) => Promise<unknown>)[] };
+type ReplayClient = { replay: Replay; owed: ((line: ClientChannel) => Promise<unknown>)[] };
 
 /** For HTTP: the server of chapter 29 with all its checks, and with recorded answers. A stream ends
  *  with its answer, so what the server sent after that is owed, and comes with the next request. */
 export class ReplayServer extends McpServer {
   private newReplay: () => Replay;
-  private clients = new WeakMap<object, Client>();
+  private clients = new WeakMap<object, ReplayClient>();
   private ending = new AbortController();
 
   constructor(newReplay: () => Replay, name: string) {
@@ -95,7 +105,7 @@ export class ReplayServer extends McpServer {
     this.newReplay = newReplay;
   }
 
-  override async answer(request: Message, visit: Visit): Promise<Json> {
+  override async answer(request: Message, visit: Exchange): Promise<Json> {
     const { session } = visit;
     const isOpening = request.method === 'initialize';
     const { replay, owed } = this.clientOf(session ?? this);
@@ -121,7 +131,7 @@ export class ReplayServer extends McpServer {
     this.ending.abort();
   }
 
-  private clientOf(key: object): Client {
+  private clientOf(key: object): ReplayClient {
     const client = this.clients.get(key) ?? { replay: this.newReplay(), owed: [] };
     this.clients.set(key, client);
     return client;
@@ -136,7 +146,7 @@ export class ReplayServer extends McpServer {
 }
 
 /** The answer to `initialize` names the session in its head, so nothing may come before it. */
-function laterLine(owed: Client['owed']): Line {
+function laterLine(owed: ReplayClient['owed']): ClientChannel {
   return {
     tell: (notification) => void owed.push(async (line) => line.tell(notification)),
     ask: async (request) => {
@@ -147,7 +157,7 @@ function laterLine(owed: Client['owed']): Line {
   };
 }
 
-function lineOf(visit: Visit): Line {
+function lineOf(visit: Exchange): ClientChannel {
   const part = ({ method, params }: Json) => [word(method), asObject(params)] as const;
   return {
     tell: (notification) => visit.tell(...part(notification)),

@@ -1,23 +1,32 @@
 // replay.ts: a recording plays the part of the server. To the client it is one; every answer is the
 // one that was recorded. How a message gets to the client is the business of replay-wires.ts.
 
-import { asObject, isObject, textOf, type Json, type Message } from '../../mcp.ts';
+import { asObject, excerpt, isObject, textOf, type Json, type Message } from '../../mcp.ts';
+import { SUBSCRIPTION_KEY } from '../22-no-handshake/listen-for-changes.ts';
 import {
-  differences, exchangesOf, isStream, keyOf, MASKED, meant, SUBSCRIPTION_KEY, subscriptionIn, type Cue, type Exchange,
+  differences,
+  exchangesOf,
+  isStream,
+  requestKey,
+  MASKED,
+  comparableParams,
+  subscriptionIn,
+  type Cue,
+  type RecordedExchange,
 } from './exchanges.ts';
-import { isRequest, tokenOf, word, type Recording } from './trace.ts';
+import { isRequest, tokenOf, word, type Recording } from './more/read-trace.ts';
 
 export type ReplayOptions = {
   speed?: number; // 1: as it was; 10: ten times as fast; 0: without any pause
   onMiss?: (text: string) => void; // a request, or an answer, that the recording does not have
-  live?: (request: Message) => Promise<Said>; // answers what the recording does not have
+  live?: (request: Message) => Promise<RecordedAnswer>; // answers what the recording does not have
 };
 
 /** What an answer says. */
-export type Said = { result: unknown } | { error: Json };
+export type RecordedAnswer = { result: unknown } | { error: Json };
 
 /** The way to one client, in the course of one request of it. */
-export type Line = {
+export type ClientChannel = {
   tell(notification: Json): void;
   ask(request: Json): Promise<Json>; // resolves with the client's answer
   isGone(): boolean; // the client no longer wants an answer
@@ -25,7 +34,7 @@ export type Line = {
 
 /** `said` is missing where the recording has no answer: it was cancelled, or never came. What came
  *  after the answer may go another way than what came before it. */
-export type Played = { said?: Said; afterwards: (line: Line) => Promise<void> };
+type Played = { said?: RecordedAnswer; afterwards: (line: ClientChannel) => Promise<void> };
 
 const nothing = async () => {};
 
@@ -33,10 +42,10 @@ const nothing = async () => {};
 export class Replay {
   misses = 0;
   private prelude: Cue[];
-  private exchanges: Exchange[];
-  private used = new Set<Exchange>();
+  private exchanges: RecordedExchange[];
+  private used = new Set<RecordedExchange>();
   private ids = new Map<unknown, unknown>(); // of requests: recorded → given now
-  private streams = new Map<unknown, Line>(); // of subscriptions, by the recorded id
+  private streams = new Map<unknown, ClientChannel>(); // of subscriptions, by the recorded id
   private early: Cue[] = []; // what belongs to a subscription that has not begun yet
   private options: ReplayOptions;
 
@@ -48,18 +57,13 @@ export class Replay {
     this.options = options;
   }
 
-  /** Does the recording begin with a handshake? */
-  get hasHandshake(): boolean {
-    return this.opening !== undefined;
-  }
-
-  private get opening(): Exchange | undefined {
-    const isOpening = ({ request, answer }: Exchange) =>
+  private get opening(): RecordedExchange | undefined {
+    const isOpening = ({ request, answer }: RecordedExchange) =>
       request.msg.method === 'initialize' && answer?.msg.result !== undefined;
     return this.exchanges.find(isOpening);
   }
 
-  async answer(request: Message, line: Line): Promise<Played> {
+  async answer(request: Message, line: ClientChannel): Promise<Played> {
     const exchange = this.find(request);
     const made = exchange ? undefined : this.madeUp(request);
     if (made) return { said: made, afterwards: nothing };
@@ -77,17 +81,22 @@ export class Replay {
   }
 
   /** Equal requests get their answers in the recorded order; when all are used, the last again. */
-  private find(request: Message): Exchange | undefined {
-    const isSame = request.method === 'initialize'
-      ? (exchange: Exchange) => isSameOpening(exchange, request)
-      : (exchange: Exchange) => isSameRequest(exchange.request.msg, request);
+  private find(request: Message): RecordedExchange | undefined {
+    const isSame =
+      request.method === 'initialize'
+        ? (exchange: RecordedExchange) => isSameOpening(exchange, request)
+        : (exchange: RecordedExchange) => isSameRequest(exchange.request.msg, request);
     const all = this.exchanges.filter(isSame);
     const next = all.find((exchange) => !this.used.has(exchange)) ?? all.at(-1);
     if (next) this.used.add(next);
     return next;
   }
 
-  private async playExchange(exchange: Exchange, request: Message, line: Line): Promise<Played> {
+  private async playExchange(
+    exchange: RecordedExchange,
+    request: Message,
+    line: ClientChannel,
+  ): Promise<Played> {
     const { during, answer, after } = exchange;
     const recorded = exchange.request;
     this.ids.set(recorded.msg.id, request.id);
@@ -95,7 +104,7 @@ export class Replay {
     const last = await this.play(during, request, recorded.ms, line, recorded.msg);
     if (isStream(recorded.msg)) await this.play(this.early.splice(0), request, last, line);
     const end = answer?.ms ?? last;
-    const afterwards = async (way: Line) => {
+    const afterwards = async (way: ClientChannel) => {
       await this.play(after, request, end, way, recorded.msg);
     };
     if (!answer || line.isGone()) return { afterwards };
@@ -105,7 +114,11 @@ export class Replay {
 
   /** Sends what the server sent. Returns the time of the last message. */
   private async play(
-    cues: Cue[], request: Json, begin: number, line: Line, recorded?: Json,
+    cues: Cue[],
+    request: Json,
+    begin: number,
+    line: ClientChannel,
+    recorded?: Json,
   ): Promise<number> {
     let at = begin;
     for (const cue of cues) {
@@ -153,7 +166,7 @@ export class Replay {
   }
 
   /** What any server can answer without a recording. */
-  private madeUp({ method, params }: Message): Said | undefined {
+  private madeUp({ method, params }: Message): RecordedAnswer | undefined {
     const { opening } = this;
     if (method === 'ping') return { result: {} };
     if (method === 'initialize') return { error: refusal(opening, asObject(params)) };
@@ -163,7 +176,7 @@ export class Replay {
     return undefined;
   }
 
-  private async passOn(request: Message): Promise<Said> {
+  private async passOn(request: Message): Promise<RecordedAnswer> {
     try {
       return await this.options.live!(request);
     } catch (error) {
@@ -180,7 +193,7 @@ export class Replay {
       return `the recording has no ${method}; it has ${known.join(', ') || 'no request at all'}`;
     }
     const found = same.map(({ request }) => {
-      const where = differences(meant(request.msg.params), meant(params));
+      const where = differences(comparableParams(request.msg.params), comparableParams(params));
       return { line: request.line, where };
     });
     found.sort((a, b) => a.where.length - b.where.length);
@@ -189,32 +202,31 @@ export class Replay {
     const what = `${first!.path || 'params'} is ${shown(first!.given)}`;
     const more = where.length > 1 ? ` (and ${where.length - 1} more)` : '';
     const nearest = `the nearest, in line ${line}, differs`;
-    return `the recording has no such ${method}; ${nearest}: ` +
-      `${what}, recorded: ${shown(first!.recorded)}${more}`;
+    return (
+      `the recording has no such ${method}; ${nearest}: ` +
+      `${what}, recorded: ${shown(first!.recorded)}${more}`
+    );
   }
 }
 
-const MAX_SHOWN = 200; // characters
+const shown = (value: unknown) => (value === undefined ? 'not given' : excerpt(value));
 
-function shown(value: unknown): string {
-  const text = value === undefined ? 'not given' : JSON.stringify(value);
-  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
-}
-
-export function saidIn({ result, error }: Json): Said {
+function saidIn({ result, error }: Json): RecordedAnswer {
   return error === undefined ? { result } : { error: asObject(error) };
 }
 
 function isSameRequest(recorded: Json, given: Message): boolean {
   if (recorded.method !== given.method) return false;
-  const key = keyOf(recorded);
-  if (key === keyOf(given)) return true;
+  const key = requestKey(recorded);
+  if (key === requestKey(given)) return true;
   if (!MASKED.test(key)) return false;
-  return differences(meant(recorded.params), meant(given.params)).length === 0; // masked secrets
+  return (
+    differences(comparableParams(recorded.params), comparableParams(given.params)).length === 0
+  ); // masked secrets
 }
 
 /** Names and capabilities of clients differ. What counts is the revision. */
-function isSameOpening({ request, answer }: Exchange, given: Message): boolean {
+function isSameOpening({ request, answer }: RecordedExchange, given: Message): boolean {
   if (request.msg.method !== 'initialize') return false;
   const wanted = asObject(given.params).protocolVersion;
   const recorded = asObject(request.msg.params).protocolVersion;
@@ -222,7 +234,7 @@ function isSameOpening({ request, answer }: Exchange, given: Message): boolean {
   return wanted === recorded || wanted === agreed;
 }
 
-function refusal(opening: Exchange | undefined, params: Json): Json {
+function refusal(opening: RecordedExchange | undefined, params: Json): Json {
   const { protocolVersion } = params;
   const agreed = asObject(opening?.answer?.msg.result).protocolVersion;
   const has = agreed ? `revision ${word(agreed)}` : 'a revision without a handshake';

@@ -1,24 +1,13 @@
 // view.ts: the page that draws a conversation: as a file with the trace inside, and live.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileOfOurs } from '../16-hands/aside.ts';
 
-/** The page without a trace. A package has it beside the program, the sources beside this file. */
-export function viewerPage(): string {
-  let folder = dirname(fileURLToPath(import.meta.url));
-  for (;;) {
-    const places = [join(folder, 'viewer.html'), join(folder, 'chapters', '30-seeing', 'viewer.html')];
-    const found = places.find((place) => existsSync(place));
-    if (found) return sealed(readFileSync(found, 'utf8'));
-    const above = dirname(folder);
-    if (above === folder) throw new Error('viewer.html is missing: install mcp-by-hand once more');
-    folder = above;
-  }
-}
+/** The page without a trace. */
+const viewerPage = () => sealed(readFileSync(fileOfOurs('30-seeing/viewer.html'), 'utf8'));
 
 /** The page allows the one script and the one style that are in it, by their hashes. */
 export function sealed(page: string): string {

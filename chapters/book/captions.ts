@@ -4,9 +4,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { linesOf, read } from './files.ts';
-import { nameOf, quotationsOf, type Book, type Chapter, type Quotation } from './pages.ts';
+import { pathTo } from './plumbing.ts';
+import { isPart, nameOf, quotationsOf, type Book, type Chapter, type Quotation } from './pages.ts';
 
-const CAPTION = /^\*`[\w./-]+`.*\*$/;
+const CAPTION = /^\*(`[\w./-]+`|\[`[\w./-]+`\]).*\*$/;
 const MAX_PLACES = 3;
 
 const NAMES = [
@@ -16,7 +17,8 @@ const NAMES = [
   /^\s*(?:(?:private|protected|static|async|get|set) )*(?!if\b|for\b|while\b|switch\b|catch\b|return\b)(\w+)(?:<[^>]*>)?\(/,
 ];
 
-const nameIn = (line: string) => NAMES.map((pattern) => pattern.exec(line)?.[1]).find((name) => name !== undefined);
+const nameIn = (line: string) =>
+  NAMES.map((pattern) => pattern.exec(line)?.[1]).find((name) => name !== undefined);
 const indentOf = (line: string) => line.length - line.trimStart().length;
 
 /** What is around a line, from the outside in, such as `StdioTransport.start`. Walking up by indentation is enough. */
@@ -36,14 +38,14 @@ export function placeOf(source: string[], at: number): string {
 }
 
 export function captionOf(book: Book, chapter: Chapter, quotation: Quotation): string {
-  const { file, source, runs, words, until } = quotation;
+  const { source, runs, until } = quotation;
   const starts = (until === undefined ? runs : runs.slice(0, 1)).filter(({ at }) => at !== -1);
   const all = [...new Set(starts.map(({ at }) => placeOf(source, at)))].filter(Boolean);
   // What is inside of something that is quoted as well needs no second name.
   const places = all.filter((place) => !all.some((outer) => place.startsWith(`${outer}.`)));
   const shown = places.slice(0, MAX_PLACES).map((place) => `\`${place}\``);
   if (places.length > MAX_PLACES) shown.push('others');
-  const parts = [`\`${file.startsWith(chapter.folder) ? words[0]! : file}\``];
+  const parts = [fileIn(chapter, quotation)];
   if (shown.length > 0) parts.push(`in ${listed(shown)}`);
   const replaced = linesReplaced(book, quotation);
   if (replaced > 0) parts.push(`replaces ${replaced} ${replaced === 1 ? 'line' : 'lines'}`);
@@ -52,13 +54,24 @@ export function captionOf(book: Book, chapter: Chapter, quotation: Quotation): s
   return `*${parts.join(', ')}*`;
 }
 
+/** A part in another chapter's folder is a link, for a reader who has only the page. */
+function fileIn({ folder }: Chapter, { file, words }: Quotation): string {
+  const name = words[0]!;
+  if (!isPart(file) || file.startsWith(folder))
+    return `\`${file.startsWith(folder) ? name : file}\``;
+  return `[\`${name}\`](${pathTo(`${folder}/README.md`, file)})`;
+}
+
 const listed = (words: string[]) => words.join(', ').replace(/, ([^,]*)$/, ' and $1');
 
 /** Of the lines that end with this step, those in whose place this quotation is the first to put others. */
 function linesReplaced(book: Book, quotation: Quotation): number {
   const { file, step, runs, page, line } = quotation;
   const all = quotationsOf(book, file);
-  const before = all.slice(0, all.findIndex((other) => other.page === page && other.line === line));
+  const before = all.slice(
+    0,
+    all.findIndex((other) => other.page === page && other.line === line),
+  );
   const ended = all.filter(({ until }) => until === step);
   const isOver = (standIn: Quotation, given: Quotation['runs']) => {
     const [first, last] = standIn.runs.map(({ at }) => at) as [number, number];
@@ -73,17 +86,21 @@ function linesReplaced(book: Book, quotation: Quotation): number {
 
 /** Every quotation with what should be above it, and the number of the line where that should be, counted from 0. */
 function wanted(book: Book, chapter: Chapter, page: string) {
-  return chapter.quotations.filter((quotation) => quotation.page === page).map((quotation) => ({
-    at: quotation.line - 3, // the body begins below the fence
-    caption: captionOf(book, chapter, quotation),
-  }));
+  return chapter.quotations
+    .filter((quotation) => quotation.page === page)
+    .map((quotation) => ({
+      at: quotation.line - 3, // the body begins below the fence
+      caption: captionOf(book, chapter, quotation),
+    }));
 }
 
 export function problemsOfCaptions(book: Book): string[] {
   return allPages(book).flatMap(({ chapter, page }) => {
     const lines = linesOf(read(book.root, page));
     const odd = wanted(book, chapter, page).filter(({ at, caption }) => lines[at] !== caption);
-    return odd.map(({ at, caption }) => `${page}:${at + 1}: above this block should be: ${caption}`);
+    return odd.map(
+      ({ at, caption }) => `${page}:${at + 1}: above this block should be: ${caption}`,
+    );
   });
 }
 

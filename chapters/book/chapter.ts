@@ -6,26 +6,44 @@ import { runDemo } from './demo.ts';
 import { drawDemo } from './draw.ts';
 import { pad, usage } from './files.ts';
 import { chapterOf, nameOf, stepBefore, stepOf, type Book, type Step } from './pages.ts';
-import { cached, demoOf, diff, refuseIfChanged, withDemo, workFolder, writeProgram } from './program.ts';
+import {
+  cached,
+  demoOf,
+  diff,
+  refuseIfChanged,
+  withDemo,
+  workFolder,
+  writeProgram,
+} from './program.ts';
 
 export async function chapterCommand(book: Book, which: string, given = ''): Promise<void> {
   // Without the lone -- before it, npm keeps a flag for itself.
   const kept = ['diff', 'code', 'page'].find((name) => process.env[`npm_config_${name}`]);
   const flag = given.replace(/^(?=[a-z])/, '--') || (kept ? `--${kept}` : '');
   const step = stepOf(which);
-  const chapter = chapterOf(book, step);
+  const chapter = which === '' ? undefined : chapterOf(book, step);
   if (!chapter) {
     for (const { n, title, stops } of book.chapters)
-      console.log(`${pad(n)}  ${title}${stops.length > 0 ? ` (also ${stops.map(nameOf).join(', ')})` : ''}`);
+      console.log(
+        `${pad(n)}  ${title}${stops.length > 0 ? ` (also ${stops.map(nameOf).join(', ')})` : ''}`,
+      );
     if (which) throw usage(`there is no chapter ${which}`);
-    return console.log('\nnpm run chapter 1 runs a chapter; add -- --before, -- --diff, -- --code or -- --page');
+    return console.log(
+      '\nnpm run chapter 1 runs a chapter; add -- --before, -- --diff, -- --code or -- --page',
+    );
+  }
+  if (step === 0) {
+    console.log(`# ${chapter.title}\n`);
+    return runDemo(book.root, demoOf(chapter), 60_000); // one file, which is no part of the program
   }
   refuseIfChanged(book, step);
   if (flag === '--diff') return console.log(diff(book, step).join('\n'));
   if (flag === '--code') {
     const folder = join(workFolder(book), `program-${which.padStart(2, '0')}`);
     writeProgram(book, step, folder, withDemo(book, chapter, step));
-    return console.log(`The program as of chapter ${which} is in ${relative(process.cwd(), folder)}.`);
+    return console.log(
+      `The program as of chapter ${which} is in ${relative(process.cwd(), folder)}.`,
+    );
   }
   const isRun = flag === '' || flag === '--before' || flag === '--page';
   if (!isRun) throw usage(`there is no ${flag}; there are --before, --diff, --code and --page`);
@@ -38,7 +56,11 @@ export async function chapterCommand(book: Book, which: string, given = ''): Pro
 }
 
 /** The title that a demo is printed under, and where its program is. */
-export function stageDemo(book: Book, step: Step, on: Step): { title: string; folder: string; demo: string } {
+export function stageDemo(
+  book: Book,
+  step: Step,
+  on: Step,
+): { title: string; folder: string; demo: string } {
   const chapter = chapterOf(book, step)!;
   const folder = cached(book, `demo-${nameOf(step)}-on-${nameOf(on)}`);
   writeProgram(book, on, folder, withDemo(book, chapter, step));

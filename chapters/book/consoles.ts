@@ -18,9 +18,12 @@ import { stepBefore, stepOf, type Book, type Fence } from './pages.ts';
 export async function problemsOfConsoles(book: Book, chapters = book.chapters): Promise<string[]> {
   const fences = chapters.flatMap((chapter) => chapter.fences);
   const odd: typeof fences = [];
-  await sideBySide(fences.filter(({ language }) => language === 'console'), async (block) => {
-    if ((await problemsOfConsole(book, block, 'in one file')).length > 0) odd.push(block);
-  });
+  await sideBySide(
+    fences.filter(({ language }) => language === 'console'),
+    async (block) => {
+      if ((await problemsOfConsole(book, block, 'in one file')).length > 0) odd.push(block);
+    },
+  );
   const problems: string[] = [];
   for (const block of odd) problems.push(...(await problemsOfConsole(book, block)));
   return problems;
@@ -29,7 +32,9 @@ export async function problemsOfConsoles(book: Book, chapters = book.chapters): 
 type How = 'in one file' | 'as typed';
 
 export async function problemsOfConsole(
-  book: Book, { page, line, body }: Fence, how: How = 'as typed',
+  book: Book,
+  { page, line, body }: Fence,
+  how: How = 'as typed',
 ): Promise<string[]> {
   const problems: string[] = [];
   const home = mkdtempSync(join(tmpdir(), 'book '));
@@ -47,23 +52,50 @@ export async function problemsOfConsole(
 }
 
 /** Runs a command as the reader would type it, but without npm's own lines, and in a home of its own. */
-export async function runShown(book: Book, command: string, home: string, how: How = 'as typed'): Promise<string[]> {
-  const { scripts } = JSON.parse(isFile(book.root, 'package.json') ? read(book.root, 'package.json') : '{}');
-  const script = (_: string, name = 'start') => `${scripts[name]}`.replace(/^tsx /, 'node --import tsx ');
+export async function runShown(
+  book: Book,
+  command: string,
+  home: string,
+  how: How = 'as typed',
+): Promise<string[]> {
+  const { scripts } = JSON.parse(
+    isFile(book.root, 'package.json') ? read(book.root, 'package.json') : '{}',
+  );
+  const script = (_: string, name = 'start') =>
+    `${scripts[name]}`.replace(/^tsx /, 'node --import tsx ');
   const typed = command.replace(/^npm (?:run (\w+)|start)/, script).replace(' -- ', ' '); // npm takes that one away
   const staged = stagedDemo(book, command, how);
   const direct = staged?.command ?? (how === 'in one file' ? startInOneFile(book, typed) : typed);
   const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
-  const env = { PATH: path, HOME: home, USERPROFILE: home, WORK: join(home, 'work'), NO_COLOR: '1' };
-  const run = promisify(execFile)('sh', ['-c', `{ ${direct}\n} 2>&1`], { cwd: book.root, env, timeout: 60_000 });
-  const output = await run.then(({ stdout }) => stdout, ({ stdout }) => `${stdout}`);
+  const env = {
+    PATH: path,
+    HOME: home,
+    USERPROFILE: home,
+    WORK: join(home, 'work'),
+    NO_COLOR: '1',
+  };
+  const run = promisify(execFile)('sh', ['-c', `{ ${direct}\n} 2>&1`], {
+    cwd: book.root,
+    env,
+    timeout: 60_000,
+  });
+  const output = await run.then(
+    ({ stdout }) => stdout,
+    ({ stdout }) => `${stdout}`,
+  );
   const whole = (staged?.title ?? '') + output;
-  return linesOf(stripVTControlCharacters(whole).replaceAll(book.root, '').replaceAll(home, '~').trimEnd());
+  return linesOf(
+    stripVTControlCharacters(whole).replaceAll(book.root, '').replaceAll(home, '~').trimEnd(),
+  );
 }
 
 /** What `npm run chapter 4.1 -- --before` does, without reading the book once more: most blocks show that command. (A test
  *  types it as a reader does.) */
-function stagedDemo(book: Book, command: string, how: How): { title: string; command: string } | undefined {
+function stagedDemo(
+  book: Book,
+  command: string,
+  how: How,
+): { title: string; command: string } | undefined {
   const [, which, before] = /^npm run chapter (\S+)( -- --before)?$/.exec(command) ?? [];
   const step = which === undefined ? 0 : stepOf(which);
   if (!book.steps.includes(step)) return undefined;
@@ -72,7 +104,9 @@ function stagedDemo(book: Book, command: string, how: How): { title: string; com
   const { title, folder, demo } = stageDemo(book, step, on);
   const runner = fileURLToPath(new URL('demo.ts', import.meta.url));
   const one = how === 'in one file' ? inOneFile(folder, demo) : undefined;
-  const program = one ? [bundledRunner(book, runner), folder, one] : ['--import', 'tsx', runner, folder, demo];
+  const program = one
+    ? [bundledRunner(book, runner), folder, one]
+    : ['--import', 'tsx', runner, folder, demo];
   const words = ['node', ...program].map((word) => `'${word}'`);
   return { title: `${title}\n`, command: words.join(' ') };
 }
@@ -103,8 +137,16 @@ function bundle(source: string, target: string): boolean {
   const missing = imported.filter((path) => !isFile(dirname(source), path)); // Node is to say so
   try {
     const { warnings } = buildSync({
-      entryPoints: [source], outfile: target, bundle: true, format: 'esm', platform: 'node', external: missing,
-      target: 'node20', keepNames: true, packages: 'external', logLevel: 'silent',
+      entryPoints: [source],
+      outfile: target,
+      bundle: true,
+      format: 'esm',
+      platform: 'node',
+      external: missing,
+      target: 'node20',
+      keepNames: true,
+      packages: 'external',
+      logLevel: 'silent',
     });
     return warnings.length === 0;
   } catch {

@@ -1,10 +1,12 @@
 // deep.ts: the slow judge. Each chapter's tests, and each exercise, red and green as they should be.
 
 import { buildSync } from 'esbuild';
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
+import { execFile, spawn } from 'node:child_process';
+import { basename, join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Judged } from '../judge/run.ts';
 import { exercisesOf, notSolved, writeExercise, type Exercise } from './exercise.ts';
-import { filesIn, pad, put, read, sideBySide } from './files.ts';
+import { filesIn, linesOf, pad, put, read, sideBySide } from './files.ts';
 import { judged, judgeOf, verdict, type Verdict } from './judge.ts';
 import type { Book, Chapter } from './pages.ts';
 import { cached, writeProgram } from './program.ts';
@@ -24,10 +26,14 @@ export async function deep(book: Book, only = ''): Promise<string[]> {
   delete process.env.NODE_EXTRA_CA_CERTS;
   const problems: string[] = [];
   const most = only ? Infinity : SOME;
-  const chapters = book.chapters.filter(({ n }) => !only || n === Number(only));
+  const chapters = book.chapters.filter(({ n }) => (only ? n === Number(only) : n > 0));
   // The longest first, so that nobody waits for one alone: the tests of the last chapters take a minute and more.
   const tests = chapters.toReversed().flatMap((chapter) => trialsOfTests(book, chapter));
-  const trials = [...tests, ...chapters.flatMap((chapter) => trialsOfExercises(book, chapter, most))];
+  const trials = [
+    ...tests,
+    ...chapters.flatMap((chapter) => trialsOfExercises(book, chapter, most)),
+  ];
+  if (!only || only === '0') trials.push(...trialsOfWhole(book));
   const odd: Trial[] = [];
   const judgedOnce = async ({ name, wanted, came }: Trial, how: How) => {
     const startedAt = Date.now();
@@ -43,25 +49,67 @@ export async function deep(book: Book, only = ''): Promise<string[]> {
   // alone and as a learner runs it.
   for (const trial of odd) {
     const found = await judgedOnce(trial, 'as typed');
-    if (found !== trial.wanted) problems.push(`${trial.name} should be ${trial.wanted}, and is ${found}`);
+    if (found !== trial.wanted)
+      problems.push(`${trial.name} should be ${trial.wanted}, and is ${found}`);
   }
   console.log(`${trials.length - problems.length} passed, ${problems.length} failed`);
-  if (!only) console.log(`(of each exercise the first ${SOME} wrong solutions; npm run book deep 4 tries all of chapter 4)`);
+  if (!only)
+    console.log(
+      `(of each exercise the first ${SOME} wrong solutions; npm run book deep 4 tries all of chapter 4)`,
+    );
   return problems;
 }
 
 export function trialsOfTests(book: Book, { n }: Chapter): Trial[] {
-  const files = filesIn(join(book.root, 'test'), book.root).filter((name) => !/^test\/(bench|real)\//.test(name));
+  const files = filesIn(join(book.root, 'test'), book.root).filter(
+    (name) => !/^test\/(bench|real)\//.test(name),
+  );
   const own = files.filter((name) => name.startsWith(`test/${pad(n)}-`));
   const helpers = files.filter((name) => !name.endsWith('.test.ts'));
-  if (own.length === 0) return [{ name: `chapter ${n}`, wanted: 'tested', came: async () => 'without tests' }];
-  return [n, book.chapters[book.chapters.findIndex((chapter) => chapter.n === n) - 1]?.n ?? 0].flatMap((on) => {
+  if (own.length === 0)
+    return [{ name: `chapter ${n}`, wanted: 'tested', came: async () => 'without tests' }];
+  return [
+    n,
+    book.chapters[book.chapters.findIndex((chapter) => chapter.n === n) - 1]?.n ?? 0,
+  ].flatMap((on) => {
     const folder = cached(book, `tests-${pad(n)}-on-${pad(on)}`);
-    writeProgram(book, on, folder, Object.fromEntries([...helpers, ...own].map((name) => [name, read(book.root, name)])));
+    writeProgram(
+      book,
+      on,
+      folder,
+      Object.fromEntries([...helpers, ...own].map((name) => [name, read(book.root, name)])),
+    );
     const wanted = on === n ? 'green' : 'red';
-    const trial = (file: string) => async () => ((await testsPass(folder, file, wanted === 'green')) ? 'green' : 'red');
+    const trial = (file: string) => async () =>
+      (await testsPass(folder, file, wanted === 'green')) ? 'green' : 'red';
     return own.map((file) => ({ name: `${file} on chapter ${on}`, wanted, came: trial(file) }));
   });
+}
+
+/** The table on the page of chapter 0 is what the judge says of its client. */
+function trialsOfWhole(book: Book): Trial[] {
+  const whole = book.chapters.find(({ n }) => n === 0);
+  if (!whole) return [];
+  const rows = linesOf(read(book.root, whole.page)).filter((line) => /^\| \[\d/.test(line));
+  const came = async () => {
+    const args = ['--import', 'tsx', 'chapters/judge.ts', '--json', whole.folder];
+    const run = promisify(execFile)(process.execPath, args, { cwd: book.root });
+    const { stdout } = await run.catch((error) => error as { stdout: string });
+    const { chapters } = JSON.parse(stdout) as { chapters: Judged[] };
+    const judged = chapters.filter(({ state }) => state !== 'absent').map(inOneRow);
+    const isRow = (row: string, n: number) => row.startsWith(judged[n] ?? '\0');
+    const odd = rows.find((row, n) => !isRow(row, n)) ?? judged[rows.length];
+    return odd === undefined ? 'as on its page' : `another: ${odd}`;
+  };
+  return [{ name: "the judge's table of chapter 0", wanted: 'as on its page', came }];
+
+  function inOneRow({ n, verdicts }: Judged): string {
+    const { title, folder } = book.chapters.find((chapter) => chapter.n === n)!;
+    const kept = verdicts.filter(({ state }) => state === 'kept').length;
+    const { fault } = verdicts.find(({ state }) => state === 'broken')!;
+    const link = `[${n}. ${title}](../${basename(folder)}/README.md)`;
+    return `| ${link} | ${kept} of ${verdicts.length} | ${fault} |`;
+  }
 }
 
 export function trialsOfExercises(book: Book, chapter: Chapter, most = Infinity): Trial[] {
@@ -79,42 +127,77 @@ function trialsOf(book: Book, exercise: Exercise, most: number): Trial[] {
     write(folder);
     return verdictBy(how, name, folder);
   };
-  const colour = async (verdict: ReturnType<typeof judged>) => ((await verdict).isGreen ? 'green' : 'red');
+  const colour = async (verdict: ReturnType<typeof judged>) =>
+    (await verdict).isGreen ? 'green' : 'red';
   const handedOut = async (how?: How) => {
-    const { isGreen, output } = await verdictOn(how, `exercise-${n}`, (folder) => writeExercise(book, exercise, folder));
+    const { isGreen, output } = await verdictOn(how, `exercise-${n}`, (folder) =>
+      writeExercise(book, exercise, folder),
+    );
     if (isGreen) return 'green';
-    return output.includes(notSolved(n)) ? 'not solved' : `red for another reason: ${firstFault(output)}`;
+    return output.includes(notSolved(n))
+      ? 'not solved'
+      : `red for another reason: ${firstFault(output)}`;
   };
-  const onItsOwn = (how?: How) => verdictOn(how, `solved-${n}`, (folder) => writeProgram(book, chapter.n, folder));
-  const wrong = wrongSolutions(book, exercise).slice(0, most).map((solution, k): Trial => ({
-    name: `exercise ${n}, wrong (${solution.mistake}),`,
-    wanted: `red: ${solution.words.join(' or ')}`,
-    came: async (how) => {
-      const write = (folder: string) => writeExercise(book, exercise, folder, solvedSo(book, exercise, solution));
-      const { isGreen, output } = await verdictOn(how, `wrong-${n}-${k}`, write);
-      if (isGreen) return 'green';
-      if (/✗ Node can load/.test(output)) return `not loaded: ${firstFault(output)}`;
-      const isNamed = solution.words.some((words) => output.includes(words));
-      return `red: ${isNamed ? solution.words.join(' or ') : firstFault(output)}`;
-    },
-  }));
+  const onItsOwn = (how?: How) =>
+    verdictOn(how, `solved-${n}`, (folder) => writeProgram(book, chapter.n, folder));
+  const wrong = wrongSolutions(book, exercise)
+    .slice(0, most)
+    .map(
+      (solution, k): Trial => ({
+        name: `exercise ${n}, wrong (${solution.mistake}),`,
+        wanted: `red: ${solution.words.join(' or ')}`,
+        came: async (how) => {
+          const write = (folder: string) =>
+            writeExercise(book, exercise, folder, solvedSo(book, exercise, solution));
+          const { isGreen, output } = await verdictOn(how, `wrong-${n}-${k}`, write);
+          if (isGreen) return 'green';
+          if (/✗ Node can load/.test(output)) return `not loaded: ${firstFault(output)}`;
+          const isNamed = solution.words.some((words) => output.includes(words));
+          return `red: ${isNamed ? solution.words.join(' or ') : firstFault(output)}`;
+        },
+      }),
+    );
   return [
     { name: `exercise ${n}, as handed out,`, wanted: 'not solved', came: handedOut },
-    { name: `exercise ${n}, solved, on its own program,`, wanted: 'green', came: (how) => colour(onItsOwn(how)) },
-    { name: `exercise ${n}, solved, on the last program,`, wanted: 'green', came: (how) => colour(verdictBy(how, `last-${n}`, book.root)) },
+    {
+      name: `exercise ${n}, solved, on its own program,`,
+      wanted: 'green',
+      came: (how) => colour(onItsOwn(how)),
+    },
+    {
+      name: `exercise ${n}, solved, on the last program,`,
+      wanted: 'green',
+      came: (how) => colour(verdictBy(how, `last-${n}`, book.root)),
+    },
     ...wrong,
   ];
 }
 
 /** The verdict with the judge, and the modules that it loads, compiled into a folder: without tsx it takes a third of the time. */
-function judgedCompiled(book: Book, exercise: Exercise, folder: string, target: string): Promise<Verdict> {
+function judgedCompiled(
+  book: Book,
+  exercise: Exercise,
+  folder: string,
+  target: string,
+): Promise<Verdict> {
   const file = judgeOf(book, exercise);
-  const loaded = [...read(file).matchAll(/\bload\('([^']+)\.ts'\)/g)].map(([, name]) => [name!, join(folder, `${name}.ts`)]);
+  const loaded = [...read(file).matchAll(/\bload\('([^']+)\.ts'\)/g)].map(([, name]) => [
+    name!,
+    join(folder, `${name}.ts`),
+  ]);
   const ours = { judge: join(book.root, 'chapters', 'book', 'judge.ts'), exercise: file };
   try {
     buildSync({
-      entryPoints: { ...ours, ...Object.fromEntries(loaded) }, outdir: target, bundle: true, splitting: true,
-      format: 'esm', platform: 'node', target: 'node20', keepNames: true, packages: 'external', logLevel: 'silent',
+      entryPoints: { ...ours, ...Object.fromEntries(loaded) },
+      outdir: target,
+      bundle: true,
+      splitting: true,
+      format: 'esm',
+      platform: 'node',
+      target: 'node20',
+      keepNames: true,
+      packages: 'external',
+      logLevel: 'silent',
     });
   } catch {
     return judged(book, exercise, folder); // Node and tsx say what is wrong
@@ -123,12 +206,21 @@ function judgedCompiled(book: Book, exercise: Exercise, folder: string, target: 
   return verdict(book, [join(target, 'judge.js'), join(target, 'exercise.js'), folder, target]);
 }
 
-const firstFault = (output: string) => output.slice(output.indexOf('✗')).split('\n').slice(0, 3).join(' ').slice(0, 300);
+const firstFault = (output: string) =>
+  output.slice(output.indexOf('✗')).split('\n').slice(0, 3).join(' ').slice(0, 300);
 
 /** Runs a test file. No test at all is not green. To be red, the first failure is enough. */
 export function testsPass(folder: string, file: string, wantsGreen: boolean): Promise<boolean> {
   const limit = `--test-timeout=${wantsGreen ? 180_000 : 8000}`; // it only ends a hang
-  const args = ['--import', 'tsx', '--test', '--test-reporter=tap', '--test-force-exit', limit, file];
+  const args = [
+    '--import',
+    'tsx',
+    '--test',
+    '--test-reporter=tap',
+    '--test-force-exit',
+    limit,
+    file,
+  ];
   const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] });
   let output = '';
   child.stdout.setEncoding('utf8').on('data', (text) => {

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 /** Runs a demo in this process. It may wait without end where something is still missing: we do not. */
-export async function runDemo(folder: string, demo: string): Promise<void> {
+export async function runDemo(folder: string, demo: string, limitMs = 5000): Promise<void> {
   process.chdir(folder);
   let isOver = false;
   const end = (what: string, error: unknown) => {
@@ -21,8 +21,11 @@ export async function runDemo(folder: string, demo: string): Promise<void> {
     console.log('The program ended, but not its demo: what it waits for can no longer come.');
     process.exitCode = 1;
   });
-  setTimeout(() => end('Stopped after five seconds:', 'it still waits.'), 5000).unref();
-  await import(pathToFileURL(join(folder, demo)).href).catch((error) => end('The demo failed:', error));
+  const stop = () => end('Stopped after five seconds:', 'it still waits.');
+  setTimeout(stop, limitMs).unref();
+  await import(pathToFileURL(join(folder, demo)).href).catch((error) =>
+    end('The demo failed:', error),
+  );
   isOver = true;
   process.exit(0); // the programs of the first chapters cannot say goodbye; their servers see the end of stdin
 }

@@ -25,16 +25,25 @@ export async function drawDemo(book: Book, title: string, folder: string, demo: 
   const drawn = count === 1 ? '1 message is drawn' : `${count} messages are drawn`;
   const what = count === 0 ? 'This demo sends no message' : drawn;
   const isOpened = process.stdout.isTTY && launch(url);
-  console.log(`${what}; ${isOpened ? 'this file opens' : 'open this file'} in a browser:\n${url.href}`);
+  console.log(
+    `${what}; ${isOpened ? 'this file opens' : 'open this file'} in a browser:\n${url.href}`,
+  );
 }
 
 /** Runs the demo and returns the trace of it. What it prints is not shown: the page shows it. */
-export async function watched(file: string, title: string, folder: string, demo: string): Promise<string> {
+export async function watched(
+  file: string,
+  title: string,
+  folder: string,
+  demo: string,
+): Promise<string> {
   writeFileSync(file, `${JSON.stringify({ trace: 1, program: title.trim() })}\n`);
   const descriptor = openSync(file, 'a');
   const runner = fileURLToPath(new URL('watch.ts', import.meta.url));
   const args = ['--import', import.meta.resolve('tsx'), runner, folder, demo];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit', descriptor] });
+  const child = spawn(process.execPath, args, {
+    stdio: ['ignore', 'ignore', 'inherit', descriptor],
+  });
   closeSync(descriptor);
   await once(child, 'close');
   const trace = readFileSync(file, 'utf8');

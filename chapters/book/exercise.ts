@@ -2,8 +2,15 @@
 
 import { basename, join, relative } from 'node:path';
 import { isFile, read } from './files.ts';
-import { SPINE, type Book, type Chapter, type Quotation } from './pages.ts';
-import { isThere, linesOfAllSteps, withDemo, workFolder, writeProgram, type Line } from './program.ts';
+import { isSpine, type Book, type Chapter, type Quotation } from './pages.ts';
+import {
+  asText,
+  linesForLearner,
+  withDemo,
+  workFolder,
+  writeProgram,
+  type Line,
+} from './program.ts';
 
 /** The real file with one quotation taken out. `folder` is where a learner works on it. */
 export type Exercise = {
@@ -20,7 +27,12 @@ export type Exercise = {
 export type Bench = {
   load: (file: string) => Promise<any>; // a module of the program under test, such as 'mcp.ts'
   see: (direction: string, message: unknown, serverName?: string) => void; // fits `onWire`
-  expect: (what: string, wanted: string, came: unknown, isRight: RegExp | ((came: any) => boolean)) => Promise<void>;
+  expect: (
+    what: string,
+    wanted: string,
+    came: unknown,
+    isRight: RegExp | ((came: any) => boolean),
+  ) => Promise<void>;
 };
 export type Judge = (bench: Bench) => Promise<void>;
 
@@ -30,12 +42,23 @@ export function exercisesOf(book: Book, chapter: Chapter): Exercise[] {
   return marked.map((quotation) => {
     const text = read(book.root, quotation.page);
     const title = /^## Exercise: (.*)$/m.exec(text)?.[1] ?? chapter.title;
-    const hints = [...text.matchAll(/<summary>Hint \d<\/summary>\n([^]*?)<\/details>/g)].map(([, hint]) => hint!.trim());
+    const hints = [...text.matchAll(/<summary>Hint \d<\/summary>\n([^]*?)<\/details>/g)].map(
+      ([, hint]) => hint!.trim(),
+    );
     const page = /^\d+(?=-)/.exec(basename(quotation.page))?.[0]; // of README.md: none
     const name = page ? `${chapter.n}.${page}` : `${chapter.n}`;
     const folder = join(workFolder(book), name.padStart(page ? 4 : 2, '0'));
     const ending = page ? `-${page}` : '';
-    return { name, chapter, title, quotation, hints, folder, judge: `exercise${ending}.ts`, wrong: `wrong${ending}.md` };
+    return {
+      name,
+      chapter,
+      title,
+      quotation,
+      hints,
+      folder,
+      judge: `exercise${ending}.ts`,
+      wrong: `wrong${ending}.md`,
+    };
   });
 }
 
@@ -45,32 +68,50 @@ export const exerciseOf = (book: Book, chapter: Chapter): Exercise | undefined =
 
 /** The file with a hole: of the flagged quotation only the first and the last line are left. */
 export function withHole(book: Book, exercise: Exercise): string {
-  const { name, quotation: { runs, source }, title } = exercise;
+  const {
+    name,
+    quotation: { runs, source },
+    title,
+  } = exercise;
   const indent = /^\s*/.exec(source[runs[0]!.at]!)![0] + '  ';
-  return withInside(book, exercise, [`${indent}// Exercise ${name}: ${title}`, `${indent}throw new Error('${notSolved(name)}');`]);
+  return withInside(book, exercise, [
+    `${indent}// Exercise ${name}: ${title}`,
+    `${indent}throw new Error('${notSolved(name)}');`,
+  ]);
 }
 
 export const notSolved = (name: string) => `exercise ${name} is not solved yet`;
 
 /** The file with something else between the first and the last line of the flagged quotation. */
-export function withInside(book: Book, { chapter: { n }, quotation }: Exercise, inside: string[]): string {
+export function withInside(
+  book: Book,
+  { chapter: { n }, quotation }: Exercise,
+  inside: string[],
+): string {
   const { file, runs, source } = quotation;
   const first = runs[0]!.at;
   const last = runs.at(-1)!.at + runs.at(-1)!.lines.length - 1;
   const whole = source.map((text, at): Line => ({ text, at, since: n, until: Infinity }));
-  const all = SPINE.includes(file) ? linesOfAllSteps(book, file) : whole;
-  const lines = all.filter((line) => isThere(line, n)).flatMap(({ text, at }) => {
+  const all = isSpine(file) ? linesForLearner(book, file, n) : whole;
+  const lines = all.flatMap(({ text, at }) => {
     if (at > first && at < last) return [];
     return at === first ? [text, ...inside] : [text];
   });
-  return lines.join('\n').trimEnd() + '\n';
+  return asText(lines);
 }
 
 /** The settings of the program, but what a chapter brings may be used by a later one, and a hole uses nothing. */
 export function typesFor(book: Book, include = ['**/*.ts']): object {
-  const settings = isFile(book.root, 'tsconfig.json') ? JSON.parse(read(book.root, 'tsconfig.json')) : {};
+  const settings = isFile(book.root, 'tsconfig.json')
+    ? JSON.parse(read(book.root, 'tsconfig.json'))
+    : {};
   const typeRoots = [join(book.root, 'node_modules', '@types')];
-  const compilerOptions = { ...settings.compilerOptions, noUnusedLocals: false, noUnusedParameters: false, typeRoots };
+  const compilerOptions = {
+    ...settings.compilerOptions,
+    noUnusedLocals: false,
+    noUnusedParameters: false,
+    typeRoots,
+  };
   const exclude = ['**/demo*.ts']; // they run on several steps, and some of what they name comes later
   return { compilerOptions, include, exclude };
 }
@@ -83,7 +124,8 @@ export function writeExercise(
   solution = withHole(book, exercise),
 ): void {
   const { chapter, quotation } = exercise;
-  const again = (script: string) => `npm --prefix ${JSON.stringify(relative(folder, book.root))} run ${script} --`;
+  const again = (script: string) =>
+    `npm --prefix ${JSON.stringify(relative(folder, book.root))} run ${script} --`;
   const scripts = { workshop: again('workshop'), chapter: again('chapter') }; // for whoever works in that folder
   writeProgram(book, chapter.n, folder, {
     ...withDemo(book, chapter),

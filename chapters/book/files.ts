@@ -6,7 +6,8 @@ import { dirname, join, relative } from 'node:path';
 export const pad = (n: number) => `${n}`.padStart(2, '0');
 export const read = (...path: string[]) => readFileSync(join(...path), 'utf8');
 export const linesOf = (text: string) => text.split('\n').map((line) => line.trimEnd());
-export const isFile = (...path: string[]) => statSync(join(...path), { throwIfNoEntry: false })?.isFile() ?? false;
+export const isFile = (...path: string[]) =>
+  statSync(join(...path), { throwIfNoEntry: false })?.isFile() ?? false;
 
 /** All files below a folder, as paths from `from`. */
 export function filesIn(folder: string, from = folder): string[] {
@@ -21,7 +22,10 @@ export function put(file: string, text: string): void {
   writeFileSync(file, text);
 }
 
-export async function sideBySide<T>(items: T[], work: (item: T) => Promise<unknown>): Promise<void> {
+export async function sideBySide<T>(
+  items: T[],
+  work: (item: T) => Promise<unknown>,
+): Promise<void> {
   const queue = items.values(); // one queue, and six workers who empty it
   const empty = async () => {
     for (const item of queue) await work(item);

@@ -15,23 +15,33 @@ export function fix(book: Book): string[] {
       for (const [k, run] of runs.entries()) {
         if (run.at !== -1) continue;
         if (until !== undefined) {
-          lost.push(`${page}:${run.line}: this line must be in ${file} too, to say where the others go: ${run.lines[0]!.trim()}`);
+          lost.push(
+            `${page}:${run.line}: this line must be in ${file} too, to say where the others go: ${run.lines[0]!.trim()}`,
+          );
           continue;
         }
         const before = runs.slice(0, k).findLast(({ at }) => at !== -1);
         const after = runs.slice(k + 1).find(({ at }) => at !== -1);
-        const found = mostAlike(run.lines, source.slice(before ? before.at + before.lines.length : 0, after?.at));
+        const found = mostAlike(
+          run.lines,
+          source.slice(before ? before.at + before.lines.length : 0, after?.at),
+        );
         if (found) edits.push({ ...run, found });
-        else lost.push(`${page}:${run.line}: could not be found in ${file}: ${run.lines[0]!.trim()}`);
+        else
+          lost.push(`${page}:${run.line}: could not be found in ${file}: ${run.lines[0]!.trim()}`);
       }
-    for (const { line, lines, found } of edits.reverse()) text.splice(line - 1, lines.length, ...found);
+    for (const { line, lines, found } of edits.reverse())
+      text.splice(line - 1, lines.length, ...found);
     if (edits.length > 0) writeFileSync(join(book.root, page), text.join('\n'));
   }
   return lost;
 }
 
 function byPage({ pages, quotations }: Chapter) {
-  return pages.map((page) => ({ page, quotations: quotations.filter((each) => each.page === page) }));
+  return pages.map((page) => ({
+    page,
+    quotations: quotations.filter((each) => each.page === page),
+  }));
 }
 
 /** The stretch of the source that has the most lines of the quotation in their order, at least half of them. If the

@@ -17,7 +17,8 @@ const percent = ({ quoted, lines }: Share) => `${Math.round((100 * quoted) / lin
 function shareOf(book: Book, { quotations }: Chapter, file: string): Share {
   const source = linesOf(read(book.root, file));
   const runs = quotations.filter((each) => each.file === file).flatMap((each) => each.runs);
-  const isQuoted = (n: number) => runs.some(({ at, lines }) => at !== -1 && n >= at && n < at + lines.length);
+  const isQuoted = (n: number) =>
+    runs.some(({ at, lines }) => at !== -1 && n >= at && n < at + lines.length);
   const written = source.flatMap((text, n) => (text === '' ? [] : [n]));
   return { quoted: written.filter(isQuoted).length, lines: written.length };
 }

@@ -19,9 +19,16 @@ export async function problemsOfTypes(book: Book): Promise<string[]> {
   files.set('tsconfig.json', JSON.stringify(typesFor(book)));
   writeFiles(folder, files);
   const tsc = join(book.root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const run = promisify(execFile)(process.execPath, [tsc, '-p', folder, '--pretty', 'false'], { cwd: folder });
-  const complaints = await run.then(() => '', ({ stdout }) => `${stdout}`);
-  return linesOf(complaints).filter(Boolean).map((line) => `the program of chapter ${line}`);
+  const run = promisify(execFile)(process.execPath, [tsc, '-p', folder, '--pretty', 'false'], {
+    cwd: folder,
+  });
+  const complaints = await run.then(
+    () => '',
+    ({ stdout }) => `${stdout}`,
+  );
+  return linesOf(complaints)
+    .filter(Boolean)
+    .map((line) => `the program of chapter ${line}`);
 }
 
 function programsOf(book: Book): Map<string, Files> {
@@ -51,19 +58,29 @@ function withoutRepetitions(programs: Map<string, Files>): Files {
   for (const [program, all] of programs) {
     const files = new Map([...all].filter(([name]) => name.endsWith('.ts')));
     const targets = (name: string, pattern: RegExp) =>
-      pathsIn(files.get(name)!, pattern).map((path) => targetOf(name, path)).filter((target) => files.has(target));
-    const versions = new Map([...files].map(([name, text]) => [name, `${name} ${versionOf(text)}`]));
+      pathsIn(files.get(name)!, pattern)
+        .map((path) => targetOf(name, path))
+        .filter((target) => files.has(target));
+    const versions = new Map(
+      [...files].map(([name, text]) => [name, `${name} ${versionOf(text)}`]),
+    );
     const imports = new Map([...files.keys()].map((name) => [name, targets(name, IMPORTS)]));
-    const keyOf = (name: string, more: string[] = []) => {
-      const reached = new Set([name, ...more]);
+    const reachedFrom = (names: string[]) => {
+      const reached = new Set(names);
       for (const each of reached) // it grows while it is read
         for (const target of imports.get(each)!) reached.add(target);
-      return [name, ...[...reached].sort().map((each) => versions.get(each))].join();
+      return reached;
     };
+    const keyOf = (name: string, more: string[] = []) => {
+      const reached = [...reachedFrom([name, ...more])].sort();
+      return [name, ...reached.map((each) => versions.get(each))].join();
+    };
+    // What imports it back would know another class of the same name, if it were there once more.
+    const isInCycle = (name: string) => reachedFrom(imports.get(name)!).has(name);
     const keys = new Map([...files.keys()].map((name) => [name, keyOf(name)]));
     for (const [name, key] of keys) if (!places.has(key)) places.set(key, `${program}/${name}`);
     for (const [name, text] of files) {
-      const key = keyOf(name, targets(name, LAZY_IMPORTS));
+      const key = keyOf(name, isInCycle(name) ? [] : targets(name, LAZY_IMPORTS));
       if (known.has(key)) continue;
       known.add(key);
       const moved = (written: string, path: string) => {
@@ -85,7 +102,8 @@ function counter(): (text: string) => number {
   };
 }
 
-const pathsIn = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, path]) => path!);
+const pathsIn = (text: string, pattern: RegExp) =>
+  [...text.matchAll(pattern)].map(([, path]) => path!);
 const targetOf = (name: string, path: string) => posix.join(posix.dirname(name), path);
 
 function pathBetween(from: string, to: string): string {

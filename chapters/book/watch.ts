@@ -31,7 +31,9 @@ function alsoTell(options: Program, name: string, ours: Listener): void {
   };
   Object.defineProperty(options, name, {
     get: () => both,
-    set: (listener?: Listener) => { theirs = listener; },
+    set: (listener?: Listener) => {
+      theirs = listener;
+    },
   });
 }
 
@@ -48,10 +50,12 @@ function watchConnections({ McpConnection }: Program): void {
     return connect.call(this);
   };
   const { failAll } = McpConnection.prototype; // from chapter 5 on
-  if (failAll) McpConnection.prototype.failAll = function (why: Error) {
-    if (!this.ended) write({ type: 'server', server: this.serverName, state: 'ended', reason: why.message });
-    return failAll.call(this, why);
-  };
+  if (failAll)
+    McpConnection.prototype.failAll = function (why: Error) {
+      if (!this.ended)
+        write({ type: 'server', server: this.serverName, state: 'ended', reason: why.message });
+      return failAll.call(this, why);
+    };
 }
 
 /** The first two chapters have a pipe, and no connection yet. */
@@ -95,7 +99,12 @@ function watchAgents({ Agent }: Program): void {
 function watchModel(model: Program): void {
   const { query } = model;
   model.query = async function* (request: Program) {
-    write({ type: 'query', model: model.name, turns: request.turns.length, tools: request.tools.length });
+    write({
+      type: 'query',
+      model: model.name,
+      turns: request.turns.length,
+      tools: request.tools.length,
+    });
     for await (const event of query.call(model, request)) {
       if (event.type === 'end') write({ type: 'answer', ...event.turn, stop: event.stop });
       yield event;

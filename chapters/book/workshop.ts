@@ -7,21 +7,26 @@ import { promisify } from 'node:util';
 import { exercisesOf, writeExercise, type Exercise } from './exercise.ts';
 import { isFile, linesOf, read, sideBySide, usage } from './files.ts';
 import { judged } from './judge.ts';
-import { SPINE, type Book } from './pages.ts';
+import { isSpine, type Book } from './pages.ts';
 import { cut, refuseIfChanged } from './program.ts';
 
 export const VERBS = ['list', 'start', 'check', 'hint', 'reset', 'watch', 'compare'];
 
 export async function workshop(book: Book, verb = 'list', which = ''): Promise<void> {
-  if (!VERBS.includes(verb)) throw usage(`there is no "workshop ${verb}"; there are ${VERBS.slice(1).join(', ')}`);
+  if (!VERBS.includes(verb))
+    throw usage(`there is no "workshop ${verb}"; there are ${VERBS.slice(1).join(', ')}`);
   const exercises = allExercises(book);
   if (verb === 'list') return listExercises(book, exercises);
   const exercise = exerciseNamed(book, which);
   if (verb === 'start' || verb === 'reset') refuseIfChanged(book, exercise.chapter.n);
   const isBegun = isFile(yours(exercise));
-  if (verb === 'start' && isBegun) console.log('You have begun; to begin anew, write reset for start.');
+  if (verb === 'start' && isBegun)
+    console.log('You have begun; to begin anew, write reset for start.');
   if (verb === 'start') return start(book, exercise);
-  if (!isBegun) throw usage(`you have not begun exercise ${which}; do so with: npm run workshop start ${which}`);
+  if (!isBegun)
+    throw usage(
+      `you have not begun exercise ${which}; do so with: npm run workshop start ${which}`,
+    );
   if (verb === 'reset') return reset(book, exercise);
   if (verb === 'check') process.exitCode = (await tellVerdict(book, exercise)) ? 0 : 1;
   else if (verb === 'hint') giveHint(exercise);
@@ -50,9 +55,12 @@ export const shownPlace = (exercise: Exercise) => {
 /** What is solved is found out by running it. */
 export async function listExercises(book: Book, exercises: Exercise[]): Promise<void> {
   const verdicts = new Map<Exercise, boolean>();
-  await sideBySide(exercises.filter((exercise) => isFile(yours(exercise))), async (exercise) => {
-    verdicts.set(exercise, (await judged(book, exercise, exercise.folder)).isGreen);
-  });
+  await sideBySide(
+    exercises.filter((exercise) => isFile(yours(exercise))),
+    async (exercise) => {
+      verdicts.set(exercise, (await judged(book, exercise, exercise.folder)).isGreen);
+    },
+  );
   for (const exercise of exercises) {
     const verdict = verdicts.get(exercise);
     const state = verdict === undefined ? '' : verdict ? '✓ solved' : '… not yet';
@@ -60,12 +68,21 @@ export async function listExercises(book: Book, exercises: Exercise[]): Promise<
   }
   const next = exercises.find((exercise) => !verdicts.get(exercise));
   if (!next) return console.log('\nAll solved.');
-  const { name, quotation: { page } } = next;
-  console.log(`\nNext: read ${page}, then npm run workshop ${verdicts.has(next) ? 'check' : 'start'} ${name}`);
+  const {
+    name,
+    quotation: { page },
+  } = next;
+  console.log(
+    `\nNext: read ${page}, then npm run workshop ${verdicts.has(next) ? 'check' : 'start'} ${name}`,
+  );
 }
 
 export function start(book: Book, exercise: Exercise): void {
-  const { name: n, quotation: { page }, title } = exercise;
+  const {
+    name: n,
+    quotation: { page },
+    title,
+  } = exercise;
   if (!isFile(yours(exercise))) writeExercise(book, exercise);
   console.log(`Exercise ${n}: ${title}`);
   console.log(`  read    ${page}\n  edit    ${shownPlace(exercise)}`);
@@ -76,7 +93,9 @@ export function reset(book: Book, exercise: Exercise): void {
   let copies = 1;
   while (existsSync(`${exercise.folder}.old-${copies}`)) copies++;
   renameSync(exercise.folder, `${exercise.folder}.old-${copies}`);
-  console.log(`Your old copy is now ${relative(process.cwd(), `${exercise.folder}.old-${copies}`)}.`);
+  console.log(
+    `Your old copy is now ${relative(process.cwd(), `${exercise.folder}.old-${copies}`)}.`,
+  );
   start(book, exercise);
 }
 
@@ -85,7 +104,8 @@ export async function tellVerdict(book: Book, exercise: Exercise): Promise<boole
   const { isGreen, output } = await judged(book, exercise, folder);
   console.log(output.trimEnd());
   const complaints = await typeErrors(book, folder);
-  if (complaints.length > 0) console.log(`  the type-checker says:\n    ${complaints.join('\n    ')}`);
+  if (complaints.length > 0)
+    console.log(`  the type-checker says:\n    ${complaints.join('\n    ')}`);
   if (isGreen) console.log(`Solved. Yours beside ours: npm run workshop compare ${n}`);
   else console.log(`  look at:  ${shownPlace(exercise)}\n  stuck?    npm run workshop hint ${n}`);
   return isGreen;
@@ -94,8 +114,15 @@ export async function tellVerdict(book: Book, exercise: Exercise): Promise<boole
 /** What the type-checker says of a learner's program; a verdict does not depend on it. */
 async function typeErrors(book: Book, folder: string): Promise<string[]> {
   const tsc = join(book.root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const run = promisify(execFile)(process.execPath, [tsc, '-p', folder, '--noEmit', '--pretty', 'false'], { cwd: folder });
-  const said = await run.then(() => '', ({ stdout }) => `${stdout}`);
+  const run = promisify(execFile)(
+    process.execPath,
+    [tsc, '-p', folder, '--noEmit', '--pretty', 'false'],
+    { cwd: folder },
+  );
+  const said = await run.then(
+    () => '',
+    ({ stdout }) => `${stdout}`,
+  );
   return linesOf(said).filter(Boolean).slice(0, 5);
 }
 
@@ -103,20 +130,34 @@ export function giveHint({ folder, hints, quotation }: Exercise): void {
   const file = join(folder, '.hints'); // one mark for each hint that was given
   appendFileSync(file, 'x');
   const given = hints.slice(0, read(file).length);
-  for (const [n, hint] of given.entries()) console.log(`Hint ${n + 1} of ${hints.length}\n${hint}\n`);
-  if (given.length === hints.length) console.log(`That was the last one. The page explains the solution: ${quotation.page}`);
+  for (const [n, hint] of given.entries())
+    console.log(`Hint ${n + 1} of ${hints.length}\n${hint}\n`);
+  if (given.length === hints.length)
+    console.log(`That was the last one. The page explains the solution: ${quotation.page}`);
 }
 
 export async function compare(book: Book, exercise: Exercise): Promise<void> {
-  const { chapter, folder, quotation: { file } } = exercise;
-  if (!(await judged(book, exercise, folder)).isGreen) throw usage('compare shows our solution; first let yours pass');
+  const {
+    chapter,
+    folder,
+    quotation: { file },
+  } = exercise;
+  if (!(await judged(book, exercise, folder)).isGreen)
+    throw usage('compare shows our solution; first let yours pass');
   const mine = wholeFunction(linesOf(read(yours(exercise))), exercise);
-  const ours = wholeFunction(linesOf(SPINE.includes(file) ? cut(book, file, chapter.n) : read(book.root, file)), exercise);
+  const ours = wholeFunction(
+    linesOf(isSpine(file) ? cut(book, file, chapter.n) : read(book.root, file)),
+    exercise,
+  );
   const width = Math.max(7, ...mine.map((line) => line.length)) + 2;
   if (width + Math.max(...ours.map((line) => line.length)) > (process.stdout.columns ?? 0))
     return console.log(['── yours', ...mine, '── ours', ...ours].join('\n'));
-  const rows = Array.from({ length: Math.max(mine.length, ours.length) }, (_, k) => [mine[k] ?? '', ours[k] ?? '']);
-  for (const [left, right] of [['── yours', '── ours'], ...rows]) console.log(`${left!.padEnd(width)}│ ${right}`);
+  const rows = Array.from({ length: Math.max(mine.length, ours.length) }, (_, k) => [
+    mine[k] ?? '',
+    ours[k] ?? '',
+  ]);
+  for (const [left, right] of [['── yours', '── ours'], ...rows])
+    console.log(`${left!.padEnd(width)}│ ${right}`);
 }
 
 /** From the first line of the exercise's quotation to its last; all of it, if these are not there any more. */

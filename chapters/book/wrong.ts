@@ -34,10 +34,19 @@ export const solvedSo = (book: Book, exercise: Exercise, { inside }: Wrong): str
   withInside(book, exercise, inside);
 
 export function problemsOfWrong(book: Book, exercise: Exercise): string[] {
-  const { chapter: { folder }, quotation: { page } } = exercise;
+  const {
+    chapter: { folder },
+    quotation: { page },
+  } = exercise;
   const all = wrongSolutions(book, exercise);
   const file = `${folder}/${exercise.wrong}`;
-  if (all.length < FEWEST) return [`${page}:1: ${file} has ${all.length} wrong solutions of the exercise, not ${FEWEST}`];
-  const odd = all.filter(({ inside, words }) => words.length === 0 || words.includes('') || inside.length === 0);
-  return odd.map(({ mistake }) => `${file}:1: "${mistake}" has no code, or no words that the verdict must contain`);
+  if (all.length < FEWEST)
+    return [`${page}:1: ${file} has ${all.length} wrong solutions of the exercise, not ${FEWEST}`];
+  const odd = all.filter(
+    ({ inside, words }) => words.length === 0 || words.includes('') || inside.length === 0,
+  );
+  return odd.map(
+    ({ mistake }) =>
+      `${file}:1: "${mistake}" has no code, or no words that the verdict must contain`,
+  );
 }

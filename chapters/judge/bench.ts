@@ -43,7 +43,10 @@ export class NotTried extends Error {}
 
 export function show(value: unknown): string {
   const text = value instanceof Error ? value.message : (JSON.stringify(value) ?? 'nothing');
-  const flat = text.replace(/\s+/g, ' ').replace(/[^\P{C}]/gu, '\ufffd').trim();
+  const flat = text
+    .replace(/\s+/g, ' ')
+    .replace(/[^\P{C}]/gu, '\ufffd')
+    .trim();
   return flat.length > 120 ? `${flat.slice(0, 119)}…` : flat;
 }
 

@@ -79,7 +79,10 @@ async function judge({ promise, fault, play, limitMs = LIMIT_MS }: Promised, ben
     if (error instanceof NotTried) verdict = { promise, state: 'not tried', why: error.message };
   }
   const clean = async () => {
-    for (const each of cleaners.reverse()) await Promise.resolve().then(each).catch(() => {});
+    for (const each of cleaners.reverse())
+      await Promise.resolve()
+        .then(each)
+        .catch(() => {});
   };
   await within(CLEANING_MS, clean(), () => {});
   return verdict;

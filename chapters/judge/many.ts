@@ -3,8 +3,20 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import {
-  calculator, failure, folder, habit, holds, isRunning, linesIn, pause, pidFile, same, soon, until,
-  type Bench, type Chapter,
+  calculator,
+  failure,
+  folder,
+  habit,
+  holds,
+  isRunning,
+  linesIn,
+  pause,
+  pidFile,
+  same,
+  soon,
+  until,
+  type Bench,
+  type Chapter,
 } from './bench.ts';
 
 /** A home and a project with these files: `user`, `settings` and `mcp`. */
@@ -117,8 +129,28 @@ const threeFiles: Chapter = {
 };
 
 const ODD_NAMES = [
-  'a b', 'x.y', 'x_y', 'größe', '日本', '🦊', '_', '__', '-', 'a/b', 'x'.repeat(200), '__proto__',
-  'mcp__a__b', 'a_', '_a', 'a', 'b', 'a__b', 'b__c', 'c', 'x'.repeat(80), 'x'.repeat(81),
+  'a b',
+  'x.y',
+  'x_y',
+  'größe',
+  '日本',
+  '🦊',
+  '_',
+  '__',
+  '-',
+  'a/b',
+  'x'.repeat(200),
+  '__proto__',
+  'mcp__a__b',
+  'a_',
+  '_a',
+  'a',
+  'b',
+  'a__b',
+  'b__c',
+  'c',
+  'x'.repeat(80),
+  'x'.repeat(81),
 ];
 
 const names: Chapter = {
@@ -173,7 +205,12 @@ const names: Chapter = {
 };
 
 const METHODS = [
-  'loadAndConnect', 'getToolDefinitions', 'isMcpTool', 'callTool', 'status', 'disconnectAll',
+  'loadAndConnect',
+  'getToolDefinitions',
+  'isMcpTool',
+  'callTool',
+  'status',
+  'disconnectAll',
 ];
 
 /** A manager whose user has these servers, and whose project those. Not connected yet. */
@@ -309,7 +346,11 @@ const theManager: Chapter = {
         same(linesIn(file).length, 2, 'two servers');
         await soon(manager.disconnectAll(), 'disconnectAll() to end');
         const left = () => linesIn(file).filter((pid) => isRunning(Number(pid))).length;
-        await until(() => left() === 0, 'none', () => `${left()} running`);
+        await until(
+          () => left() === 0,
+          'none',
+          () => `${left()} running`,
+        );
       },
     },
   ],

@@ -3,8 +3,21 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import {
-  calculator, failure, folder, habit, holds, linesIn, Mismatch, pause, same, script, show, soon,
-  until, type Bench, type Chapter,
+  calculator,
+  failure,
+  folder,
+  habit,
+  holds,
+  linesIn,
+  Mismatch,
+  pause,
+  same,
+  script,
+  show,
+  soon,
+  until,
+  type Bench,
+  type Chapter,
 } from './bench.ts';
 import { callText, connect, heard, pipe } from './client.ts';
 
@@ -152,13 +165,17 @@ const framing: Chapter = {
 /** A server that notes what it hears in a file. At the first line it says `lines`. */
 function noting(bench: Bench, ...lines: string[]) {
   const file = join(folder(bench), 'heard');
-  const server = script(`
+  const server = script(
+    `
     let isFirst = true;
     hear((message, line) => {
       if (isFirst) process.stdout.write(given[1]);
       isFirst = false;
       fs.appendFileSync(given[0], line + '\\n');
-    });`, file, lines.map((line) => `${line}\n`).join(''));
+    });`,
+    file,
+    lines.map((line) => `${line}\n`).join(''),
+  );
   const messages = () => linesIn(file).map((line) => JSON.parse(line));
   const hasHeard = (count: number) =>
     until(() => messages().length >= count, `${count} messages at the server`, messages);
@@ -221,7 +238,11 @@ const threeShapes: Chapter = {
         const { server } = noting(bench, ...lines);
         const { connection, warnings } = await connect(bench, server);
         await connection.notify('notifications/one');
-        await until(() => warnings.length > 0, 'a warning about the answer 77', () => warnings);
+        await until(
+          () => warnings.length > 0,
+          'a warning about the answer 77',
+          () => warnings,
+        );
         holds(/77|late/.test(warnings.join()), 'a warning about the answer 77 only', warnings);
         same(warnings.length, 1, 'a warning about the answer 77 only');
       },
@@ -258,7 +279,10 @@ const correlation: Chapter = {
         const pings = [1, 2, 3].map(() => connection.request('ping'));
         await soon(Promise.all(pings), 'three answers');
         const sent = await heard(connection);
-        same(sent.map(({ jsonrpc }) => jsonrpc), ['2.0', '2.0', '2.0', '2.0']);
+        same(
+          sent.map(({ jsonrpc }) => jsonrpc),
+          ['2.0', '2.0', '2.0', '2.0'],
+        );
         const ids = new Set(sent.map(({ id }) => id));
         holds(ids.size === 4 && !ids.has(undefined) && !ids.has(null), 'four ids', [...ids]);
       },
@@ -487,7 +511,11 @@ const deadlines: Chapter = {
         const options = { signal: AbortSignal.abort() };
         await failure(() => callText(connection, 'sleep', { ms: 1 }, options));
         const sent = await heard(connection);
-        same(sent.filter(({ params }) => params?.name === 'sleep'), [], 'nothing at the server');
+        same(
+          sent.filter(({ params }) => params?.name === 'sleep'),
+          [],
+          'nothing at the server',
+        );
       },
     },
     {

@@ -10,16 +10,22 @@ export const HANG_UP = 'notifications/judge/hang-up';
 
 const echo = { name: 'echo', description: 'Says it again.', inputSchema: { type: 'object' } };
 const methods = new Map<unknown, (params: Json) => Json>([
-  ['initialize', ({ protocolVersion }) => {
-    const serverInfo = { name: PEER, version: '1.0.0' };
-    return { protocolVersion, capabilities: { tools: {} }, serverInfo };
-  }],
+  [
+    'initialize',
+    ({ protocolVersion }) => {
+      const serverInfo = { name: PEER, version: '1.0.0' };
+      return { protocolVersion, capabilities: { tools: {} }, serverInfo };
+    },
+  ],
   ['ping', () => ({})],
   ['tools/list', () => ({ tools: [echo] })],
-  ['tools/call', (params) => {
-    const text = JSON.stringify(params.arguments ?? {});
-    return { content: [{ type: 'text', text }] };
-  }],
+  [
+    'tools/call',
+    (params) => {
+      const text = JSON.stringify(params.arguments ?? {});
+      return { content: [{ type: 'text', text }] };
+    },
+  ],
 ]);
 
 export function answer(text: string, say: (text: string) => void, hangUp: () => void): void {

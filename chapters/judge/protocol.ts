@@ -4,8 +4,23 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
-  calculator, failure, folder, habit, holds, isRunning, linesIn, NotTried, pause, pidFile, same,
-  script, show, soon, until, type Bench, type Chapter,
+  calculator,
+  failure,
+  folder,
+  habit,
+  holds,
+  isRunning,
+  linesIn,
+  NotTried,
+  pause,
+  pidFile,
+  same,
+  script,
+  show,
+  soon,
+  until,
+  type Bench,
+  type Chapter,
 } from './bench.ts';
 import { callText, connect, heard, open } from './client.ts';
 
@@ -55,12 +70,15 @@ const handshake: Chapter = {
       fault: 'a revision that we do not speak is not refused by name',
       play: async (bench) => {
         const file = join(folder(bench), 'heard');
-        const stranger = script(`
+        const stranger = script(
+          `
           hear(({ id, method }) => {
             fs.appendFileSync(given[0], method + '\\n');
             const result = { protocolVersion: '9999-01-01', capabilities: {}, serverInfo: {} };
             if (id !== undefined) say({ jsonrpc: '2.0', id, result });
-          });`, file);
+          });`,
+          file,
+        );
         const { message } = await failure(() => open(bench, stranger));
         holds(/9999-01-01/.test(message), 'an error that names 9999-01-01', message);
         await pause(100);
@@ -403,7 +421,11 @@ const goodbye: Chapter = {
         const pid = await pidOf(connection);
         bench.later(() => isRunning(pid) && process.kill(pid, 'SIGKILL'));
         await soon(connection.close(), 'close() to end');
-        await until(() => !isRunning(pid), 'the server to be gone', () => 'it is running');
+        await until(
+          () => !isRunning(pid),
+          'the server to be gone',
+          () => 'it is running',
+        );
         same(linesIn(file), ['saved'], 'a SIGTERM, so that it saves its work');
       },
     },

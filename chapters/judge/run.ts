@@ -123,11 +123,7 @@ async function onePass(job: Job, chapter: Chapter, given: Verdict[], budget: Bud
 
 /** Runs one process to its end, and says how it ended. `hear` hears it every second, and returns
  *  false to end it. */
-function run(
-  job: Job,
-  hear: (told: Told) => unknown,
-  deadline = Infinity,
-): Promise<string> {
+function run(job: Job, hear: (told: Told) => unknown, deadline = Infinity): Promise<string> {
   const args = ['--import', tsx, program, JSON.stringify(job)];
   const env = { ...process.env, HOME: job.scratch, USERPROFILE: job.scratch };
   const child = spawn(process.execPath, args, {
@@ -141,10 +137,13 @@ function run(
     let timer: NodeJS.Timeout | undefined;
     const waitFor = (ms: number) => {
       clearTimeout(timer);
-      timer = setTimeout(() => {
-        isLate = true;
-        child.kill('SIGKILL');
-      }, Math.max(1, Math.min(ms, deadline + 1 - Date.now())));
+      timer = setTimeout(
+        () => {
+          isLate = true;
+          child.kill('SIGKILL');
+        },
+        Math.max(1, Math.min(ms, deadline + 1 - Date.now())),
+      );
     };
     waitFor(START_MS);
     child.stderr!.on('data', (text) => (stderr = (stderr + text).slice(-16_384)));

@@ -3,7 +3,7 @@
 
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { asObject, isObject, LineBuffer, REVISIONS, type Json } from '../../mcp.ts';
-import { VERSION_KEY } from '../20-streamable-http/headers.ts';
+import { VERSION_KEY } from '../20-streamable-http/mirrored-headers.ts';
 import { STATELESS } from '../22-no-handshake/era.ts';
 import { holds, Mismatch, NotTried, pause, same, show } from './bench.ts';
 import type { Verdict } from './child.ts';
@@ -328,8 +328,11 @@ export async function judgeServer(command: string[], cwd: string) {
   return { verdicts, problem: isThere ? undefined : bench.all[0]?.ended };
 }
 
-const unopened = ({ promise }: ServerPromise): Verdict =>
-  ({ promise, state: 'not tried', why: 'it has not opened' });
+const unopened = ({ promise }: ServerPromise): Verdict => ({
+  promise,
+  state: 'not tried',
+  why: 'it has not opened',
+});
 
 async function judgeOne({ promise, fault, play }: ServerPromise, bench: ServerBench) {
   const broken = { promise, state: 'broken' as const, fault };

@@ -4,7 +4,17 @@
 import { McpConnection, transportType } from '../../mcp.ts';
 import type { Json, Message, Transport, TransportFactory } from '../../mcp.ts';
 import {
-  failure, holds, Mismatch, NotTried, pause, same, show, soon, until, type Bench, type Chapter,
+  failure,
+  holds,
+  Mismatch,
+  NotTried,
+  pause,
+  same,
+  show,
+  soon,
+  until,
+  type Bench,
+  type Chapter,
 } from './bench.ts';
 import { HANG_UP, PEER } from './peer.ts';
 
@@ -75,7 +85,11 @@ async function ours(bench: Bench): Promise<Started> {
 async function hungUp(bench: Bench): Promise<Started> {
   const wire = await ours(bench);
   await soon(wire.transport.send({ jsonrpc: '2.0', method: HANG_UP }), 'send() to end');
-  await until(() => wire.ends.length > 0, 'the event "closed"', () => 'no event');
+  await until(
+    () => wire.ends.length > 0,
+    'the event "closed"',
+    () => 'no event',
+  );
   return wire;
 }
 
@@ -108,7 +122,10 @@ export const transport: Chapter = {
         const { serverInfo } = await soon(connection.initialize(), 'initialize() to end');
         const tools = await soon(connection.listTools(), 'listTools() to end');
         if (serverInfo?.name !== PEER) return;
-        same(tools.map(({ name }) => name), ['echo']);
+        same(
+          tools.map(({ name }) => name),
+          ['echo'],
+        );
         const { text } = await soon(connection.callTool('echo', { a: 1 }), 'callTool() to end');
         same(text, '{"a":1}');
       },
@@ -148,9 +165,16 @@ export const transport: Chapter = {
         const { transport, messages } = await ours(bench);
         const ids = Array.from({ length: 20 }, (_, n) => `${n} ${'x'.repeat(n % 2 ? 50_000 : 1)}`);
         await soon(Promise.all(ids.map((id) => transport.send(ping(id)))), 'send() to end');
-        await until(() => messages.length === 21, '20 answers', () => `${messages.length - 1}`);
-        const numbers = messages.slice(1).map(({ id }) => parseInt(id));
-        same(numbers, numbers.map((_, n) => n));
+        await until(
+          () => messages.length === 21,
+          '20 answers',
+          () => `${messages.length - 1}`,
+        );
+        const numbers = messages.slice(1).map(({ id }) => parseInt(id, 10));
+        same(
+          numbers,
+          numbers.map((_, n) => n),
+        );
       },
     },
     {
@@ -199,10 +223,16 @@ export const transport: Chapter = {
       fault: 'a send after the end waits, or seems to arrive',
       play: async (bench) => {
         const { transport } = await hungUp(bench); // so `closed` has told
-        await soon(transport.send(ping(2)).catch(() => {}), 'send() to end after the server hung up');
+        await soon(
+          transport.send(ping(2)).catch(() => {}),
+          'send() to end after the server hung up',
+        );
         const { transport: closed, ends } = await started(bench);
         await soon(closed.close(), 'close() to end');
-        const sent = closed.send(ping(3)).then(() => true, () => false);
+        const sent = closed.send(ping(3)).then(
+          () => true,
+          () => false,
+        );
         const seemsSent = await soon(sent, 'send() to end after close()');
         const isTold = !seemsSent || ends.length > 0;
         holds(isTold, 'an error after close(), or the event "closed"', 'neither');

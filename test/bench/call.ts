@@ -4,7 +4,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { installed, root } from '../on-demand.ts';
+import { installed, root } from '../help/installed.ts';
 
 const WORDS = ['add', 'a=2', 'b=40'];
 const GOALS: Record<string, number> = { 20: 1.25, 24: 1.5 }; // ours / floor; an old Node starts slowly by itself
@@ -12,11 +12,18 @@ const PER_ROUND = 3;
 const server = join(root, 'fixtures', 'server.mjs');
 const place = join(root, '.cache', 'bench', 'call');
 
-/** `npm pack`, unpacked: no file of the repository takes part. */
+/** `npm run package`, unpacked: no file of the repository takes part. */
 function unpacked(): string {
   rmSync(place, { recursive: true, force: true });
   mkdirSync(join(place, 'home'), { recursive: true });
-  const out = execFileSync('npm', ['pack', '--json', '--pack-destination', place], { cwd: root, stdio: ['ignore', 'pipe', 'ignore'] });
+  const out = execFileSync(
+    'npm',
+    ['run', '--silent', 'package', '--', '--json', '--pack-destination', place],
+    {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    },
+  );
   const [{ filename }] = JSON.parse(`${out}`.slice(`${out}`.indexOf('['))); // the build may talk before it
   execFileSync('tar', ['-xzf', filename], { cwd: place });
   return join(place, 'package', 'dist', 'chapters', 'start.cjs');
@@ -31,7 +38,11 @@ function nodes(): string[] {
 function time(node: string, args: string[]): number {
   const { PATH } = process.env;
   const startedAt = performance.now();
-  const { stdout, stderr } = spawnSync(node, args, { encoding: 'utf8', cwd: place, env: { PATH, HOME: join(place, 'home') } });
+  const { stdout, stderr } = spawnSync(node, args, {
+    encoding: 'utf8',
+    cwd: place,
+    env: { PATH, HOME: join(place, 'home') },
+  });
   const ms = performance.now() - startedAt;
   if (stdout.trim() !== '42') throw new Error(`${args.join(' ')}: ${stdout}${stderr}`);
   return ms;
@@ -41,10 +52,13 @@ const median = (times: number[]) => times.toSorted((a, b) => a - b)[times.length
 
 /** Prints a table of its own. Tells how many goals were missed. */
 export function benchCall(rounds: number): number {
-  const mcporter = (version: string) => join(installed(`mcporter@${version}`), 'node_modules', 'mcporter', 'dist', 'cli.js');
+  const mcporter = (version: string) =>
+    join(installed(`mcporter@${version}`), 'node_modules', 'mcporter', 'dist', 'cli.js');
   const [ours, newer, older] = [unpacked(), mcporter('0.12.3'), mcporter('0.9.0')];
   let missed = 0;
-  console.log('\n| one call in a new process | ours | floor | mcporter 0.12 | mcporter 0.9 | ours / floor | ours / 0.12 | ours / 0.9 |');
+  console.log(
+    '\n| one call in a new process | ours | floor | mcporter 0.12 | mcporter 0.9 | ours / floor | ours / 0.12 | ours / 0.9 |',
+  );
   console.log('| --- | --- | --- | --- | --- | --- | --- | --- |');
   for (const node of nodes()) {
     const version = `${execFileSync(node, ['--version'])}`.trim();
@@ -68,7 +82,9 @@ export function benchCall(rounds: number): number {
     const isMet = own / theirs[0]! <= goal;
     if (!isMet) missed++;
     ratios[0] = `${isMet ? '✓' : '✗'} ${ratios[0]} ≤ ${goal}`;
-    console.log(`| ${[`Node ${version.slice(1)}`, ...medians.map((ms) => `${Math.round(ms)} ms`), ...ratios].join(' | ')} |`);
+    console.log(
+      `| ${[`Node ${version.slice(1)}`, ...medians.map((ms) => `${Math.round(ms)} ms`), ...ratios].join(' | ')} |`,
+    );
   }
   return missed;
 }

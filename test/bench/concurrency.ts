@@ -6,10 +6,13 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { McpManager } from '../../mcp.ts';
-import { installed, root } from '../on-demand.ts';
+import { installed, root } from '../help/installed.ts';
 
 const name = '@modelcontextprotocol/server-everything';
-const real = { command: process.execPath, args: [join(installed(`${name}@2026.8.31`), 'node_modules', name, 'dist', 'index.js')] };
+const real = {
+  command: process.execPath,
+  args: [join(installed(`${name}@2026.8.31`), 'node_modules', name, 'dist', 'index.js')],
+};
 const mute = { command: process.execPath, args: [join(root, 'fixtures', 'habits.mjs'), 'mute'] };
 const cases = {
   '20 real servers': Array.from({ length: 20 }, () => real),
@@ -29,9 +32,14 @@ for (const [what, servers] of Object.entries(cases))
     const loading = manager.loadAndConnect();
     const connected = () => manager.status().filter(({ state }) => state === 'connected');
     while (connected().length < wanted) await new Promise((done) => setTimeout(done, 20));
-    const [waited, slowest] = [performance.now() - start, Math.max(...connected().map(({ startMs }) => startMs ?? 0))];
+    const [waited, slowest] = [
+      performance.now() - start,
+      Math.max(...connected().map(({ startMs }) => startMs ?? 0)),
+    ];
     const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
-    console.log(`${what}, ${concurrency} at once: all there after ${seconds(waited)}, slowest start ${seconds(slowest)}`);
+    console.log(
+      `${what}, ${concurrency} at once: all there after ${seconds(waited)}, slowest start ${seconds(slowest)}`,
+    );
     await manager.disconnectAll();
     await loading;
     rmSync(home, { recursive: true });

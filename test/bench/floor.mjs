@@ -13,11 +13,16 @@ server.stdout.on('data', (chunk) => {
   for (const line of lines) hear(JSON.parse(line));
 });
 const clientInfo = { name: 'floor', version: '1' };
-send({ id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo } });
+send({
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo },
+});
 
 function hear({ id, result }) {
   if (id === 1) send({ method: 'notifications/initialized' });
-  if (id === 1) send({ id: 2, method: 'tools/call', params: { name: 'add', arguments: { a: 2, b: 40 } } });
+  if (id === 1)
+    send({ id: 2, method: 'tools/call', params: { name: 'add', arguments: { a: 2, b: 40 } } });
   if (id === 2) console.log(result.content[0].text);
   if (id === 2) server.stdin.end();
 }

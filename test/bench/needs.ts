@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import type { SearchableTool, ToolIndex } from '../../chapters/28-a-thousand-tools/tool-search.ts';
-import { Lexicon } from '../../chapters/28-a-thousand-tools/words.ts';
+import { Lexicon } from '../../chapters/28-a-thousand-tools/lexicon.ts';
 import { asObject } from '../../mcp.ts';
 
 export type Need = { words: string; labels: string[]; set: 'known' | 'untouched' };
@@ -16,7 +16,14 @@ export function readNeeds(): Need[] {
     if (line.startsWith('#')) return [];
     const [labels = '', words = ''] = line.split(' | ');
     const set = n > untouched ? 'untouched' : 'known';
-    return { words, labels: labels.trim().split(' ').map((label) => `mcp__${label}`), set };
+    return {
+      words,
+      labels: labels
+        .trim()
+        .split(' ')
+        .map((label) => `mcp__${label}`),
+      set,
+    };
   });
 }
 

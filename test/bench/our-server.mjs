@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 const [folder, maxSessions = 1000] = process.argv.slice(2);
-const load = (name) => import(pathToFileURL(join(folder, 'chapters', '29-a-server', `${name}.js`)).href);
+const load = (name) =>
+  import(pathToFileURL(join(folder, 'chapters', '29-a-server', `${name}.js`)).href);
 const { McpServer } = await load('server');
-const { serveHttp } = await load('http');
+const { serveHttp } = await load('serve-http');
 
 const number = { type: 'number' };
 const server = new McpServer({
@@ -25,7 +26,9 @@ const server = new McpServer({
       description: 'Begins a stream, and does not end it.',
       run: async (_, call) => {
         call.progress(1);
-        await new Promise((_, fail) => call.signal.addEventListener('abort', () => fail(call.signal.reason), { once: true }));
+        await new Promise((_, fail) =>
+          call.signal.addEventListener('abort', () => fail(call.signal.reason), { once: true }),
+        );
         return 'never';
       },
     },
@@ -36,6 +39,14 @@ console.log(http.url);
 process.stdin.setEncoding('utf8').on('data', () => {
   for (let n = 0; n < 3; n++) globalThis.gc?.();
   const { rss, heapUsed } = process.memoryUsage();
-  console.log(JSON.stringify({ rss, heapUsed, sessions: http.sessions, listeners: server.listeners, joined: server.sessions.size }));
+  console.log(
+    JSON.stringify({
+      rss,
+      heapUsed,
+      sessions: http.sessions,
+      listeners: server.listeners,
+      joined: server.sessions.size,
+    }),
+  );
 });
 process.stdin.on('end', () => process.exit());

@@ -37,16 +37,29 @@ await Promise.all(connections.map((connection) => connection.close()));
 
 // ─── The manager: 100 servers of 50 tools, and 1,000 of them ─────────────────────────────────────
 
-const tools = Array.from({ length: 50 }, (_, n) => ({ name: `tool-${n}`, inputSchema: { type: 'object' } }));
-const results = { initialize: { protocolVersion: '2025-11-25', capabilities: { tools: {} } }, 'tools/list': { tools } };
+const tools = Array.from({ length: 50 }, (_, n) => ({
+  name: `tool-${n}`,
+  inputSchema: { type: 'object' },
+}));
+const results = {
+  initialize: { protocolVersion: '2025-11-25', capabilities: { tools: {} } },
+  'tools/list': { tools },
+};
 const serve = (transport) => {
-  const message = ({ id, method }) => id !== undefined && transport.send({ jsonrpc: '2.0', id, result: results[method] });
+  const message = ({ id, method }) =>
+    id !== undefined && transport.send({ jsonrpc: '2.0', id, result: results[method] });
   void transport.start({ message, closed() {} });
 };
 const manage = async (count) => {
   const entries = Array.from({ length: count }, (_, n) => {
     const name = `server-${n}`;
-    const entry = { name, config: { type: 'in-process', name: 'fifty' }, file: '', scope: 'test', authority: 'user' };
+    const entry = {
+      name,
+      config: { type: 'in-process', name: 'fifty' },
+      file: '',
+      scope: 'test',
+      authority: 'user',
+    };
     return [name, entry];
   });
   const transports = { 'in-process': inProcess({ fifty: serve }) };
@@ -65,4 +78,6 @@ for (let round = 0; round < 5; round++) {
   few.push(await manage(100));
   many.push(await manage(1000));
 }
-console.log(JSON.stringify({ withAll, without, few: median(few.slice(1)), many: median(many.slice(1)) }));
+console.log(
+  JSON.stringify({ withAll, without, few: median(few.slice(1)), many: median(many.slice(1)) }),
+);

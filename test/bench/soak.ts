@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { root } from '../on-demand.ts';
+import { root } from '../help/installed.ts';
 import { compiled, compileServer, startServer } from './server.ts';
 
 const options = {
@@ -22,12 +22,23 @@ const META = 'io.modelcontextprotocol/';
 const SINCE = '2026-07-28';
 
 compileServer();
-const { child, url } = await startServer(['--expose-gc', join(root, 'test', 'bench', 'our-server.mjs'), compiled, `${MAX_SESSIONS}`], 0);
+const { child, url } = await startServer(
+  ['--expose-gc', join(root, 'test', 'bench', 'our-server.mjs'), compiled, `${MAX_SESSIONS}`],
+  0,
+);
 const agent = new Agent({ keepAlive: true, maxSockets: 16 });
 
 type Headers = Record<string, string>;
-function post(message: object, headers: Headers = {}, ownAgent: Agent | false = agent): Promise<IncomingMessage> {
-  const all = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers };
+function post(
+  message: object,
+  headers: Headers = {},
+  ownAgent: Agent | false = agent,
+): Promise<IncomingMessage> {
+  const all = {
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+    ...headers,
+  };
   return new Promise((done, fail) => {
     const request = httpRequest(url, { method: 'POST', headers: all, agent: ownAgent }, done);
     request.on('error', fail);
@@ -42,15 +53,26 @@ async function textOf(response: IncomingMessage): Promise<string> {
 }
 
 async function openSession(): Promise<Headers> {
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'soak', version: '1' } };
+  const params = {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'soak', version: '1' },
+  };
   const response = await post({ id: 0, method: 'initialize', params });
   await textOf(response);
-  return { 'mcp-session-id': `${response.headers['mcp-session-id']}`, 'mcp-protocol-version': '2025-11-25' };
+  return {
+    'mcp-session-id': `${response.headers['mcp-session-id']}`,
+    'mcp-protocol-version': '2025-11-25',
+  };
 }
 
 const add = { name: 'add', arguments: { a: 2, b: 40 } };
 const introduction = { [`${META}protocolVersion`]: SINCE, [`${META}clientCapabilities`]: {} };
-const laterHeaders = (name: string) => ({ 'mcp-protocol-version': SINCE, 'mcp-method': 'tools/call', 'mcp-name': name });
+const laterHeaders = (name: string) => ({
+  'mcp-protocol-version': SINCE,
+  'mcp-method': 'tools/call',
+  'mcp-name': name,
+});
 
 /** Half of them with a handshake, half without. */
 async function calls(count: number): Promise<void> {
@@ -61,7 +83,10 @@ async function calls(count: number): Promise<void> {
       const id = left--;
       const isLater = id % 2 === 0;
       const params = isLater ? { ...add, _meta: introduction } : add;
-      const response = await post({ id, method: 'tools/call', params }, isLater ? laterHeaders('add') : session);
+      const response = await post(
+        { id, method: 'tools/call', params },
+        isLater ? laterHeaders('add') : session,
+      );
       assert.match(await textOf(response), /"42"/);
     }
   };
@@ -73,7 +98,11 @@ async function dropSessions(count: number): Promise<void> {
   for (let n = 0; n < count; n++) {
     const headers = { ...(await openSession()), accept: 'text/event-stream' };
     await new Promise<void>((done, fail) => {
-      const request = httpRequest(url, { headers, agent: false }, (response) => (response.destroy(), done()));
+      const request = httpRequest(
+        url,
+        { headers, agent: false },
+        (response) => (response.destroy(), done()),
+      );
       request.on('error', fail);
       request.end();
     });
@@ -87,12 +116,19 @@ async function abandonStreams(count: number): Promise<void> {
     const isLater = n % 2 === 0;
     const _meta = { progressToken: n, ...(isLater && introduction) };
     const params = { name: 'talk', arguments: {}, _meta };
-    const response = await post({ id: n, method: 'tools/call', params }, isLater ? laterHeaders('talk') : session, false);
+    const response = await post(
+      { id: n, method: 'tools/call', params },
+      isLater ? laterHeaders('talk') : session,
+      false,
+    );
     response.on('error', () => {});
     await new Promise((done) => response.once('data', done));
     response.destroy();
     // With a handshake the call would go on: a lost connection is no cancellation.
-    if (!isLater) await textOf(await post({ method: 'notifications/cancelled', params: { requestId: n } }, session));
+    if (!isLater)
+      await textOf(
+        await post({ method: 'notifications/cancelled', params: { requestId: n } }, session),
+      );
   }
 }
 
@@ -102,7 +138,9 @@ function memory(): Promise<Memory> {
   return new Promise((done) => child.stdout!.once('data', (text) => done(JSON.parse(`${text}`))));
 }
 
-const parts = Object.fromEntries(Object.entries(values).map(([name, count]) => [name, Math.ceil(Number(count) / ROUNDS)]));
+const parts = Object.fromEntries(
+  Object.entries(values).map(([name, count]) => [name, Math.ceil(Number(count) / ROUNDS)]),
+);
 const megabytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MB`;
 const seen: Memory[] = [];
 const startedAt = performance.now();
@@ -112,15 +150,19 @@ for (let round = 1; round <= ROUNDS; round++) {
   await abandonStreams(parts.streams!);
   const now = await memory();
   seen.push(now);
-  console.log(`round ${round}: heap ${megabytes(now.heapUsed)}, resident ${megabytes(now.rss)}, ${now.sessions} sessions are remembered`);
+  console.log(
+    `round ${round}: heap ${megabytes(now.heapUsed)}, resident ${megabytes(now.rss)}, ${now.sessions} sessions are remembered`,
+  );
 }
 child.stdin!.end();
 
 const [, second] = seen; // the first one fills what may be filled
 const last = seen.at(-1)!;
 const seconds = Math.round((performance.now() - startedAt) / 1000);
-console.log(`${values.calls} calls, ${values.sessions} dropped sessions, ${values.streams} abandoned streams in ${seconds} s: ` +
-  `the heap went from ${megabytes(second!.heapUsed)} to ${megabytes(last.heapUsed)}.`);
+console.log(
+  `${values.calls} calls, ${values.sessions} dropped sessions, ${values.streams} abandoned streams in ${seconds} s: ` +
+    `the heap went from ${megabytes(second!.heapUsed)} to ${megabytes(last.heapUsed)}.`,
+);
 assert.ok(last.heapUsed <= MAX_GROWTH * second!.heapUsed, 'the heap has grown');
 assert.equal(last.listeners, 0);
 assert.ok(last.sessions <= MAX_SESSIONS);

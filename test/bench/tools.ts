@@ -9,9 +9,15 @@ import { Agent, Scripted } from '../../agent.ts';
 import { compose } from '../../chapters/composition.ts';
 import { forConnections, plainHost } from '../../chapters/19-the-terminal/host.ts';
 import { indexTools, type SearchableTool } from '../../chapters/28-a-thousand-tools/tool-search.ts';
-import { McpManager, type Json, type Message, type ServerEntry, type Transport } from '../../mcp.ts';
+import {
+  McpManager,
+  type Json,
+  type Message,
+  type ServerEntry,
+  type Transport,
+} from '../../mcp.ts';
 import type { TransportEvents } from '../../mcp.ts';
-import { root } from '../on-demand.ts';
+import { root } from '../help/installed.ts';
 import { judgeNeeds, plainIndex, readNeeds } from './needs.ts';
 
 const GOALS = { index: 500, query: 3, characters: 40_000, gain: 9, together: 1.3 };
@@ -38,7 +44,9 @@ async function benchCorpus(): Promise<number> {
 
 let missed = 0;
 function tell(what: string, value: number, goal: string, isMet: boolean): void {
-  console.log(`${what.padEnd(44)} ${String(value).padStart(8)}   goal ${goal}${isMet ? '' : '  MISSED'}`);
+  console.log(
+    `${what.padEnd(44)} ${String(value).padStart(8)}   goal ${goal}${isMet ? '' : '  MISSED'}`,
+  );
   if (!isMet) missed++;
 }
 
@@ -65,7 +73,12 @@ function benchSearch(tools: SearchableTool[]): number {
       tell(what, met, `at least ${least}; plain BM25 ${without[most]}`, met >= least);
     }
     const gain = Number((at[5]! - without[5]!).toFixed(1));
-    tell('– more than plain BM25 within 5, points', gain, `at least ${GOALS.gain}`, gain >= GOALS.gain);
+    tell(
+      '– more than plain BM25 within 5, points',
+      gain,
+      `at least ${GOALS.gain}`,
+      gain >= GOALS.gain,
+    );
   }
   return missed;
 }
@@ -101,7 +114,11 @@ function answering(tools: SearchableTool[]): Transport {
   const results: Record<string, (params: Json) => Json> = {
     initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: {} } }),
     'tools/list': () => ({
-      tools: tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema })),
+      tools: tools.map(({ name, description, inputSchema }) => ({
+        name,
+        description,
+        inputSchema,
+      })),
     }),
   };
   return {

@@ -11,14 +11,22 @@ import { LineByLine } from '../../chapters/17-the-gate/person.ts';
 import type { OAuthConfig } from '../../chapters/21-authorization/clients.ts';
 import { Logins } from '../../chapters/21-authorization/login.ts';
 import { declareGrant } from '../../chapters/21-authorization/machines.ts';
-import type { Visitor } from '../../chapters/21-authorization/oauth.ts';
+import type { OpenUserAgent } from '../../chapters/21-authorization/oauth.ts';
 import { TokenStore } from '../../chapters/21-authorization/tokens.ts';
 import { inBothEras } from '../../chapters/22-no-handshake/era.ts';
-import { doze, type Pause } from '../../chapters/22-no-handshake/pause.ts';
+import { doze, type Pause } from '../../chapters/20-streamable-http/pause.ts';
 import { Skills } from '../../chapters/24-more-than-tools/skills.ts';
-import { asObject, McpConnection, type Extension, type Handler, type Json, type Tool } from '../../mcp.ts';
+import {
+  asObject,
+  McpConnection,
+  type Extension,
+  type Handler,
+  type Json,
+  type Tool,
+} from '../../mcp.ts';
 
-const { MCP_CONFORMANCE_SCENARIO: scenario = '', MCP_CONFORMANCE_CONTEXT: context = '{}' } = process.env;
+const { MCP_CONFORMANCE_SCENARIO: scenario = '', MCP_CONFORMANCE_CONTEXT: context = '{}' } =
+  process.env;
 
 // It forgives a client that fails after some scenarios, and our own run does not.
 const { JUDGE_REPORT: report } = process.env;
@@ -37,7 +45,10 @@ const elicit: Handler = async ({ requestedSchema }) => {
   await meanwhile();
   const fields = Object.entries(asObject(asObject(requestedSchema).properties));
   const proposed = fields.map(([name, field]) => [name, asObject(field).default]);
-  return { action: 'accept', content: Object.fromEntries(proposed.filter(([, value]) => value !== undefined)) };
+  return {
+    action: 'accept',
+    content: Object.fromEntries(proposed.filter(([, value]) => value !== undefined)),
+  };
 };
 
 const elicitation: Extension = () => ({
@@ -46,7 +57,7 @@ const elicitation: Extension = () => ({
 });
 
 /** A browser whose user agrees to everything: the suite's authorization server redirects at once. */
-const visitor: Visitor = async () => ({
+const openUserAgent: OpenUserAgent = async () => ({
   redirectUri: 'http://127.0.0.1:33418/callback',
   go: async (url) => {
     const { headers } = await fetch(url, { redirect: 'manual' });
@@ -60,36 +71,66 @@ function oauthConfig(): OAuthConfig {
   const given = JSON.parse(context);
   const { client_id: clientId, client_secret: clientSecret, private_key_pem: privateKey } = given;
   const known = { ...(clientId && { clientId }), ...(clientSecret && { clientSecret }) };
-  if (/client-credentials/.test(scenario)) return { ...known, ...(privateKey && { privateKey }), grant: 'client_credentials' };
+  if (/client-credentials/.test(scenario))
+    return { ...known, ...(privateKey && { privateKey }), grant: 'client_credentials' };
   if (/wif/.test(scenario)) return { ...known, grant: 'workload', assertion: given.valid_jwt };
-  const { idp_issuer: issuer, idp_client_id, idp_id_token: idToken, idp_token_endpoint: tokenEndpoint } = given;
-  if (idToken) return { ...known, grant: 'company', company: { issuer, clientId: idp_client_id, idToken, tokenEndpoint } };
+  const {
+    idp_issuer: issuer,
+    idp_client_id,
+    idp_id_token: idToken,
+    idp_token_endpoint: tokenEndpoint,
+  } = given;
+  if (idToken)
+    return {
+      ...known,
+      grant: 'id-jag',
+      idp: { issuer, clientId: idp_client_id, idToken, tokenEndpoint },
+    };
   return { ...known, clientMetadataUrl: 'https://conformance-test.local/client-metadata.json' };
 }
 
 // In a folder of its own, and not to be kept: nobody has a login before the suite begins.
 const home = mkdtempSync(join(tmpdir(), 'judge-'));
 process.on('exit', () => rmSync(home, { recursive: true, force: true }));
-const logins = new Logins({ store: new TokenStore({ home }), visitor, trustsAnyIssuer: true });
+const logins = new Logins({
+  store: new TokenStore({ home }),
+  openUserAgent,
+  trustsAnyIssuer: true,
+});
 
 /** A user who lets the model work by every skill, with a home and a project of their own. */
 class Agreeable extends LineByLine {
   readonly isThere = true;
   say(): void {}
-  protected async readLine(): Promise<string> { return 'y'; }
-  protected launch(): boolean { return false; }
+  protected async readLine(): Promise<string> {
+    return 'y';
+  }
+  protected launch(): boolean {
+    return false;
+  }
 }
 const agreeable = new Agreeable();
 const trust = new Trust({ home, cwd: home, person: agreeable });
 const roots = new Roots(home);
-const skills = new Skills({ person: agreeable, trust, roots, home, resultsFolder: home, warn: console.error });
+const skills = new Skills({
+  person: agreeable,
+  trust,
+  roots,
+  home,
+  resultsFolder: home,
+  warn: console.error,
+});
 const gate = new Gate({ roots, trust, person: agreeable });
 
-const connection = new McpConnection('suite', { type: 'http', url: process.argv.at(-1), oauth: oauthConfig() }, {
-  extensions: [declareGrant, elicitation, skills.extension, ...inBothEras({ pause })],
-  transports: logins.transports,
-  onWarning: console.error,
-});
+const connection = new McpConnection(
+  'suite',
+  { type: 'http', url: process.argv.at(-1), oauth: oauthConfig() },
+  {
+    extensions: [declareGrant, elicitation, skills.extension, ...inBothEras({ pause })],
+    transports: logins.transports,
+    onWarning: console.error,
+  },
+);
 
 async function call(name: string, args: Json): Promise<string> {
   const { text, isError } = await connection.callTool(name, args);
@@ -99,9 +140,15 @@ async function call(name: string, args: Json): Promise<string> {
 
 /** Arguments of the right types. */
 function sample({ inputSchema }: Tool): Json {
-  const values = new Map<unknown, unknown>([['number', 2], ['integer', 2], ['boolean', true]]);
+  const values = new Map<unknown, unknown>([
+    ['number', 2],
+    ['integer', 2],
+    ['boolean', true],
+  ]);
   const fields = Object.entries(asObject(inputSchema.properties));
-  return Object.fromEntries(fields.map(([name, field]) => [name, values.get(asObject(field).type) ?? 'text']));
+  return Object.fromEntries(
+    fields.map(([name, field]) => [name, values.get(asObject(field).type) ?? 'text']),
+  );
 }
 
 /** Whatever the server offers us is used: so a tool that must not be called must not have come through to here. */
@@ -131,14 +178,17 @@ const scenarios: Record<string, (tools: Tool[]) => Promise<unknown>> = {
     for (const { name, arguments: args } of JSON.parse(context).toolCalls) await call(name, args);
   },
   'http-invalid-tool-headers': async (tools) => {
-    assert.deepEqual(tools.map(({ name }) => name), ['valid_tool']);
+    assert.deepEqual(
+      tools.map(({ name }) => name),
+      ['valid_tool'],
+    );
     await useAll(tools);
   },
   'http-standard-headers': async (tools) => {
     await useAll(tools);
-    const { resources } = await connection.request('resources/list') as { resources: Json[] };
+    const { resources } = (await connection.request('resources/list')) as { resources: Json[] };
     for (const { uri } of resources) await connection.request('resources/read', { uri });
-    const { prompts } = await connection.request('prompts/list') as { prompts: Json[] };
+    const { prompts } = (await connection.request('prompts/list')) as { prompts: Json[] };
     for (const { name } of prompts) await connection.request('prompts/get', { name });
   },
   'json-schema-2020-12-preservation': async (tools) => {

@@ -1,7 +1,7 @@
 // The official suite judges our server (everything.ts): each scenario by itself, and strictly. The suite must be content,
 // at least one check must have passed, none may have failed, and there must be no warning, which it forgives otherwise.
 
-import { serveHttp } from '../../chapters/29-a-server/http.ts';
+import { serveHttp } from '../../chapters/29-a-server/serve-http.ts';
 import { everything } from './everything.ts';
 import { inParallel, runSuite, SIDE_BY_SIDE } from './suite.ts';
 
@@ -12,7 +12,11 @@ import { inParallel, runSuite, SIDE_BY_SIDE } from './suite.ts';
 type Wanted = { scenarios: number; checks: number };
 const SETS: { revision: string; core: Wanted; withTasks?: Wanted }[] = [
   { revision: '2025-11-25', core: { scenarios: 33, checks: 83 } },
-  { revision: '2026-07-28', core: { scenarios: 40, checks: 152 }, withTasks: { scenarios: 49, checks: 196 } },
+  {
+    revision: '2026-07-28',
+    core: { scenarios: 40, checks: 152 },
+    withTasks: { scenarios: 49, checks: 196 },
+  },
 ];
 const WITHOUT_TASKS = 164;
 const CHECKS_NOTHING = 'tasks-status-notifications'; // for any server: it reports 0 of 0
@@ -27,9 +31,12 @@ export async function judgeServer(): Promise<number> {
     const { stdout } = await runSuite(['server', '--url', http.url, '--requirements', revision]);
     const names = [...stdout.matchAll(/^[✓✗] (\S+): \d+ passed/gm)].map(([, name]) => name!);
     const judged = names.filter((name) => name !== CHECKS_NOTHING);
-    const outcomes = await inParallel(judged, SIDE_BY_SIDE, (scenario) => runStrictly(http.url, scenario, revision));
+    const outcomes = await inParallel(judged, SIDE_BY_SIDE, (scenario) =>
+      runStrictly(http.url, scenario, revision),
+    );
     const bad = outcomes.filter(({ problem }) => problem);
-    for (const { scenario, problem } of bad) console.log(`── server: ${scenario} at ${revision}\n${problem}\n`);
+    for (const { scenario, problem } of bad)
+      console.log(`── server: ${scenario} at ${revision}\n${problem}\n`);
     const plain = outcomes.filter(({ scenario }) => !scenario.startsWith('tasks-'));
     problems += bad.length + count(revision, plain, core);
     if (withTasks) problems += count(`${revision} with tasks`, outcomes, withTasks);
@@ -46,23 +53,43 @@ async function judgeWithoutTasks(): Promise<number> {
   const lines = [...stdout.matchAll(/^([✓✗]) (\S+): (\d+) passed/gm)];
   const bad = lines.filter(([, mark, name = '']) => mark === '✗' && !name.startsWith('tasks-'));
   const checks = lines.reduce((sum, [, , , passed]) => sum + Number(passed), 0);
-  console.log(`server, 2026-07-28 without tasks: ${checks} checks; there should be ${WITHOUT_TASKS}`);
+  console.log(
+    `server, 2026-07-28 without tasks: ${checks} checks; there should be ${WITHOUT_TASKS}`,
+  );
   return bad.length + (checks < WITHOUT_TASKS ? 1 : 0);
 }
 
 function count(name: string, outcomes: Outcome[], wanted: Wanted): number {
   const passed = outcomes.filter(({ problem }) => !problem);
   const checks = passed.reduce((sum, each) => sum + each.passed, 0);
-  console.log(`server, ${name}: ${passed.length} of ${outcomes.length} scenarios, ${checks} checks, no warning`);
+  console.log(
+    `server, ${name}: ${passed.length} of ${outcomes.length} scenarios, ${checks} checks, no warning`,
+  );
   const isWhole = outcomes.length >= wanted.scenarios && checks >= wanted.checks;
-  if (!isWhole) console.log(`  but there should be ${wanted.scenarios} scenarios and ${wanted.checks} checks`);
+  if (!isWhole)
+    console.log(`  but there should be ${wanted.scenarios} scenarios and ${wanted.checks} checks`);
   return isWhole ? 0 : 1;
 }
 
 async function runStrictly(url: string, scenario: string, revision: string): Promise<Outcome> {
-  const { code, stdout, stderr } = await runSuite(['server', '--url', url, '--scenario', scenario, '--spec-version', revision, '--force']);
+  const { code, stdout, stderr } = await runSuite([
+    'server',
+    '--url',
+    url,
+    '--scenario',
+    scenario,
+    '--spec-version',
+    revision,
+    '--force',
+  ]);
   const output = stdout + stderr;
-  const [, passed = 0, total = 0, failed = 0, warnings = 0] = /^Passed: (\d+)\/(\d+), (\d+) failed, (\d+) warnings/m.exec(output) ?? [];
-  const isStrict = code === 0 && Number(passed) > 0 && passed === total && Number(failed) === 0 && Number(warnings) === 0;
+  const [, passed = 0, total = 0, failed = 0, warnings = 0] =
+    /^Passed: (\d+)\/(\d+), (\d+) failed, (\d+) warnings/m.exec(output) ?? [];
+  const isStrict =
+    code === 0 &&
+    Number(passed) > 0 &&
+    passed === total &&
+    Number(failed) === 0 &&
+    Number(warnings) === 0;
   return { scenario, passed: Number(passed), ...(!isStrict && { problem: output.slice(-3000) }) };
 }

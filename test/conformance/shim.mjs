@@ -11,6 +11,9 @@ export async function load(url, context, next) {
   const loaded = await next(url, context);
   if (!url.endsWith('/conformance/dist/index.js')) return loaded;
   let name = '';
-  const source = `${loaded.source}`.replace(/\bglobSync as (\w+),/, (_, alias) => ((name = alias), ''));
+  const source = `${loaded.source}`.replace(
+    /\bglobSync as (\w+),/,
+    (_, alias) => ((name = alias), ''),
+  );
   return { ...loaded, source: `${source}\nfunction ${name}() { return []; }` };
 }

@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { installed, root } from '../on-demand.ts';
+import { installed, root } from '../help/installed.ts';
 
 const SUITE = '@modelcontextprotocol/conformance';
 const VERSION = '0.2.0-alpha.12';
@@ -19,10 +19,16 @@ export function runSuite(options: string[], more: NodeJS.ProcessEnv = {}): Promi
   const limits = { timeout: 120_000, killSignal: 'SIGKILL', maxBuffer: 2 ** 28 } as const;
   return new Promise((done) =>
     execFile(process.execPath, args, { cwd: root, env, ...limits }, (error, stdout, stderr) =>
-      done({ code: error ? Number(error.code) || 1 : 0, stdout, stderr })));
+      done({ code: error ? Number(error.code) || 1 : 0, stdout, stderr }),
+    ),
+  );
 }
 
-export async function inParallel<T, R>(items: T[], workers: number, work: (item: T) => Promise<R>): Promise<R[]> {
+export async function inParallel<T, R>(
+  items: T[],
+  workers: number,
+  work: (item: T) => Promise<R>,
+): Promise<R[]> {
   const results: R[] = [];
   const queue = items.entries();
   const worker = async () => {

@@ -11,9 +11,12 @@ import { McpConnection, type McpError } from '../../mcp.ts';
 const [home = '', ...urls] = process.argv.slice(2);
 const oauth = JSON.parse(process.env.OAUTH ?? '{}');
 const silence = () => new Promise<undefined>(() => {});
-const user = new ScriptedPerson(urls.map(() => silence), openBrowser);
-const visitor = throughBrowserOf(user, new AbortController().signal);
-const { transports } = new Logins({ store: new TokenStore({ home }), visitor });
+const user = new ScriptedPerson(
+  urls.map(() => silence),
+  openBrowser,
+);
+const openUserAgent = throughBrowserOf(user, new AbortController().signal);
+const { transports } = new Logins({ store: new TokenStore({ home }), openUserAgent });
 for (const url of urls) {
   const connection = new McpConnection('demo', { type: 'http', url, oauth }, { transports });
   try {
@@ -21,7 +24,9 @@ for (const url of urls) {
     await connection.initialize();
     console.log(JSON.stringify({ kind: 'done' }));
   } catch (error) {
-    console.log(JSON.stringify({ kind: (error as McpError).kind, message: (error as Error).message }));
+    console.log(
+      JSON.stringify({ kind: (error as McpError).kind, message: (error as Error).message }),
+    );
   }
   await connection.close();
 }

@@ -2,7 +2,7 @@
 // a process of its own, so that its memory does not count.
 
 import { spawn } from 'node:child_process';
-import { HttpTransport } from '../../chapters/20-streamable-http/http.ts';
+import { httpTransports } from '../../chapters/20-streamable-http/http.ts';
 import { McpConnection } from '../../mcp.ts';
 
 const server = `
@@ -36,9 +36,17 @@ const server = `
   process.stdin.resume().on('end', () => process.exit());`;
 
 const child = spawn(process.execPath, ['-e', server], { stdio: ['pipe', 'pipe', 'inherit'] });
-const url = await new Promise<string>((done) => child.stdout.setEncoding('utf8').once('data', (line: string) => done(line.trim())));
-const transports = { http: (...given: ConstructorParameters<typeof HttpTransport>) => new HttpTransport(...given) };
-const connection = new McpConnection('demo', { type: 'http', url }, { transports, maxLineBytes: 2 ** 22, callTimeoutMs: 50_000 });
+const url = await new Promise<string>((done) =>
+  child.stdout.setEncoding('utf8').once('data', (line: string) => done(line.trim())),
+);
+const transports = {
+  http: httpTransports.http,
+};
+const connection = new McpConnection(
+  'demo',
+  { type: 'http', url },
+  { transports, maxLineBytes: 2 ** 22, callTimeoutMs: 50_000 },
+);
 await connection.connect();
 await connection.initialize();
 
@@ -47,7 +55,10 @@ for (const name of ['bomb', 'event bomb', 'json', 'event', 'event in lines', 'er
   const before = process.memoryUsage.rss();
   let most = before;
   const watch = setInterval(() => (most = Math.max(most, process.memoryUsage.rss())), 5);
-  const kind = await connection.callTool(name).then(() => 'answered', (error) => error.kind);
+  const kind = await connection.callTool(name).then(
+    () => 'answered',
+    (error) => error.kind,
+  );
   clearInterval(watch);
   let isFree = false;
   for (let n = 0; n < 200 && !isFree; n++) {

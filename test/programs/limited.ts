@@ -3,12 +3,14 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { within } from '../../chapters/20-streamable-http/request.ts';
+import { timeoutSignal } from '../../chapters/20-streamable-http/reply.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 const { signal } = new AbortController();
-void new Promise((resolve) => within(200, signal).addEventListener('abort', resolve)).then(() => process.exit(0));
+void new Promise((resolve) => timeoutSignal(200, signal).addEventListener('abort', resolve)).then(
+  () => process.exit(0),
+);
 for (let n = 0; n < 10; n++) {
   collectGarbage();
   await wait(10);

@@ -50,8 +50,9 @@ const child = spawn(process.execPath, ['-e', server], { stdio: ['pipe', 'pipe', 
 const origin = await new Promise<string>((done) =>
   child.stdout.setEncoding('utf8').once('data', (line: string) => done(line.trim())),
 );
-const visit = (url: URL, state: string) => new URL(`${url.searchParams.get('redirect_uri')}?code=c&state=${state}`);
-const visitor = async () => ({
+const visit = (url: URL, state: string) =>
+  new URL(`${url.searchParams.get('redirect_uri')}?code=c&state=${state}`);
+const openUserAgent = async () => ({
   redirectUri: 'http://127.0.0.1:1/callback',
   go: async (url: URL, state: string) => visit(url, state),
   close: () => {},
@@ -59,15 +60,20 @@ const visitor = async () => ({
 
 for (const where of ['resource', 'issuer', 'register', 'token'])
   for (const way of ['endless', 'gzip', 'br', 'deflate', 'deep']) {
-    const { transports } = new Logins({ store: new TokenStore({ home }), visitor });
-    const connection = new McpConnection(`${where}-${way}`, { type: 'http', url: `${origin}/${where}/${way}/mcp` },
-      { transports });
+    const { transports } = new Logins({ store: new TokenStore({ home }), openUserAgent });
+    const connection = new McpConnection(
+      `${where}-${way}`,
+      { type: 'http', url: `${origin}/${where}/${way}/mcp` },
+      { transports },
+    );
     const before = process.memoryUsage.rss();
     let most = before;
     const watch = setInterval(() => (most = Math.max(most, process.memoryUsage.rss())), 5);
     await connection.connect();
-    const { kind, message } = await connection.initialize().then(() => ({ kind: 'done', message: '' }),
-      (error) => error as McpError);
+    const { kind, message } = await connection.initialize().then(
+      () => ({ kind: 'done', message: '' }),
+      (error) => error as McpError,
+    );
     clearInterval(watch);
     let isFree = false;
     for (let n = 0; n < 200 && !isFree; n++) {
@@ -75,7 +81,14 @@ for (const where of ['resource', 'issuer', 'register', 'token'])
       if (!isFree) await new Promise((done) => setTimeout(done, 20));
     }
     await connection.close();
-    console.log(JSON.stringify({ name: `${where} ${way}`, kind, message, grewBy: Math.round((most - before) / 2 ** 20),
-      isFree }));
+    console.log(
+      JSON.stringify({
+        name: `${where} ${way}`,
+        kind,
+        message,
+        grewBy: Math.round((most - before) / 2 ** 20),
+        isFree,
+      }),
+    );
   }
 child.stdin.end();

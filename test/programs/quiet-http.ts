@@ -1,11 +1,17 @@
 // Leaves calls, streams and timers open on a server that hangs, closes, and tells how long it lived.
 
-import { HttpTransport } from '../../chapters/20-streamable-http/http.ts';
+import { httpTransports } from '../../chapters/20-streamable-http/http.ts';
 import { McpConnection } from '../../mcp.ts';
 
 const limits = { handshakeTimeoutMs: 120_000, callTimeoutMs: 120_000 };
-const transports = { http: (...given: ConstructorParameters<typeof HttpTransport>) => new HttpTransport(...given) };
-const connection = new McpConnection('demo', { type: 'http', url: process.argv[2] }, { ...limits, transports });
+const transports = {
+  http: httpTransports.http,
+};
+const connection = new McpConnection(
+  'demo',
+  { type: 'http', url: process.argv[2] },
+  { ...limits, transports },
+);
 await connection.connect();
 await connection.initialize();
 await connection.listTools(); // its stream stays open

@@ -31,7 +31,17 @@ function mortal(name: 'writeFileSync' | 'appendFileSync'): void {
 
 mortal('writeFileSync');
 mortal('appendFileSync');
-const others = ['openSync', 'linkSync', 'renameSync', 'rmSync', 'mkdirSync', 'closeSync', 'lstatSync', 'readdirSync', 'fchmodSync'] as const;
+const others = [
+  'openSync',
+  'linkSync',
+  'renameSync',
+  'rmSync',
+  'mkdirSync',
+  'closeSync',
+  'lstatSync',
+  'readdirSync',
+  'fchmodSync',
+] as const;
 for (const name of others) {
   const call = fs[name] as (...args: unknown[]) => unknown;
   (fs as any)[name] = (...args: unknown[]) => {
@@ -43,7 +53,7 @@ syncBuiltinESMExports();
 
 const { Trust } = await import('../../agent.ts');
 const { Masker } = await import('../../chapters/17-the-gate/safe-text.ts');
-const { Session } = await import('../../chapters/19-the-terminal/session.ts');
+const { Session } = await import('../../chapters/19-the-terminal/session-file.ts');
 const { TokenStore } = await import('../../chapters/21-authorization/tokens.ts');
 
 const warn = (text: string) => {
@@ -60,15 +70,31 @@ session.onCopy = () => warn('the conversation is taken');
 const kept = session.last();
 if (kept) session.resume(kept);
 const issuer = 'https://as.example';
-const rest = { url: 'https://mcp.example/', issuer, resource: 'https://mcp.example/', tokenEndpoint: `${issuer}/token` };
+const rest = {
+  url: 'https://mcp.example/',
+  issuer,
+  resource: 'https://mcp.example/',
+  tokenEndpoint: `${issuer}/token`,
+};
 
 for (let n = 0; n < Number(rounds); n++) {
   const name = `${prefix}-${n}`;
   session.record({ role: 'user', text: `${name} ${'x'.repeat((n * 997) % 5000)}` });
   say(1, `session ${name}\n`);
-  trust.allow({ name, config: { command: prefix }, file: '.mcp.json', scope: 'project', authority: 'project' });
+  trust.allow({
+    name,
+    config: { command: prefix },
+    file: '.mcp.json',
+    scope: 'project',
+    authority: 'project',
+  });
   say(1, `trust ${name}\n`);
-  logins.keep({ ...rest, server: name, client: { id: prefix, method: 'none' }, tokens: { access: name, type: 'Bearer', scope: [] } });
+  logins.keep({
+    ...rest,
+    server: name,
+    client: { id: prefix, method: 'none' },
+    tokens: { access: name, type: 'Bearer', scope: [] },
+  });
   say(1, `logins ${name}\n`);
   if (n === 0) say(1, `waited ${Math.round(performance.now() - startedAt)}\n`);
 }

@@ -2,8 +2,8 @@
 // The server and its child write their pids into the file of the second argument.
 // (With `polite` it is a server that leaves when its stdin ends, and says so in that file.)
 
-import { McpConnection } from '../subject.ts';
-import { habit, pidsIn, until } from '../helpers.ts';
+import { McpConnection } from '../help/subject.ts';
+import { habit, pidsIn, until } from '../help/basics.ts';
 
 const [ending, file = ''] = process.argv.slice(2);
 if (ending === 'own-plan-once')

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { cleanUp, folder } from '../helpers.ts';
-import { call, calls, say, startModelServer, type Seen } from '../model-server.ts';
-import { jsonLines, place, run, Terminal, userServers } from '../terminal.ts';
-import { server } from './third-party.ts';
+import { cleanUp, folder } from '../help/basics.ts';
+import { call, calls, say, startModelServer, type Seen } from '../help/model-server.ts';
+import { jsonLines, place, run, Terminal, userServers } from '../help/terminal.ts';
+import { server } from '../help/third-party.ts';
 
 afterEach(cleanUp);
 
@@ -43,15 +43,19 @@ test('rehearsal: a chat in a terminal with server-everything and server-filesyst
 });
 
 /** The results in a request on Anthropic's wire, as far as they are in its last message. */
-const results = ({ body }: Seen): any[] => body.messages.at(-1).content.filter(({ type }: any) => type === 'tool_result');
+const results = ({ body }: Seen): any[] =>
+  body.messages.at(-1).content.filter(({ type }: any) => type === 'tool_result');
 
-test('a scripted model on Anthropic\'s wire: two calls at once, an image, an error, an answer', async () => {
+test("a scripted model on Anthropic's wire: two calls at once, an image, an error, an answer", async () => {
   const { files, where } = withServers();
   const model = await startModelServer([
-    calls([
-      { name: 'mcp__everything__get-sum', args: { a: 2, b: 40 } },
-      { name: 'mcp__files__read_text_file', args: { path: join(files, 'note.txt') } },
-    ], { text: 'I look at both.' }),
+    calls(
+      [
+        { name: 'mcp__everything__get-sum', args: { a: 2, b: 40 } },
+        { name: 'mcp__files__read_text_file', args: { path: join(files, 'note.txt') } },
+      ],
+      { text: 'I look at both.' },
+    ),
     call('mcp__everything__get-tiny-image', {}),
     call('mcp__files__read_text_file', { path: '/etc/passwd' }),
     say('The sum is 42.'),
@@ -65,18 +69,30 @@ test('a scripted model on Anthropic\'s wire: two calls at once, an image, an err
   assert.equal(texts.length, 2);
   assert.match(texts[0]!, /42/);
   assert.match(texts[1]!, /a note from a file/);
-  assert.ok(results(third)[0].content.some((block: any) => block.type === 'image' && block.source.media_type === 'image/png'));
+  assert.ok(
+    results(third)[0].content.some(
+      (block: any) => block.type === 'image' && block.source.media_type === 'image/png',
+    ),
+  );
   assert.equal(results(fourth)[0].is_error, true);
   const events = jsonLines(out);
-  const ended = events.filter(({ type }) => type === 'tool_end').map(({ name, outcome }) => [name, outcome]);
+  const ended = events
+    .filter(({ type }) => type === 'tool_end')
+    .map(({ name, outcome }) => [name, outcome]);
   // Two servers work side by side: either may be the first to answer.
-  assert.deepEqual([...ended.slice(0, 2).sort(), ...ended.slice(2)], [
-    ['mcp__everything__get-sum', 'worked'],
-    ['mcp__files__read_text_file', 'worked'],
-    ['mcp__everything__get-tiny-image', 'worked'],
-    ['mcp__files__read_text_file', 'failed'],
-  ]);
-  assert.deepEqual([code, events.at(-1).text, events.at(-1).model], [0, 'The sum is 42.', 'anthropic/claude-sonnet-5']);
+  assert.deepEqual(
+    [...ended.slice(0, 2).sort(), ...ended.slice(2)],
+    [
+      ['mcp__everything__get-sum', 'worked'],
+      ['mcp__files__read_text_file', 'worked'],
+      ['mcp__everything__get-tiny-image', 'worked'],
+      ['mcp__files__read_text_file', 'failed'],
+    ],
+  );
+  assert.deepEqual(
+    [code, events.at(-1).text, events.at(-1).model],
+    [0, 'The sum is 42.', 'anthropic/claude-sonnet-5'],
+  );
 });
 
 test('and the same on the OpenAI-compatible wire', async () => {
@@ -92,7 +108,9 @@ test('and the same on the OpenAI-compatible wire', async () => {
   const allow = ['--allow', 'mcp__everything__echo', '--allow', 'mcp__files__read_text_file'];
   const { code, out } = await run(where, ['-p', 'go', ...allow], { env });
   assert.deepEqual([model.problems, code, out], [[], 0, 'Done.\n']);
-  const told = model.requests[1]!.body.messages.filter(({ role }: any) => role === 'tool').map(({ content }: any) => content);
+  const told = model.requests[1]!.body.messages.filter(({ role }: any) => role === 'tool').map(
+    ({ content }: any) => content,
+  );
   assert.match(told[0], /hello/);
   assert.match(told[1], /a note from a file/);
 });

@@ -5,7 +5,12 @@ import { realpathSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { nobody, ScriptedPerson, type Answer, type Person } from '../../chapters/17-the-gate/person.ts';
+import {
+  nobody,
+  ScriptedPerson,
+  type PersonAnswer,
+  type Person,
+} from '../../chapters/17-the-gate/person.ts';
 import { Rehearsal } from '../../chapters/18-minds/rehearsal.ts';
 import { answerWithin } from '../../chapters/22-no-handshake/input-required.ts';
 import { eitherEra } from '../../chapters/22-no-handshake/era.ts';
@@ -14,12 +19,12 @@ import { elicitation } from '../../chapters/23-the-server-asks/elicitation.ts';
 import { Folders, roots } from '../../chapters/23-the-server-asks/roots.ts';
 import { sampling } from '../../chapters/23-the-server-asks/sampling.ts';
 import type { Extension, Json } from '../../mcp.ts';
-import { cleanUp, folder, open, pause, type Opened } from '../helpers.ts';
-import { call, say, startModelServer } from '../model-server.ts';
-import { Stage } from '../stage.ts';
-import { KEYS, place, readLines, Terminal, userServers } from '../terminal.ts';
-import { installed } from '../on-demand.ts';
-import { server } from './third-party.ts';
+import { cleanUp, folder, open, pause, type Opened } from '../help/basics.ts';
+import { call, say, startModelServer } from '../help/model-server.ts';
+import { SwappablePerson } from '../help/swappable-person.ts';
+import { KEYS, place, readLines, Terminal, userServers } from '../help/terminal.ts';
+import { installed } from '../help/installed.ts';
+import { server } from '../help/third-party.ts';
 
 afterEach(cleanUp);
 
@@ -28,7 +33,9 @@ const asks = (person: Person) => elicitation({ person, counts: new Counts(Infini
 /** A connection with everything that chapter 23 offers. */
 async function connected(config: Json, folders: Folders, person: Person) {
   const borrows = sampling({ person, model: () => new Rehearsal() });
-  return open(config, { extensions: [asks(person), borrows, roots(folders), answerWithin(), eitherEra()] });
+  return open(config, {
+    extensions: [asks(person), borrows, roots(folders), answerWithin(), eitherEra()],
+  });
 }
 
 /** What server-everything says that it was sent. */
@@ -49,26 +56,41 @@ const DEFAULTS = {
 };
 
 test('server-everything through the library: a form by defaults alone, addresses, sampling, roots', async () => {
-  const stage = new Stage();
+  const stage = new SwappablePerson();
   const place = realpathSync(folder());
-  const { connection, wire, warnings } = await connected(server('everything'), new Folders(() => [place]), stage);
-  const play = async (answers: Answer[], tool: string, args: Json = {}) => {
+  const { connection, wire, warnings } = await connected(
+    server('everything'),
+    new Folders(() => [place]),
+    stage,
+  );
+  const play = async (answers: PersonAnswer[], tool: string, args: Json = {}) => {
     stage.actor = new ScriptedPerson(answers);
     return (await connection.callTool(tool, args)).text;
   };
-  const sent = () => wire.findLast(([direction, { result }]) => direction === 'out' && result)![1].result;
+  const sent = () =>
+    wire.findLast(([direction, { result }]) => direction === 'out' && result)![1].result;
 
-  const byDefault = await play(['y', 'Ada', ...Array(12).fill(''), 'y'], 'trigger-elicitation-request');
+  const byDefault = await play(
+    ['y', 'Ada', ...Array(12).fill(''), 'y'],
+    'trigger-elicitation-request',
+  );
   assert.deepEqual(sent(), { action: 'accept', content: { name: 'Ada', ...DEFAULTS } });
   assert.deepEqual(echoed(byDefault), sent());
   assert.deepEqual(echoed(await play(['n'], 'trigger-elicitation-request')), { action: 'decline' });
-  assert.deepEqual(echoed(await play(['y', 'Ada', undefined], 'trigger-elicitation-request')), { action: 'cancel' });
+  assert.deepEqual(echoed(await play(['y', 'Ada', undefined], 'trigger-elicitation-request')), {
+    action: 'cancel',
+  });
 
   const page = { url: 'https://example.com/connect' };
-  assert.deepEqual(echoed(await play(['n'], 'trigger-url-elicitation', page)), { action: 'decline' });
+  assert.deepEqual(echoed(await play(['n'], 'trigger-url-elicitation', page)), {
+    action: 'decline',
+  });
   assert.deepEqual(stage.actor.opened, []);
   // Refused (-32042) until the user has been at a page; then the call is made again, and asks for its own.
-  const again = await play(['y', 'd', 'y'], 'trigger-url-elicitation', { ...page, errorPath: true });
+  const again = await play(['y', 'd', 'y'], 'trigger-url-elicitation', {
+    ...page,
+    errorPath: true,
+  });
   assert.deepEqual(echoed(again), { action: 'accept' });
   assert.deepEqual(stage.actor.opened.map(String), ['https://modelcontextprotocol.io/', page.url]);
 
@@ -78,19 +100,31 @@ test('server-everything through the library: a form by defaults alone, addresses
 });
 
 test('server-everything through the library: a model answers for it, if the user agrees', async () => {
-  const stage = new Stage();
+  const stage = new SwappablePerson();
   const { connection } = await connected(server('everything'), new Folders(() => []), stage);
   const prompt = { prompt: 'Say hello', maxTokens: 20 };
   stage.actor = new ScriptedPerson(['y', 's']);
   const { text } = await connection.callTool('trigger-sampling-request', prompt);
   const { role, model, content, stopReason } = JSON.parse(text.slice(text.indexOf('{')));
-  assert.deepEqual([role, model, content.type, stopReason], ['assistant', 'rehearsal', 'text', 'endTurn']);
-  assert.ok(stage.actor.questions[1]!.text.includes(content.text.split('\n')[0]), 'the answer was seen first');
+  assert.deepEqual(
+    [role, model, content.type, stopReason],
+    ['assistant', 'rehearsal', 'text', 'endTurn'],
+  );
+  assert.ok(
+    stage.actor.questions[1]!.text.includes(content.text.split('\n')[0]),
+    'the answer was seen first',
+  );
   stage.actor = new ScriptedPerson(['y', 'e', 'Hello.', 's']);
-  assert.match((await connection.callTool('trigger-sampling-request', prompt)).text, /"text": "Hello\."/);
+  assert.match(
+    (await connection.callTool('trigger-sampling-request', prompt)).text,
+    /"text": "Hello\."/,
+  );
   stage.actor = new ScriptedPerson(['n']);
   const refused = await connection.callTool('trigger-sampling-request', prompt);
-  assert.deepEqual([refused.isError, refused.text], [true, 'MCP error -1: User rejected sampling request']);
+  assert.deepEqual(
+    [refused.isError, refused.text],
+    [true, 'MCP error -1: User rejected sampling request'],
+  );
 });
 
 test('server-everything has a tool for each thing that it is offered', async () => {
@@ -142,38 +176,57 @@ test('server-filesystem leaves its own folder for our roots, unless its entry sa
 
 const mongodb = (): Json => ({
   command: process.execPath,
-  args: [join(installed('mongodb-mcp-server@3.0.4'), 'node_modules/mongodb-mcp-server/dist/esm/index.js')],
+  args: [
+    join(
+      installed('mongodb-mcp-server@3.0.4'),
+      'node_modules/mongodb-mcp-server/dist/esm/index.js',
+    ),
+  ],
   env: { MDB_MCP_TELEMETRY: 'disabled' },
 });
 const DROP = { connectionId: 'c1', database: 'x' };
-const NOT_PERFORMED = /did not confirm the execution of the `drop-database` tool so the operation was not performed/;
+const NOT_PERFORMED =
+  /did not confirm the execution of the `drop-database` tool so the operation was not performed/;
 
 test('mongodb asks before it drops a database: declined, a no chosen, cancelled, left by Ctrl-C: not performed', async () => {
-  const stage = new Stage();
+  const stage = new SwappablePerson();
   const { connection, wire } = await open(mongodb(), { extensions: [asks(stage)] });
-  const play = async (answers: Answer[]) => {
+  const play = async (answers: PersonAnswer[]) => {
     stage.actor = new ScriptedPerson(answers);
     return (await connection.callTool('drop-database', DROP)).text;
   };
   const leave = () => (stage.actor.leaveForm(), new Promise<undefined>(() => {})); // what Ctrl-C does
-  const ways: [Answer[], action: string][] = [
-    [['n'], 'decline'], [['y', 'No', ''], 'decline'], [['x'], 'cancel'], [[undefined], 'cancel'],
-    [[leave], 'cancel'], [['y', leave], 'cancel'], [['y', 'Yes', leave], 'cancel'],
+  const ways: [PersonAnswer[], action: string][] = [
+    [['n'], 'decline'],
+    [['y', 'No', ''], 'decline'],
+    [['x'], 'cancel'],
+    [[undefined], 'cancel'],
+    [[leave], 'cancel'],
+    [['y', leave], 'cancel'],
+    [['y', 'Yes', leave], 'cancel'],
   ];
   for (const [answers, action] of ways) {
     assert.match(await play(answers), NOT_PERFORMED, action);
     const [, { result }] = wire.findLast(([way, { result: sent }]) => way === 'out' && sent)!;
     assert.deepEqual(result, { action });
   }
-  assert.match(stage.actor.questions[0]!.text, /while it runs "drop-database":\n  │ You are about to drop the \*\*x\*\* database/);
+  assert.match(
+    stage.actor.questions[0]!.text,
+    /while it runs "drop-database":\n  │ You are about to drop the \*\*x\*\* database/,
+  );
   assert.match(await play(['y', 'Yes', 'y']), /Connection "c1" does not exist/); // only now it tries
 });
 
 test('mongodb without a handshake does not ask at all: there the gate is the judge, and a no or Ctrl-C sends nothing', async () => {
   const person = new ScriptedPerson();
-  const { connection } = await open(mongodb(), { extensions: [asks(person), answerWithin(), eitherEra()] });
+  const { connection } = await open(mongodb(), {
+    extensions: [asks(person), answerWithin(), eitherEra()],
+  });
   assert.equal(connection.server!.protocolVersion, '2026-07-28');
-  assert.match((await connection.callTool('drop-database', DROP)).text, /Connection "c1" does not exist/);
+  assert.match(
+    (await connection.callTool('drop-database', DROP)).text,
+    /Connection "c1" does not exist/,
+  );
   assert.deepEqual(person.questions, []);
 
   const drop = call('mcp__mongodb__drop-database', DROP);
@@ -195,25 +248,34 @@ test('mongodb without a handshake does not ask at all: there the gate is the jud
   await terminal.ready();
   terminal.enter('/exit');
   assert.equal(await terminal.ended(), 0);
-  assert.deepEqual(readLines(trace).filter(({ msg }) => msg?.method === 'tools/call'), []);
+  assert.deepEqual(
+    readLines(trace).filter(({ msg }) => msg?.method === 'tools/call'),
+    [],
+  );
 });
 
 test('azure: reject is sent as a decline and nothing is read; a prompt for the model is refused, and answered', async () => {
   const index = join(installed('@azure/mcp@2.0.5'), 'node_modules/@azure/mcp/index.js');
-  const stage = new Stage();
+  const stage = new SwappablePerson();
   const borrows = sampling({ person: stage, model: () => new Rehearsal() });
   const extensions = [asks(stage), borrows, answerWithin(), eitherEra()];
   const config = { command: process.execPath, args: [index, 'server', 'start'] };
   const { connection, wire } = await open(config, { extensions, handshakeTimeoutMs: 120_000 });
   const parameters = { vault: 'v', secret: 's', subscription: 'x' };
   const secret = { intent: 'read a secret', command: 'keyvault_secret_get', parameters };
-  const play = async (answers: Answer[], args: Json) => {
+  const play = async (answers: PersonAnswer[], args: Json) => {
     stage.actor = new ScriptedPerson(answers);
     const { text } = await connection.callTool('keyvault', args, { timeoutMs: 120_000 });
-    const [, { result, error }] = wire.findLast(([way, sent]) => way === 'out' && (sent.result || sent.error))!;
+    const [, { result, error }] = wire.findLast(
+      ([way, sent]) => way === 'out' && (sent.result || sent.error),
+    )!;
     return { text, sent: result ?? error };
   };
-  for (const [answers, action] of [[['y', 'Reject', ''], 'decline'], [['n'], 'decline'], [['y', undefined], 'cancel']] as const) {
+  for (const [answers, action] of [
+    [['y', 'Reject', ''], 'decline'],
+    [['n'], 'decline'],
+    [['y', undefined], 'cancel'],
+  ] as const) {
     const { text, sent } = await play([...answers], secret);
     assert.deepEqual(sent, { action });
     assert.match(text, /Operation cancelled by user/);
@@ -224,9 +286,15 @@ test('azure: reject is sent as a decline and nothing is read; a prompt for the m
 
   const keys = { intent: 'list my keys' };
   assert.equal((await play(['n'], keys)).sent.code, -1);
-  assert.match(stage.actor.questions[0]!.text, /It wants "rehearsal" to answer this, in at most \d+ tokens:\n  user:/);
+  assert.match(
+    stage.actor.questions[0]!.text,
+    /It wants "rehearsal" to answer this, in at most \d+ tokens:\n  user:/,
+  );
   const { sent } = await play(['y', 'e', '{"tool":"Unknown"}', 's'], keys);
-  assert.deepEqual([sent.model, sent.content], ['rehearsal', { type: 'text', text: '{"tool":"Unknown"}' }]);
+  assert.deepEqual(
+    [sent.model, sent.content],
+    ['rehearsal', { type: 'text', text: '{"tool":"Unknown"}' }],
+  );
 });
 
 /** The fields of the form, and what a user types for each; where it is wrong, it is asked for again. */
@@ -238,7 +306,7 @@ const TYPED: [title: string, ...lines: string[]][] = [
   ['String with uri format', 'example.com', 'https://example.com/~ada'],
   ['String with date format', '2026-02-30', '1815-12-10'],
   ['Integer', '4.5', '101', '7'],
-  ['Number in range 1-1000', '1e999', '2.718'],
+  ['Number in range 1-1000', '1e999', '2.75'],
   ['Untitled Single Select Enum', 'Gunther', '5'],
   ['Untitled Multiple Select Enum', '1 2 3 4', 'none', '2,5'],
   ['Titled Single Select Enum', 'green lantern'],
@@ -253,7 +321,7 @@ const FILLED_IN = {
   homepage: 'https://example.com/~ada',
   birthdate: '1815-12-10',
   integer: 7,
-  number: 2.718,
+  number: 2.75,
   untitledSingleSelectEnum: 'Ross',
   untitledMultipleSelectEnum: ['Piano', 'Bass'],
   titledSingleSelectEnum: 'hero-2',
@@ -263,18 +331,40 @@ const FILLED_IN = {
 
 test('server-everything at a terminal: its form of 13 fields by keys, declined, left by Ctrl-C; a page; sampling; roots', async () => {
   const form = call('mcp__everything__trigger-elicitation-request', {});
-  const page = call('mcp__everything__trigger-url-elicitation', { url: 'https://example.com/connect' });
-  const borrow = call('mcp__everything__trigger-sampling-request', { prompt: 'Say hello', maxTokens: 20 });
+  const page = call('mcp__everything__trigger-url-elicitation', {
+    url: 'https://example.com/connect',
+  });
+  const borrow = call('mcp__everything__trigger-sampling-request', {
+    prompt: 'Say hello',
+    maxTokens: 20,
+  });
   const model = await startModelServer([
-    form, say('one done'), form, say('two done'), form, say('three done'),
-    page, say('four done'), borrow, say('Hello, server.'), say('five done'),
-    call('mcp__everything__get-roots-list', {}), say('six done'),
+    form,
+    say('one done'),
+    form,
+    say('two done'),
+    form,
+    say('three done'),
+    page,
+    say('four done'),
+    borrow,
+    say('Hello, server.'),
+    say('five done'),
+    call('mcp__everything__get-roots-list', {}),
+    say('six done'),
   ]);
   const env = { ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: model.url };
   const where = place({}, userServers({ everything: server('everything') }));
   const trace = join(where.cwd, 'trace.jsonl');
-  const terminal = new Terminal(where, ['--allow', 'mcp__everything__*', '--no-color', '--trace', trace], env);
-  const answers = (): Json[] => readLines(trace).flatMap(({ dir, msg }) => (dir === 'out' && msg.result?.action ? [msg.result] : []));
+  const terminal = new Terminal(
+    where,
+    ['--allow', 'mcp__everything__*', '--no-color', '--trace', trace],
+    env,
+  );
+  const answers = (): Json[] =>
+    readLines(trace).flatMap(({ dir, msg }) =>
+      dir === 'out' && msg.result?.action ? [msg.result] : [],
+    );
   const heard = (): string => {
     const [{ content }] = model.requests.at(-1)!.body.messages.at(-1).content;
     return content.map(({ text }: Json) => text).join('\n');
@@ -311,7 +401,10 @@ test('server-everything at a terminal: its form of 13 fields by keys, declined, 
   await terminal.see('three done');
   assert.deepEqual(echoed(heard()), { action: 'cancel' });
   await terminal.ready();
-  assert.deepEqual(answers().map(({ action }) => action), ['accept', 'decline', 'cancel']);
+  assert.deepEqual(
+    answers().map(({ action }) => action),
+    ['accept', 'decline', 'cancel'],
+  );
 
   terminal.enter('four');
   await terminal.see('  https://example.com/connect');

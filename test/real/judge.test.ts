@@ -3,11 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { cleanUp, folder, goodServer, root } from '../helpers.ts';
+import { cleanUp, folder, goodServer, root } from '../help/basics.ts';
 
 afterEach(cleanUp);
 
@@ -30,15 +30,27 @@ async function asJson(...args: string[]) {
   return { code, ...JSON.parse(output) };
 }
 
-/** A copy of one of our files with some words replaced. */
+/** A copy of one of our files with some words replaced. Of mcp.ts, with the parts that it is made of. */
 function broken(file: string, from: string, to: string): string {
-  const text = readFileSync(join(root, file), 'utf8');
-  assert.ok(text.includes(from), `${file} has no ${from}`);
-  const here = pathToFileURL(join(root, file)).href;
-  const absolute = (_: string, path: string) => `from '${new URL(path, here).href}'`;
-  const copy = join(folder(), 'mine.ts');
-  writeFileSync(copy, text.replace(from, to).replace(/from '(\.[^']+)'/g, absolute));
-  return copy;
+  const names = readdirSync(join(root, 'chapters'), { recursive: true }) as string[];
+  const parts = names.filter((name) =>
+    /^(0\d|1[0-4])-[^/]+\/(?!demo|exercise)[\w-]+\.ts$/.test(name),
+  );
+  const files = file === 'mcp.ts' ? [file, ...parts.map((name) => `chapters/${name}`)] : [file];
+  const at = folder();
+  let found = 0;
+  for (const name of files) {
+    const text = readFileSync(join(root, name), 'utf8');
+    if (text.includes(from)) found++;
+    const here = pathToFileURL(join(root, name)).href;
+    const absolute = (_: string, path: string) => `from '${new URL(path, here).href}'`;
+    const moved = file === 'mcp.ts' ? text : text.replace(/from '(\.[^']+)'/g, absolute);
+    mkdirSync(dirname(join(at, name)), { recursive: true });
+    writeFileSync(join(at, name), moved.replace(from, to));
+  }
+  writeFileSync(join(at, 'package.json'), '{ "type": "module" }');
+  assert.equal(found, 1, `${file} and its parts have ${from} once`);
+  return join(at, file);
 }
 
 async function faultsOf(...args: string[]): Promise<string[]> {
@@ -57,7 +69,10 @@ test('the program of chapter 9 is told that 10 is missing, within two minutes', 
   assert.match(output, /^✗ 10 talking back {3}a ping is not answered \(expected .*, came nothing/m);
   assert.match(output, /^· 11 to 14 {10}not there yet: 11 needs McpConnection\.close\(\)$/m);
   assert.match(output, /\n\n1 to 9 hold\. 10: a ping is not answered\.\n$/);
-  assert.ok(output.split('\n').every((line) => line.length <= 80), output);
+  assert.ok(
+    output.split('\n').every((line) => line.length <= 80),
+    output,
+  );
 });
 
 test('our own client keeps what the later chapters promise', LONG, async () => {
@@ -68,34 +83,55 @@ test('our own client keeps what the later chapters promise', LONG, async () => {
 
 test('a broken client is told its fault by name', LONG, async () => {
   const cases: [chapter: string, from: string, to: string, fault: string][] = [
-    ['4', "typeof code === 'number' ? code", 'code === 7 ? code',
-      'a refusal loses its code, its words or its data'],
-    ['11', "['SIGTERM', 'SIGKILL'] as const", "['SIGKILL'] as const",
-      'a server that ignores the end of its stdin is not ended by SIGTERM'],
-    ['13', 'name.length <= length', 'true',
-      "a label is not fit for a model's wire: 1 to 64 of A-Z a-z 0-9 _ -"],
+    [
+      '4',
+      "typeof code === 'number' ? code",
+      'code === 7 ? code',
+      'a refusal loses its code, its words or its data',
+    ],
+    [
+      '11',
+      "['SIGTERM', 'SIGKILL'] as const",
+      "['SIGKILL'] as const",
+      'a server that ignores the end of its stdin is not ended by SIGTERM',
+    ],
+    [
+      '13',
+      'name.length <= length',
+      'true',
+      "a label is not fit for a model's wire: 1 to 64 of A-Z a-z 0-9 _ -",
+    ],
   ];
-  await Promise.all(cases.map(async ([chapter, from, to, fault]) => {
-    assert.deepEqual(await faultsOf(broken('mcp.ts', from, to), chapter), [fault]);
-  }));
+  await Promise.all(
+    cases.map(async ([chapter, from, to, fault]) => {
+      assert.deepEqual(await faultsOf(broken('mcp.ts', from, to), chapter), [fault]);
+    }),
+  );
 });
 
 test('a client that loops, or exits, costs the judge one promise', LONG, async () => {
   const notify = 'notify(method: string, params?: Json): Promise<void> {';
   const loops = broken('mcp.ts', notify, `${notify} if (method.endsWith('/two')) while (true);`);
   const exits = broken('mcp.ts', notify, `${notify} if (method.endsWith('/two')) process.exit(5);`);
-  const cases = [[loops, /^no end: a loop/], [exits, /ended with code 5/]] as const;
-  await Promise.all(cases.map(async ([file, how]) => {
-    const { chapters } = await asJson(file, '3');
-    const states = chapters[0].verdicts.map(({ state }: any) => state);
-    assert.deepEqual(states, ['kept', 'broken', 'kept', 'kept', 'kept']);
-    assert.match(chapters[0].verdicts[1].came, how);
-  }));
+  const cases = [
+    [loops, /^no end: a loop/],
+    [exits, /ended with code 5/],
+  ] as const;
+  await Promise.all(
+    cases.map(async ([file, how]) => {
+      const { chapters } = await asJson(file, '3');
+      const states = chapters[0].verdicts.map(({ state }: any) => state);
+      assert.deepEqual(states, ['kept', 'broken', 'kept', 'kept', 'kept']);
+      assert.match(chapters[0].verdicts[1].came, how);
+    }),
+  );
 });
 
 test('a client of another style needs no transport; fields may be its methods', LONG, async () => {
   const file = join(folder(), 'client.mjs');
-  writeFileSync(file, `
+  writeFileSync(
+    file,
+    `
     import { spawn } from 'node:child_process';
     export class McpConnection {
       waiting = new Map();
@@ -122,9 +158,13 @@ test('a client of another style needs no transport; fields may be its methods', 
       send = (message) => {
         this.child.stdin.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
       };
-    }`);
+    }`,
+  );
   const { code, summary, chapters } = await asJson(file, '1', '2', '7');
-  assert.deepEqual(chapters.map(({ state }: any) => state), ['holds', 'broken', 'absent']);
+  assert.deepEqual(
+    chapters.map(({ state }: any) => state),
+    ['holds', 'broken', 'absent'],
+  );
   assert.equal(code, 1);
   assert.match(summary, /^1 holds\. 2: U\+2028 in an argument does not arrive whole/);
 });
@@ -135,14 +175,26 @@ test('exit codes: a wrong command is 2, a module that fails to load is 1', LONG,
   const unreadable = join(folder(), 'unreadable.ts');
   writeFileSync(unreadable, 'const a = 1;\nconst b = = 2;\n');
   const [none, missing, odd, unloadable, broken, many, gone] = await Promise.all([
-    judge(), judge('no/such/file.ts'), judge('mcp.ts', '15'), judge(bad), judge(unreadable),
-    judge('transport', 'chapters/25-other-pipes/in-process.ts'), judge('server', 'no-such-command'),
+    judge(),
+    judge('no/such/file.ts'),
+    judge('mcp.ts', '15'),
+    judge(bad),
+    judge(unreadable),
+    judge('transport', 'chapters/25-other-pipes/in-process.ts'),
+    judge('server', 'no-such-command'),
   ]);
-  assert.deepEqual([none, missing, odd, many].map(({ code }) => code), [2, 2, 2, 2]);
+  assert.deepEqual(
+    [none, missing, odd, many].map(({ code }) => code),
+    [2, 2, 2, 2],
+  );
   assert.match(odd.output, /1 to 14, not 15/);
   assert.match(many.output, /which is the transport\? .* there is \w+, \w+/);
   assert.match(broken.output, /unreadable\.ts:2:\d+/);
-  assert.deepEqual([gone.code, /It cannot be started: .*ENOENT/.test(gone.output)], [1, true], gone.output);
+  assert.deepEqual(
+    [gone.code, /It cannot be started: .*ENOENT/.test(gone.output)],
+    [1, true],
+    gone.output,
+  );
   assert.match(missing.output, /there is no .*no.such.file\.ts/);
   assert.equal(unloadable.code, 1);
   assert.match(unloadable.output, /It cannot be loaded: .* code 1: TypeError: no good\./);
@@ -151,34 +203,59 @@ test('exit codes: a wrong command is 2, a module that fails to load is 1', LONG,
 const UNIX = 'chapters/25-other-pipes/unix-socket.ts';
 
 test('a transport is judged: those of chapters 1 and 25 keep all promises', LONG, async () => {
-  await Promise.all(['mcp.ts', UNIX, 'chapters/25-other-pipes/websocket.ts'].map(async (file) => {
-    const { code, summary } = await asJson('transport', file);
-    assert.deepEqual([code, summary], [0, 'This transport keeps 11 of 11 promises.'], file);
-  }));
+  await Promise.all(
+    ['mcp.ts', UNIX, 'chapters/25-other-pipes/websocket.ts'].map(async (file) => {
+      const { code, summary } = await asJson('transport', file);
+      assert.deepEqual([code, summary], [0, 'This transport keeps 11 of 11 promises.'], file);
+    }),
+  );
 });
 
 test('a broken transport is told its fault by name', LONG, async () => {
   const once = 'if (this.ended) return; // report the end once';
   const cases: [from: string, to: string, faults: string[]][] = [
-    [once, '', [
-      'after close() something still comes, or closing twice does harm',
-      'the end is not told once and with a reason',
-    ]],
-    ["new Promise((done) => socket.once('close', done).end())", 'undefined',
-      ['after close() something still comes, or closing twice does harm']],
-    ['this.events = events;', 'this.events = events; setInterval(() => {}, 1e6);',
-      ['after close() a process, a socket or a timer is left']],
-    ['this.isClosing) return gone();', 'this.isClosing) return;',
-      ['a send after the end waits, or seems to arrive']],
-    ['this.lines.takeWhole(chunk)', 'chunk', [
-      'a message of a megabyte does not arrive whole',
-      'characters of several bytes do not arrive whole',
-    ]],
+    [
+      once,
+      '',
+      [
+        'after close() something still comes, or closing twice does harm',
+        'the end is not told once and with a reason',
+      ],
+    ],
+    [
+      "new Promise((done) => socket.once('close', done).end())",
+      'undefined',
+      ['after close() something still comes, or closing twice does harm'],
+    ],
+    [
+      'this.events = events;',
+      'this.events = events; setInterval(() => {}, 1e6);',
+      ['after close() a process, a socket or a timer is left'],
+    ],
+    [
+      'this.isClosing) return gone();',
+      'this.isClosing) return;',
+      ['a send after the end waits, or seems to arrive'],
+    ],
+    [
+      'this.lines.takeWhole(chunk)',
+      'chunk',
+      [
+        'a message of a megabyte does not arrive whole',
+        'characters of several bytes do not arrive whole',
+      ],
+    ],
   ];
-  await Promise.all(cases.map(async ([from, to, faults]) => {
-    const found = await faultsOf('transport', broken(UNIX, from, to));
-    assert.deepEqual(faults.filter((fault) => !found.includes(fault)), [], `${found}`);
-  }));
+  await Promise.all(
+    cases.map(async ([from, to, faults]) => {
+      const found = await faultsOf('transport', broken(UNIX, from, to));
+      assert.deepEqual(
+        faults.filter((fault) => !found.includes(fault)),
+        [],
+        `${found}`,
+      );
+    }),
+  );
 });
 
 /** A server in a file of its own. */
@@ -189,7 +266,9 @@ function serverFile(name: string, text: string): string {
 }
 
 test('a server without a handshake is judged in its own era', LONG, async () => {
-  const file = serverFile('stateless.mjs', `
+  const file = serverFile(
+    'stateless.mjs',
+    `
     import { createInterface } from 'node:readline';
     const KEY = 'io.modelcontextprotocol/protocolVersion';
     const tools = [{ name: 'add', inputSchema: { type: 'object', required: ['a'] } }];
@@ -211,7 +290,8 @@ test('a server without a handshake is judged in its own era', LONG, async () => 
       if (Object.hasOwn(methods, method)) answer = methods[method](params);
       if (params?._meta?.[KEY] !== '2026-07-28') answer = refuse(-32022, 'Unsupported version');
       console.log(JSON.stringify({ jsonrpc: '2.0', id, ...answer }));
-    });`);
+    });`,
+  );
   const { code, chapters } = await asJson('server', process.execPath, file);
   const left = chapters[0].verdicts.filter(({ state }: any) => state !== 'kept');
   assert.deepEqual([code, left.map(({ why }: any) => why)], [0, ['its revision has no ping']]);
@@ -239,7 +319,9 @@ test('a broken server is told its faults by name', LONG, async () => {
 const hasPython = spawnSync('python3', ['--version']).status === 0;
 
 test('a server in Python is judged like any other', { ...LONG, skip: !hasPython }, async () => {
-  const file = serverFile('server.py', `
+  const file = serverFile(
+    'server.py',
+    `
 import json, sys
 
 def answer(method):
@@ -263,7 +345,8 @@ for line in sys.stdin:
         continue
     outcome = answer(message.get('method'))
     print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], **outcome}), flush=True)
-`);
+`,
+  );
   const { code, summary } = await asJson('server', 'python3', file);
   assert.deepEqual([code, summary], [0, 'This server keeps 13 of 13 promises.']);
 });

@@ -2,8 +2,6 @@
 // judges whether we understand what comes back, on both wires. What we send it takes as it is; model-server.ts does not.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
@@ -11,20 +9,23 @@ import type { Model, Turn } from '../../agent.ts';
 import { Anthropic } from '../../chapters/18-minds/anthropic.ts';
 import { chooseModel } from '../../chapters/18-minds/models.ts';
 import { OpenAi } from '../../chapters/18-minds/openai.ts';
-import { cleanUp, folder, later, rejection, until } from '../helpers.ts';
-import { ADD, calls, hear, startModelServer, type WireName } from '../model-server.ts';
-import { installed } from '../on-demand.ts';
+import { startAimock } from '../help/aimock.ts';
+import { cleanUp, rejection } from '../help/basics.ts';
+import { ADD, calls, hear, startModelServer, type WireName } from '../help/model-server.ts';
+import { installed } from '../help/installed.ts';
 
-const PACKAGE = '@copilotkit/aimock';
-const program = join(installed(`${PACKAGE}@1.43.0`), 'node_modules', PACKAGE, 'dist', 'cli.js');
-
-const add = (id: string, a: number, b: number) => ({ id, name: 'mcp__demo__add', arguments: { a, b } });
+const add = (id: string, a: number, b: number) => ({
+  id,
+  name: 'mcp__demo__add',
+  arguments: { a, b },
+});
 const error = (status: number, type: string) => ({
   status,
   retryAfter: 0,
   error: { type, message: `the fixture says ${status}` },
 });
-const long = 'This text is long enough for several pieces, and it is cut off somewhere in the middle of them.';
+const long =
+  'This text is long enough for several pieces, and it is cut off somewhere in the middle of them.';
 const fixtures = [
   { match: { userMessage: 'greet' }, response: { content: 'Hello from aimock, grüße 🦊.' } },
   {
@@ -36,15 +37,29 @@ const fixtures = [
     response: { content: 'Two sums.', toolCalls: [add('t_1', 2, 40), add('t_2', 1, 1)] },
   },
   { match: { userMessage: 'sums', hasToolResult: true }, response: { content: '42 and 2.' } },
-  { match: { userMessage: 'quiet' }, response: { toolCalls: [{ name: 'mcp__demo__add', arguments: '{}' }] } },
-  { match: { userMessage: 'busy anthropic', sequenceIndex: 0 }, response: error(429, 'rate_limit_error') },
-  { match: { userMessage: 'busy openai', sequenceIndex: 0 }, response: error(429, 'rate_limit_error') },
+  {
+    match: { userMessage: 'quiet' },
+    response: { toolCalls: [{ name: 'mcp__demo__add', arguments: '{}' }] },
+  },
+  {
+    match: { userMessage: 'busy anthropic', sequenceIndex: 0 },
+    response: error(429, 'rate_limit_error'),
+  },
+  {
+    match: { userMessage: 'busy openai', sequenceIndex: 0 },
+    response: error(429, 'rate_limit_error'),
+  },
   { match: { userMessage: 'busy' }, response: { content: 'Now.' } },
   { match: { userMessage: 'overloaded' }, response: error(529, 'overloaded_error') },
   { match: { userMessage: 'forbidden' }, response: error(403, 'permission_error') },
   { match: { userMessage: 'length' }, response: { content: 'Cut o', finishReason: 'length' } },
   { match: { userMessage: 'strange' }, response: { content: 'Odd.', finishReason: 'solar_flare' } },
-  { match: { userMessage: 'break' }, response: { content: long }, latency: 20, truncateAfterChunks: 4 },
+  {
+    match: { userMessage: 'break' },
+    response: { content: long },
+    latency: 20,
+    truncateAfterChunks: 4,
+  },
   {
     match: { userMessage: 'count' },
     response: {
@@ -59,21 +74,18 @@ after(cleanUp);
 
 async function start(): Promise<void> {
   if (url) return;
-  const file = join(folder(), 'fixtures.json');
-  writeFileSync(file, JSON.stringify({ fixtures }));
-  const child = spawn(process.execPath, [program, '-p', '0', '-h', '127.0.0.1', '-f', file, '--log-level', 'info']);
-  later(() => child.kill());
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
-  const found = () => /http:\/\/[\w.]+:\d+/.exec(output);
-  await until(() => found() || child.exitCode !== null, 'the address of aimock');
-  url = found()?.[0] ?? assert.fail(output);
+  url = await startAimock(fixtures);
 }
 
 /** Runs on both wires. */
 async function onBoth(check: (model: Model, wire: WireName) => Promise<void>): Promise<void> {
   await start();
-  const env = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: url, OPENAI_API_KEY: 'k', OPENAI_BASE_URL: `${url}/v1` };
+  const env = {
+    ANTHROPIC_API_KEY: 'k',
+    ANTHROPIC_BASE_URL: url,
+    OPENAI_API_KEY: 'k',
+    OPENAI_BASE_URL: `${url}/v1`,
+  };
   await check(chooseModel('anthropic/claude-sonnet-5', { env }), 'anthropic');
   await check(chooseModel('openai/gpt-5', { env }), 'openai');
 }
@@ -113,7 +125,12 @@ test('text and two calls at once, their results, the answer; and the journal has
       made.map((call) => ({ ...call, name: 'mcp__demo__add' })),
     );
     const results = end.turn.calls.map(({ id, name, args }: any) => {
-      return { id, name, blocks: [{ type: 'text' as const, text: `${args.a + args.b}` }], isError: false };
+      return {
+        id,
+        name,
+        blocks: [{ type: 'text' as const, text: `${args.a + args.b}` }],
+        isError: false,
+      };
     });
     turns.push(end.turn, { role: 'tools', results });
     assert.equal((await hear(model, { turns })).text, '42 and 2.');
@@ -121,7 +138,8 @@ test('text and two calls at once, their results, the answer; and the journal has
     const journal = (await (await fetch(`${url}/__aimock/journal?path=${path}`)).json()) as any;
     const entries = Array.isArray(journal) ? journal : journal.entries;
     const said = JSON.stringify(entries.at(-1).body.messages);
-    for (const word of ['sums, please', 'Two sums.', 't_1', 't_2', '42']) assert.ok(said.includes(word), said);
+    for (const word of ['sums, please', 'Two sums.', 't_1', 't_2', '42'])
+      assert.ok(said.includes(word), said);
   });
 });
 
@@ -150,12 +168,17 @@ test('529 until we give up', async () => {
   for (const model of models) {
     const thrown = await rejection(hear(model, 'overloaded'));
     assert.deepEqual([thrown.kind, thrown.status], ['unreachable', 529]);
-    assert.match(thrown.message, /answered 529 overloaded_error: the fixture says 529 \(request req-.+\); queried \d+ times in 120 s/);
+    assert.match(
+      thrown.message,
+      /answered 529 overloaded_error: the fixture says 529 \(request req-.+\); queried \d+ times in 120 s/,
+    );
   }
 });
 
 test('403 at once', async () => {
-  await onBoth(async (model) => assert.deepEqual([(await rejection(hear(model, 'forbidden'))).kind], ['refused']));
+  await onBoth(async (model) =>
+    assert.deepEqual([(await rejection(hear(model, 'forbidden'))).kind], ['refused']),
+  );
 });
 
 test('an answer at its limit, and a reason that nobody knows', async () => {
@@ -169,7 +192,9 @@ test('an answer at its limit, and a reason that nobody knows', async () => {
 test('a stream that breaks in the middle', async () => {
   await onBoth(async (model) => {
     let seen = '';
-    const thrown = await rejection(hear(model, 'break', (event) => (seen += event.type === 'text' ? event.text : '')));
+    const thrown = await rejection(
+      hear(model, 'break', (event) => (seen += event.type === 'text' ? event.text : '')),
+    );
     assert.equal(thrown.kind, 'unreachable');
     assert.match(thrown.message, /broke off/);
     assert.ok(seen.length > 0 && long.startsWith(seen) && seen !== long, seen);
@@ -182,22 +207,25 @@ test('usage', async () => {
   );
 });
 
-// The vendors' own clients judge the other side: that test/model-server.ts speaks as the real servers do.
+// The vendors' own clients judge the other side: that test/help/model-server.ts speaks as the real servers do.
 
 const sdks = join(installed('@anthropic-ai/sdk@1.8.0', 'openai@7.53.0'), 'node_modules');
-const load = async (...path: string[]) => (await import(pathToFileURL(join(sdks, ...path)).href)).default;
+const load = async (...path: string[]) =>
+  (await import(pathToFileURL(join(sdks, ...path)).href)).default;
 const two = calls(
   ['a', 'b'].map((id) => ({ id, name: ADD.name, args: { a: 2, b: 40 } })),
   { text: 'Two sums.', thinking: 'Hm.' },
 );
 
-test('the SDK of Anthropic understands the test\'s server', async () => {
+test("the SDK of Anthropic understands the test's server", async () => {
   const server = await startModelServer([two]);
   const Anthropic = await load('@anthropic-ai', 'sdk', 'index.mjs');
   const client = new Anthropic({ apiKey: 'k', baseURL: server.url, maxRetries: 0 });
   const tools = [{ name: ADD.name, description: ADD.description, input_schema: ADD.inputSchema }];
   const messages = [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }];
-  const answer = await client.messages.stream({ model: 'm', max_tokens: 9, tools, messages }).finalMessage();
+  const answer = await client.messages
+    .stream({ model: 'm', max_tokens: 9, tools, messages })
+    .finalMessage();
   assert.deepEqual(server.problems, []);
   const use = (id: string) => ({ type: 'tool_use', id, name: ADD.name, input: { a: 2, b: 40 } });
   const said = [
@@ -206,16 +234,22 @@ test('the SDK of Anthropic understands the test\'s server', async () => {
     use('a'),
     use('b'),
   ];
-  assert.deepEqual([answer.stop_reason, JSON.parse(JSON.stringify(answer.content))], ['tool_use', said]);
+  assert.deepEqual(
+    [answer.stop_reason, JSON.parse(JSON.stringify(answer.content))],
+    ['tool_use', said],
+  );
   assert.deepEqual([answer.usage.input_tokens, answer.usage.output_tokens], [10, 5]);
 });
 
-test('the SDK of OpenAI understands the test\'s server', async () => {
+test("the SDK of OpenAI understands the test's server", async () => {
   const server = await startModelServer([two]);
   const OpenAI = await load('openai', 'index.mjs');
   const client = new OpenAI({ apiKey: 'k', baseURL: `${server.url}/v1`, maxRetries: 0 });
   const tools = [
-    { type: 'function', function: { name: ADD.name, description: ADD.description, parameters: ADD.inputSchema } },
+    {
+      type: 'function',
+      function: { name: ADD.name, description: ADD.description, parameters: ADD.inputSchema },
+    },
   ];
   const messages = [{ role: 'user', content: 'Hello' }];
   const runner = client.chat.completions.stream({
@@ -236,5 +270,8 @@ test('the SDK of OpenAI understands the test\'s server', async () => {
     made,
     ['a', 'b'].map((id) => [id, ADD.name, { a: 2, b: 40 }]),
   );
-  assert.deepEqual([finish_reason, message.content, usage.prompt_tokens], ['tool_calls', 'Two sums.', 10]);
+  assert.deepEqual(
+    [finish_reason, message.content, usage.prompt_tokens],
+    ['tool_calls', 'Two sums.', 10],
+  );
 });

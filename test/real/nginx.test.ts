@@ -13,7 +13,7 @@ import { httpTransports } from '../../chapters/20-streamable-http/http.ts';
 import { inBothEras } from '../../chapters/22-no-handshake/era.ts';
 import { secretsFrom } from '../../chapters/29-a-server/secrets.ts';
 import { McpConnection, type Extension, type Json } from '../../mcp.ts';
-import { cleanUp, folder, later, pause, rejection, root, until } from '../helpers.ts';
+import { cleanUp, folder, later, pause, rejection, root, until } from '../help/basics.ts';
 
 afterEach(cleanUp);
 
@@ -22,8 +22,12 @@ const SINCE = '2026-07-28';
 
 /** A process of the shelf; resolves with its port. */
 async function startShelf(secretFile: string): Promise<number> {
-  const program = join(root, 'chapters', '29-a-server', 'shelf.ts');
-  const child = spawn(process.execPath, ['--import', 'tsx', program, '--http', '0', '--secret-file', secretFile], { cwd: root });
+  const program = join(root, 'chapters', '29-a-server', 'bookshelf.ts');
+  const child = spawn(
+    process.execPath,
+    ['--import', 'tsx', program, '--http', '0', '--secret-file', secretFile],
+    { cwd: root },
+  );
   later(() => child.kill());
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text) => (said += text));
@@ -44,7 +48,9 @@ async function startNginx(ports: number[]): Promise<string> {
   const home = place.replaceAll('\\ ', ' ');
   mkdirSync(join(home, 'logs'));
   const port = await freePort();
-  const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path temp_${name};`);
+  const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path temp_${name};`,
+  );
   const lines = [
     'daemon off; worker_processes 1; pid nginx.pid; error_log logs/error.log;',
     'events { worker_connections 64; }',
@@ -56,7 +62,9 @@ async function startNginx(ports: number[]): Promise<string> {
     '    add_header x-upstream $upstream_addr always; } } }',
   ];
   writeFileSync(join(home, 'nginx.conf'), lines.join('\n'));
-  const child = spawn('nginx', ['-p', `${home}/`, '-c', 'nginx.conf', '-e', 'logs/start.log'], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn('nginx', ['-p', `${home}/`, '-c', 'nginx.conf', '-e', 'logs/start.log'], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   later(async () => {
     child.kill('SIGTERM');
     if (child.exitCode === null) await once(child, 'exit');
@@ -64,7 +72,11 @@ async function startNginx(ports: number[]): Promise<string> {
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text) => (said += text));
   child.on('error', (error) => (said += error.message));
-  const isUp = () => fetch(`http://127.0.0.1:${port}/health`).then(({ status }) => status === 200, () => false);
+  const isUp = () =>
+    fetch(`http://127.0.0.1:${port}/health`).then(
+      ({ status }) => status === 200,
+      () => false,
+    );
   while (!(await isUp())) {
     assert.equal(child.exitCode, null, said);
     assert.doesNotMatch(said, /ENOENT/);
@@ -81,16 +93,27 @@ function secretFile(): string {
 
 function poster(url: string, token: string) {
   return async (method: string, params: Json) => {
-    const _meta = { [`${META}protocolVersion`]: SINCE, [`${META}clientCapabilities`]: { elicitation: {} } };
+    const _meta = {
+      [`${META}protocolVersion`]: SINCE,
+      [`${META}clientCapabilities`]: { elicitation: {} },
+    };
     const response = await fetch(url, {
       method: 'POST',
       headers: {
-        'content-type': 'application/json', accept: 'application/json, text/event-stream', authorization: `Bearer ${token}`,
-        'mcp-protocol-version': SINCE, 'mcp-method': method, ...(params.name ? { 'mcp-name': `${params.name}` } : {}),
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        authorization: `Bearer ${token}`,
+        'mcp-protocol-version': SINCE,
+        'mcp-method': method,
+        ...(params.name ? { 'mcp-name': `${params.name}` } : {}),
       },
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } }),
     });
-    return { at: response.headers.get('x-upstream'), status: response.status, body: (await response.json()) as any };
+    return {
+      at: response.headers.get('x-upstream'),
+      status: response.status,
+      body: (await response.json()) as any,
+    };
   };
 }
 
@@ -111,9 +134,17 @@ test('a question that one process asked is answered at the other', async () => {
   const { requestState } = asked.body.result;
   const answered = await post('tools/call', { ...lend, inputResponses: yes, requestState });
   assert.notEqual(answered.at, asked.at, 'it came to the other process');
-  assert.deepEqual(new Set([asked.at, answered.at]), new Set(ports.map((port) => `127.0.0.1:${port}`)));
+  assert.deepEqual(
+    new Set([asked.at, answered.at]),
+    new Set(ports.map((port) => `127.0.0.1:${port}`)),
+  );
   assert.equal(answered.body.result.content[0].text, 'Emma is lent to Ada.');
-  const other = { ...lend, arguments: { id: 'moby', to: 'Mallory' }, inputResponses: yes, requestState };
+  const other = {
+    ...lend,
+    arguments: { id: 'moby', to: 'Mallory' },
+    inputResponses: yes,
+    requestState,
+  };
   assert.equal((await post('tools/call', other)).body.error.code, -32602);
   assert.equal((await poster(url, 'another token')('tools/call', lend)).status, 401);
 });
@@ -123,16 +154,29 @@ test('our client, and its subscription, through nginx: events are not held back'
   const url = await startNginx([await startShelf(file), await startShelf(file)]);
   const { token } = secretsFrom({ file });
   const wire: any[] = [];
-  const asks: Extension = () => ({ capabilities: { elicitation: {} }, handlers: { 'elicitation/create': () => yes.answer } });
+  const asks: Extension = () => ({
+    capabilities: { elicitation: {} },
+    handlers: { 'elicitation/create': () => yes.answer },
+  });
   const config = { type: 'http', url, headers: { authorization: `Bearer ${token}` } };
   const onWire = (_: string, message: unknown) => wire.push(message);
-  const connection = new McpConnection('shelf', config, { transports: httpTransports, extensions: [asks, ...inBothEras()], onWire });
+  const connection = new McpConnection('shelf', config, {
+    transports: httpTransports,
+    extensions: [asks, ...inBothEras()],
+    onWire,
+  });
   later(() => connection.close());
   await connection.connect();
   assert.equal((await connection.initialize()).protocolVersion, SINCE);
-  for (let n = 0; n < 4; n++) assert.equal((await connection.callTool('find', { pattern: 'ishmael' })).text, 'Moby-Dick');
-  assert.equal((await connection.callTool('lend', { id: 'moby', to: 'Ada' })).text, 'Moby-Dick is lent to Ada.');
-  await until(() => wire.some(({ method }) => method === 'notifications/subscriptions/acknowledged'));
+  for (let n = 0; n < 4; n++)
+    assert.equal((await connection.callTool('find', { pattern: 'ishmael' })).text, 'Moby-Dick');
+  assert.equal(
+    (await connection.callTool('lend', { id: 'moby', to: 'Ada' })).text,
+    'Moby-Dick is lent to Ada.',
+  );
+  await until(() =>
+    wire.some(({ method }) => method === 'notifications/subscriptions/acknowledged'),
+  );
 });
 
 test('with two secrets the other process refuses; with the handshake era a session is known to one of them', async () => {
@@ -145,13 +189,22 @@ test('with two secrets the other process refuses; with the handshake era a sessi
   const refused = await there('tools/call', { ...lend, inputResponses: yes, requestState });
   assert.equal(refused.body.error.message, 'requestState is not one of ours');
   const url = await startNginx(ports);
-  const config = { type: 'http', url, headers: { authorization: `Bearer ${secretsFrom({ file: files[0] }).token}` } };
+  const config = {
+    type: 'http',
+    url,
+    headers: { authorization: `Bearer ${secretsFrom({ file: files[0] }).token}` },
+  };
   const connection = new McpConnection('shelf', config, { transports: httpTransports });
   later(() => connection.close());
   await connection.connect();
   await connection.initialize();
-  const calls = [0, 1, 2].map(() => rejection(connection.callTool('find', { pattern: 'x' })).catch(() => undefined));
-  assert.ok((await Promise.all(calls)).some((error) => error?.kind === 'expired'), 'the other process answers 404');
+  const calls = [0, 1, 2].map(() =>
+    rejection(connection.callTool('find', { pattern: 'x' })).catch(() => undefined),
+  );
+  assert.ok(
+    (await Promise.all(calls)).some((error) => error?.kind === 'expired'),
+    'the other process answers 404',
+  );
 });
 
 test('a secret that others can read, or that is short, is refused', () => {

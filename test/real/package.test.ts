@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
-import { cleanUp, folder, goodServer, root } from '../helpers.ts';
+import { cleanUp, folder, goodServer, root } from '../help/basics.ts';
 
 after(cleanUp);
 
@@ -17,16 +17,32 @@ const env = { ...process.env, HOME: home, USERPROFILE: home };
 const inside = join(place, 'node_modules', 'mcp-by-hand');
 
 // An empty folder into which the tarball is installed, without a network.
-const { stdout: packed } = await run('npm', ['pack', '--pack-destination', place], { cwd: root, shell });
+const { stdout: packed } = await run(
+  'npm',
+  ['run', '--silent', 'package', '--', '--pack-destination', place],
+  {
+    cwd: root,
+    shell,
+  },
+);
 writeFileSync(join(place, 'package.json'), '{ "private": true, "type": "module" }');
 const tarball = `./${packed.trim().split('\n').at(-1)}`;
-await run('npm', ['install', '--no-audit', '--no-fund', '--offline', tarball], { cwd: place, shell });
+await run('npm', ['install', '--no-audit', '--no-fund', '--offline', tarball], {
+  cwd: place,
+  shell,
+});
 
 test('the package holds the compiled program and no dependency', () => {
-  assert.deepEqual(readdirSync(join(place, 'node_modules')).filter((name) => !name.startsWith('.')), ['mcp-by-hand']);
+  assert.deepEqual(
+    readdirSync(join(place, 'node_modules')).filter((name) => !name.startsWith('.')),
+    ['mcp-by-hand'],
+  );
   assert.deepEqual(readdirSync(inside).sort(), ['LICENSE', 'README.md', 'dist', 'package.json']);
   const files = readdirSync(join(inside, 'dist'), { recursive: true }) as string[];
-  assert.deepEqual(files.filter((name) => /(?<!\.d)\.ts$/.test(name)), []);
+  assert.deepEqual(
+    files.filter((name) => /(?<!\.d)\.ts$/.test(name)),
+    [],
+  );
 });
 
 test('its program runs without TypeScript', async () => {
@@ -61,21 +77,40 @@ console.log(ending, text);
 `;
 
 test('who imports it gets the client and the agent', async () => {
-  writeFileSync(join(place, 'use.mjs'), PROGRAM.replace(', type Ending', '').replace(/: \{ ending: Ending.*?\} =/, ' ='));
+  writeFileSync(
+    join(place, 'use.mjs'),
+    PROGRAM.replace(', type Ending', '').replace(/: \{ ending: Ending.*?\} =/, ' ='),
+  );
   const { stdout } = await run(process.execPath, ['use.mjs'], { cwd: place, env });
   assert.equal(stdout, '42 function\ndone I have read it.\n');
 });
 
 test('and their types', async () => {
   const { exports } = JSON.parse(readFileSync(join(inside, 'package.json'), 'utf8'));
-  for (const { types } of Object.values<{ types: string }>(exports)) assert.ok(existsSync(join(inside, types)), types);
+  for (const { types } of Object.values<{ types: string }>(exports))
+    assert.ok(existsSync(join(inside, types)), types);
   const tsc = join(root, 'node_modules', '.bin', 'tsc');
-  const flags = ['--ignoreConfig', '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--types', 'node'];
+  const flags = [
+    '--ignoreConfig',
+    '--noEmit',
+    '--strict',
+    '--module',
+    'nodenext',
+    '--target',
+    'es2022',
+    '--types',
+    'node',
+  ];
   const check = (text: string) => {
     writeFileSync(join(place, 'use.ts'), text);
-    return run(tsc, [...flags, '--typeRoots', join(root, 'node_modules', '@types'), 'use.ts'], { cwd: place, shell });
+    return run(tsc, [...flags, '--typeRoots', join(root, 'node_modules', '@types'), 'use.ts'], {
+      cwd: place,
+      shell,
+    });
   };
   await check(PROGRAM);
-  const wrong = await check(PROGRAM.replace('text: string }', 'text: number }')).catch((error) => error);
+  const wrong = await check(PROGRAM.replace('text: string }', 'text: number }')).catch(
+    (error) => error,
+  );
   assert.match(`${wrong.stdout}`, /'string' is not assignable to type 'number'/);
 });

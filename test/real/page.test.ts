@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { LivePage } from '../../chapters/30-seeing/view.ts';
-import { browse, chromium, type Page } from '../chromium.ts';
-import { cleanUp, folder, later, root } from '../helpers.ts';
+import { browse, chromium, type Page } from '../help/chromium.ts';
+import { cleanUp, folder, later, root } from '../help/basics.ts';
 
 after(cleanUp);
 
@@ -25,7 +25,8 @@ async function browser(): Promise<Page> {
   return page;
 }
 
-const lines = (records: unknown[]) => records.map((record) => `${JSON.stringify(record)}\n`).join('');
+const lines = (records: unknown[]) =>
+  records.map((record) => `${JSON.stringify(record)}\n`).join('');
 
 /** A trace as a page, made by the program itself. */
 function viewed(trace: string, name = 'trace.jsonl'): string {
@@ -33,7 +34,9 @@ function viewed(trace: string, name = 'trace.jsonl'): string {
   const file = join(place, name);
   writeFileSync(file, trace);
   const tsx = join(root, 'node_modules', '.bin', 'tsx');
-  const page = execFileSync(tsx, [join(root, 'agent.ts'), 'trace', 'view', file], { maxBuffer: 2 ** 30 });
+  const page = execFileSync(tsx, [join(root, 'agent.ts'), 'trace', 'view', file], {
+    maxBuffer: 2 ** 30,
+  });
   const html = join(place, 'page.html');
   writeFileSync(html, page);
   return pathToFileURL(html).href;
@@ -43,19 +46,42 @@ function viewed(trace: string, name = 'trace.jsonl'): string {
 function assertQuiet(page: Page, url: string): void {
   const requests = page.happened('Network.requestWillBeSent').map(({ request }) => request.url);
   assert.deepEqual(requests, [url], 'requests');
-  const others = ['Page.javascriptDialogOpening', 'Runtime.exceptionThrown', 'Runtime.consoleAPICalled', 'Log.entryAdded'];
+  const others = [
+    'Page.javascriptDialogOpening',
+    'Runtime.exceptionThrown',
+    'Runtime.consoleAPICalled',
+    'Log.entryAdded',
+  ];
   assert.deepEqual(page.happened(...others, 'Page.windowOpen', 'Page.downloadWillBegin'), []);
 }
 
-const message = (at: number, dir: string, server: string, msg: object) => ({ at, dir, server, msg: { jsonrpc: '2.0', ...msg } });
+const message = (at: number, dir: string, server: string, msg: object) => ({
+  at,
+  dir,
+  server,
+  msg: { jsonrpc: '2.0', ...msg },
+});
 
 /** So many messages: calls and their answers, in threes that overlap. */
 function calls(count: number): string {
   const records: unknown[] = [{ trace: 1, program: 'a test' }];
   for (let id = 1; records.length < count; id += 3) {
     const ids = [id, id + 1, id + 2];
-    for (const each of ids) records.push(message(each, 'out', `s${each % 3}`, { id: each, method: 'tools/call', params: { name: 'add', arguments: { a: each, b: 1 } } }));
-    for (const each of ids) records.push(message(each + 3, 'in', `s${each % 3}`, { id: each, result: { content: [{ type: 'text', text: `${each + 1}` }] } }));
+    for (const each of ids)
+      records.push(
+        message(each, 'out', `s${each % 3}`, {
+          id: each,
+          method: 'tools/call',
+          params: { name: 'add', arguments: { a: each, b: 1 } },
+        }),
+      );
+    for (const each of ids)
+      records.push(
+        message(each + 3, 'in', `s${each % 3}`, {
+          id: each,
+          result: { content: [{ type: 'text', text: `${each + 1}` }] },
+        }),
+      );
   }
   return lines(records.slice(0, count + 1));
 }
@@ -74,34 +100,44 @@ async function timeTo(page: Page, url: string, selector: string): Promise<number
   return page.evaluate(there);
 }
 
-test('10,000 messages from file://: the first row comes about as soon as an empty page', options, async () => {
-  const page = await browser();
-  const empty = pathToFileURL(join(root, 'chapters', '30-seeing', 'viewer.html')).href;
-  const full = viewed(calls(10_000));
-  const times = { empty: [] as number[], full: [] as number[] };
-  for (let round = 0; round < 5; round++) {
-    times.empty.push(await timeTo(page, empty, '#empty'));
-    times.full.push(await timeTo(page, full, '.row'));
-  }
-  const best = { empty: Math.min(...times.empty), full: Math.min(...times.full) };
-  console.log(`# an empty page ${best.empty.toFixed(0)} ms, with 10,000 messages ${best.full.toFixed(0)} ms`);
-  assert.match(await page.see(/10000 rows/), /4 parties/);
-  // Measured side by side, and the best of five: a second is many times what it takes.
-  assert.ok(best.full - best.empty < 1000, JSON.stringify(times));
-});
+test(
+  '10,000 messages from file://: the first row comes about as soon as an empty page',
+  options,
+  async () => {
+    const page = await browser();
+    const empty = pathToFileURL(join(root, 'chapters', '30-seeing', 'viewer.html')).href;
+    const full = viewed(calls(10_000));
+    const times = { empty: [] as number[], full: [] as number[] };
+    for (let round = 0; round < 5; round++) {
+      times.empty.push(await timeTo(page, empty, '#empty'));
+      times.full.push(await timeTo(page, full, '.row'));
+    }
+    const best = { empty: Math.min(...times.empty), full: Math.min(...times.full) };
+    console.log(
+      `# an empty page ${best.empty.toFixed(0)} ms, with 10,000 messages ${best.full.toFixed(0)} ms`,
+    );
+    assert.match(await page.see(/10000 rows/), /4 parties/);
+    // Measured side by side, and the best of five: a second is many times what it takes.
+    assert.ok(best.full - best.empty < 1000, JSON.stringify(times));
+  },
+);
 
-test('100,000 messages: the last one can be reached, a filter works, and few rows are in the page at once', options, async () => {
-  const page = await browser();
-  const url = viewed(calls(100_000));
-  await page.goTo(url);
-  await page.see(/100000 rows/);
-  await page.press('End');
-  await page.see(/line 100001/);
-  assert.ok(await page.evaluate('document.querySelectorAll(".row").length') < 200);
-  await page.press('/', ...'id:777');
-  await page.see(/2 of 100000 rows/);
-  assertQuiet(page, url);
-});
+test(
+  '100,000 messages: the last one can be reached, a filter works, and few rows are in the page at once',
+  options,
+  async () => {
+    const page = await browser();
+    const url = viewed(calls(100_000));
+    await page.goTo(url);
+    await page.see(/100000 rows/);
+    await page.press('End');
+    await page.see(/line 100001/);
+    assert.ok((await page.evaluate('document.querySelectorAll(".row").length')) < 200);
+    await page.press('/', ...'id:777');
+    await page.see(/2 of 100000 rows/);
+    assertQuiet(page, url);
+  },
+);
 
 // ─── Hostile ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -155,36 +191,87 @@ function evilRecords(evil: string, n: number): string {
     { at, type: 'query', model: evil, turns: evil, tools: evil },
     { at, type: 'answer', text: evil, calls: [{ id, name: evil }], stop: evil },
     { at, type: 'tool_start', id, name: evil, args: { [evil]: evil } },
-    message(at + 1, 'out', server, { id, method: evil, params: { name: evil, uri: evil, [evil]: { [evil]: [evil] } } }),
-    message(at + 2, 'in', server, { method: evil, params: { progressToken: evil, progress: evil, total: evil, message: evil } }),
-    message(at + 2, 'in', server, { method: 'notifications/message', params: { data: evil, level: evil, logger: evil } }),
-    message(at + 2, 'in', server, { id: evil, method: 'elicitation/create', params: { message: evil, requestedSchema: { [evil]: evil } } }),
-    message(at + 2, 'out', server, { id: evil, result: { action: evil, content: { [evil]: evil } } }),
-    message(at + 3, 'in', server, { id, result: { content: [block, evil, null], serverInfo: { name: evil }, protocolVersion: evil, resultType: evil } }),
-    message(at + 4, 'out', server, { id: `${id}2`, method: 'tools/call', params: { name: evil, arguments: { [evil]: evil }, _meta: { progressToken: evil } } }),
-    message(at + 5, 'out', server, { method: 'notifications/cancelled', params: { requestId: `${id}2`, reason: evil } }),
-    message(at + 6, 'in', server, { id: `${id}2`, error: { code: evil, message: evil, data: evil } }),
+    message(at + 1, 'out', server, {
+      id,
+      method: evil,
+      params: { name: evil, uri: evil, [evil]: { [evil]: [evil] } },
+    }),
+    message(at + 2, 'in', server, {
+      method: evil,
+      params: { progressToken: evil, progress: evil, total: evil, message: evil },
+    }),
+    message(at + 2, 'in', server, {
+      method: 'notifications/message',
+      params: { data: evil, level: evil, logger: evil },
+    }),
+    message(at + 2, 'in', server, {
+      id: evil,
+      method: 'elicitation/create',
+      params: { message: evil, requestedSchema: { [evil]: evil } },
+    }),
+    message(at + 2, 'out', server, {
+      id: evil,
+      result: { action: evil, content: { [evil]: evil } },
+    }),
+    message(at + 3, 'in', server, {
+      id,
+      result: {
+        content: [block, evil, null],
+        serverInfo: { name: evil },
+        protocolVersion: evil,
+        resultType: evil,
+      },
+    }),
+    message(at + 4, 'out', server, {
+      id: `${id}2`,
+      method: 'tools/call',
+      params: { name: evil, arguments: { [evil]: evil }, _meta: { progressToken: evil } },
+    }),
+    message(at + 5, 'out', server, {
+      method: 'notifications/cancelled',
+      params: { requestId: `${id}2`, reason: evil },
+    }),
+    message(at + 6, 'in', server, {
+      id: `${id}2`,
+      error: { code: evil, message: evil, data: evil },
+    }),
     { at, type: 'tool_end', id, name: evil, outcome: evil, text: evil },
-    { at, server, noise: evil }, { at, server, stderr: evil },
+    { at, server, noise: evil },
+    { at, server, stderr: evil },
     { at, type: 'server', server, state: evil, reason: evil, protocolVersion: evil },
     { at, type: 'question', server, message: evil, action: evil },
-    { at, type: 'agent', id, name: evil, event: { type: 'tool_start', id: `${id}3`, name: evil, args: evil } },
-    { at, type: 'note', text: evil }, { at, type: 'error', message: evil }, { at, type: 'done', text: evil, ending: evil },
-    { at: evil, type: evil, [evil]: evil }, { t: evil, dir: evil, server: { [evil]: evil }, msg: [evil, { method: evil }] },
+    {
+      at,
+      type: 'agent',
+      id,
+      name: evil,
+      event: { type: 'tool_start', id: `${id}3`, name: evil, args: evil },
+    },
+    { at, type: 'note', text: evil },
+    { at, type: 'error', message: evil },
+    { at, type: 'done', text: evil, ending: evil },
+    { at: evil, type: evil, [evil]: evil },
+    { t: evil, dir: evil, server: { [evil]: evil }, msg: [evil, { method: evil }] },
     { at, dir: 'in', server: evil, msg: evil },
   ];
   // A literal cannot have a key of this name; JSON can.
-  return lines(records) + `{"at":1,"__proto__":{"i":0,"kind":"x"},"dir":"in","server":"s","msg":{"__proto__":{"polluted":1},"method":"m"}}\n${evil}\n`;
+  return (
+    lines(records) +
+    `{"at":1,"__proto__":{"i":0,"kind":"x"},"dir":"in","server":"s","msg":{"__proto__":{"polluted":1},"method":"m"}}\n${evil}\n`
+  );
 }
 
-test(`${HOSTILE.length} hostile strings in every place of a trace stay text: no dialog, no request, no error`, options, async () => {
-  const page = await browser();
-  const name = `"><script>${run}</script><img src=x onerror=alert(1)>`.replaceAll('/', '_');
-  const url = viewed(HOSTILE.map(evilRecords).join(''), name);
-  await page.goTo(url);
-  await page.see(/rows, \d+ parties/);
-  // Every row is picked once, so that all of it was drawn: the row, the line above, the JSON beside it.
-  const walk = `(async () => {
+test(
+  `${HOSTILE.length} hostile strings in every place of a trace stay text: no dialog, no request, no error`,
+  options,
+  async () => {
+    const page = await browser();
+    const name = `"><script>${run}</script><img src=x onerror=alert(1)>`.replaceAll('/', '_');
+    const url = viewed(HOSTILE.map(evilRecords).join(''), name);
+    await page.goTo(url);
+    await page.see(/rows, \d+ parties/);
+    // Every row is picked once, so that all of it was drawn: the row, the line above, the JSON beside it.
+    const walk = `(async () => {
     let steps = 0;
     for (let before; before !== picked; steps++) {
       before = picked;
@@ -197,24 +284,40 @@ test(`${HOSTILE.length} hostile strings in every place of a trace stay text: no 
     }
     return [steps, rows.length];
   })()`;
-  const [steps, rows] = await page.evaluate(walk);
-  assert.equal(steps, rows);
-  assert.ok(rows > HOSTILE.length * 20, `${rows} rows`);
-  await page.press('f', 'f', 'Home', 'f', ' ', 'n', '/', ...'<b>');
-  assert.deepEqual(await page.evaluate('Object.keys(Object.prototype).concat(({}).polluted ?? [])'), []);
-  const strangers = 'script:not(#trace):not(body > script), img, iframe, link, base, style:not(head > style), a, textarea, math, object, embed, svg svg, foreignObject';
-  assert.equal(await page.evaluate(`document.querySelectorAll(${JSON.stringify(strangers)}).length`), 0);
-  assert.notEqual(await page.evaluate('document.title'), 'owned');
-  const turned = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
-  assert.doesNotMatch(await page.evaluate('document.body.innerText'), turned, 'what deceives an eye is shown by its number');
-  assertQuiet(page, url);
-});
+    const [steps, rows] = await page.evaluate(walk);
+    assert.equal(steps, rows);
+    assert.ok(rows > HOSTILE.length * 20, `${rows} rows`);
+    await page.press('f', 'f', 'Home', 'f', ' ', 'n', '/', ...'<b>');
+    assert.deepEqual(
+      await page.evaluate('Object.keys(Object.prototype).concat(({}).polluted ?? [])'),
+      [],
+    );
+    const strangers =
+      'script:not(#trace):not(body > script), img, iframe, link, base, style:not(head > style), a, textarea, math, object, embed, svg svg, foreignObject';
+    assert.equal(
+      await page.evaluate(`document.querySelectorAll(${JSON.stringify(strangers)}).length`),
+      0,
+    );
+    assert.notEqual(await page.evaluate('document.title'), 'owned');
+    const turned =
+      /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
+    assert.doesNotMatch(
+      await page.evaluate('document.body.innerText'),
+      turned,
+      'what deceives an eye is shown by its number',
+    );
+    assertQuiet(page, url);
+  },
+);
 
-test('the policy is a second wall: a script that got into the page would not run, and could not load', options, async () => {
-  const page = await browser();
-  await page.goTo(viewed(calls(10)));
-  await page.see(/10 rows/);
-  const attempt = `(async () => {
+test(
+  'the policy is a second wall: a script that got into the page would not run, and could not load',
+  options,
+  async () => {
+    const page = await browser();
+    await page.goTo(viewed(calls(10)));
+    await page.see(/10 rows/);
+    const attempt = `(async () => {
     const script = document.createElement('script');
     script.textContent = 'document.title = "owned"';
     const image = document.createElement('img');
@@ -225,27 +328,46 @@ test('the policy is a second wall: a script that got into the page would not run
     await new Promise((done) => setTimeout(done, 100));
     return [document.title, sent];
   })()`;
-  assert.deepEqual(await page.evaluate(attempt), ['trace.jsonl', 'refused']);
-  const refused = page.happened('Log.entryAdded').map(({ entry }) => entry.text).join('\n');
-  assert.match(refused, /Content Security Policy/);
-  const responses = page.happened('Network.responseReceived').map(({ response }) => response.url);
-  assert.deepEqual(responses.filter((url) => url.startsWith('http')), []);
-});
+    assert.deepEqual(await page.evaluate(attempt), ['trace.jsonl', 'refused']);
+    const refused = page
+      .happened('Log.entryAdded')
+      .map(({ entry }) => entry.text)
+      .join('\n');
+    assert.match(refused, /Content Security Policy/);
+    const responses = page.happened('Network.responseReceived').map(({ response }) => response.url);
+    assert.deepEqual(
+      responses.filter((url) => url.startsWith('http')),
+      [],
+    );
+  },
+);
 
 // ─── Keyboard only ───────────────────────────────────────────────────────────────────────────────
 
 const STORY = lines([
   { trace: 1 },
-  message(0, 'out', 's', { id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25' } }),
+  message(0, 'out', 's', {
+    id: 1,
+    method: 'initialize',
+    params: { protocolVersion: '2025-11-25' },
+  }),
   message(5, 'in', 's', { id: 1, result: { protocolVersion: '2025-11-25' } }),
   message(10, 'out', 's', { id: 2, method: 'tools/call', params: { name: 'book', arguments: {} } }),
   message(11, 'in', 's', { id: 7, method: 'elicitation/create', params: { message: 'When?' } }),
   message(900, 'out', 's', { id: 7, result: { action: 'accept' } }),
   message(905, 'in', 's', { id: 2, result: { content: [{ type: 'text', text: 'booked' }] } }),
-  message(910, 'out', 's', { id: 3, method: 'tools/call', params: { name: 'slow', arguments: {} } }),
+  message(910, 'out', 's', {
+    id: 3,
+    method: 'tools/call',
+    params: { name: 'slow', arguments: {} },
+  }),
   message(999, 'out', 's', { method: 'notifications/cancelled', params: { requestId: 3 } }),
   message(1500, 'in', 's', { id: 3, result: { content: [] } }),
-  message(1600, 'out', 's', { id: 4, method: 'tools/call', params: { name: 'broken', arguments: {} } }),
+  message(1600, 'out', 's', {
+    id: 4,
+    method: 'tools/call',
+    params: { name: 'broken', arguments: {} },
+  }),
   message(1601, 'in', 's', { id: 4, error: { code: -32602, message: 'no such tool' } }),
 ]);
 
@@ -274,7 +396,9 @@ test('without a mouse: j k arrows p f / n space ? Home End Tab', options, async 
   assert.equal(await after('n'), 1);
   await page.press(' ');
   await page.see(/Pause/);
-  await page.evaluate('new Promise((done) => { const see = () => (picked > 2 ? done() : setTimeout(see, 20)); see(); })');
+  await page.evaluate(
+    'new Promise((done) => { const see = () => (picked > 2 ? done() : setTimeout(see, 20)); see(); })',
+  );
   await page.press(' ');
   await page.see(/Play/);
   await page.press('/', ...'status:late');
@@ -292,123 +416,208 @@ test('without a mouse: j k arrows p f / n space ? Home End Tab', options, async 
     await page.press('Tab');
     reached.add(await page.evaluate(names));
   }
-  for (const name of ['filter', 'play', 'next', 'speed', 'choose', 'help', 'chart', '→ its answer']) assert.ok(reached.has(name), `${name}: ${[...reached]}`);
+  for (const name of ['filter', 'play', 'next', 'speed', 'choose', 'help', 'chart', '→ its answer'])
+    assert.ok(reached.has(name), `${name}: ${[...reached]}`);
   assertQuiet(page, url);
 });
 
-test('cancelled, late and failed are told apart in words and signs, not by colour alone', options, async () => {
-  const page = await browser();
-  await page.goTo(viewed(STORY));
-  await page.see(/11 rows/);
-  const labels: string[] = await page.evaluate('[...document.querySelectorAll(".row")].map((row) => row.querySelector("text").textContent)');
-  assert.match(labels[6]!, /⊘ .*slow/, 'a call that was cancelled');
-  assert.match(labels[8]!, /~ late answer/);
-  assert.match(labels[9]!, /✗ .*broken/, 'the call that failed says so itself');
-  assert.match(labels[10]!, /✗ error -32602 no such tool/);
-  assert.match(labels[5]!, /✓ answer booked/);
-  const spoken: string[] = await page.evaluate('[...document.querySelectorAll(".row")].map((row) => row.getAttribute("aria-label"))');
-  assert.match(spoken[6]!, /cancelled|late/);
-  assert.match(spoken[10]!, /error/);
-  const grouped = await page.evaluate('[...document.querySelectorAll(".row.grouped")].map((row) => Number(row.dataset.row))');
-  assert.deepEqual(grouped, [2, 3, 4, 5], 'a call and the question inside it are one group');
-});
+test(
+  'cancelled, late and failed are told apart in words and signs, not by colour alone',
+  options,
+  async () => {
+    const page = await browser();
+    await page.goTo(viewed(STORY));
+    await page.see(/11 rows/);
+    const labels: string[] = await page.evaluate(
+      '[...document.querySelectorAll(".row")].map((row) => row.querySelector("text").textContent)',
+    );
+    assert.match(labels[6]!, /⊘ .*slow/, 'a call that was cancelled');
+    assert.match(labels[8]!, /~ late answer/);
+    assert.match(labels[9]!, /✗ .*broken/, 'the call that failed says so itself');
+    assert.match(labels[10]!, /✗ error -32602 no such tool/);
+    assert.match(labels[5]!, /✓ answer booked/);
+    const spoken: string[] = await page.evaluate(
+      '[...document.querySelectorAll(".row")].map((row) => row.getAttribute("aria-label"))',
+    );
+    assert.match(spoken[6]!, /cancelled|late/);
+    assert.match(spoken[10]!, /error/);
+    const grouped = await page.evaluate(
+      '[...document.querySelectorAll(".row.grouped")].map((row) => Number(row.dataset.row))',
+    );
+    assert.deepEqual(grouped, [2, 3, 4, 5], 'a call and the question inside it are one group');
+  },
+);
 
-test('two sub-agents at once are two branches, though they use the same ids; a query that failed does not stay open', options, async () => {
-  const page = await browser();
-  const of = (id: string, at: number, event: object) => ({ at, type: 'agent', id, name: `agent ${id}`, event });
-  const begin = ['a', 'b'].map((id) => ({ at: 1, type: 'tool_start', id, name: 'delegate', args: {} }));
-  const query = { type: 'query', model: 'm', turns: 1, tools: 1 };
-  const answer = { type: 'answer', text: '', calls: [{ id: 'c1', name: 'note' }] };
-  const [run, done] = [{ type: 'tool_start', id: 'c1', name: 'note', args: {} }, { type: 'tool_end', id: 'c1', name: 'note', outcome: 'worked' }];
-  const both = (at: number, event: object) => [of('a', at, event), of('b', at, event)];
-  const rest = [{ at: 9, ...query }, { at: 10, type: 'error', message: 'out of order' }];
-  await page.goTo(viewed(lines([{ trace: 1 }, ...begin, ...both(2, query), ...both(3, answer), ...both(4, run), ...both(5, done), ...rest])));
-  await page.see(/12 rows/);
-  const tied = '[rows.slice(2, 8).map(({ parent }) => parent), rows.slice(2, 10).map(({ pair }) => pair), [rows[10].status, rows[10].end], document.querySelectorAll(".bar.open").length]';
-  // The two calls that began it all are still open.
-  assert.deepEqual(await page.evaluate(tied), [[0, 1, 0, 1, 0, 1], [4, 5, 2, 3, 8, 9, 6, 7], ['error', 11], 2]);
-});
+test(
+  'two sub-agents at once are two branches, though they use the same ids; a query that failed does not stay open',
+  options,
+  async () => {
+    const page = await browser();
+    const of = (id: string, at: number, event: object) => ({
+      at,
+      type: 'agent',
+      id,
+      name: `agent ${id}`,
+      event,
+    });
+    const begin = ['a', 'b'].map((id) => ({
+      at: 1,
+      type: 'tool_start',
+      id,
+      name: 'delegate',
+      args: {},
+    }));
+    const query = { type: 'query', model: 'm', turns: 1, tools: 1 };
+    const answer = { type: 'answer', text: '', calls: [{ id: 'c1', name: 'note' }] };
+    const [run, done] = [
+      { type: 'tool_start', id: 'c1', name: 'note', args: {} },
+      { type: 'tool_end', id: 'c1', name: 'note', outcome: 'worked' },
+    ];
+    const both = (at: number, event: object) => [of('a', at, event), of('b', at, event)];
+    const rest = [
+      { at: 9, ...query },
+      { at: 10, type: 'error', message: 'out of order' },
+    ];
+    await page.goTo(
+      viewed(
+        lines([
+          { trace: 1 },
+          ...begin,
+          ...both(2, query),
+          ...both(3, answer),
+          ...both(4, run),
+          ...both(5, done),
+          ...rest,
+        ]),
+      ),
+    );
+    await page.see(/12 rows/);
+    const tied =
+      '[rows.slice(2, 8).map(({ parent }) => parent), rows.slice(2, 10).map(({ pair }) => pair), [rows[10].status, rows[10].end], document.querySelectorAll(".bar.open").length]';
+    // The two calls that began it all are still open.
+    assert.deepEqual(await page.evaluate(tied), [
+      [0, 1, 0, 1, 0, 1],
+      [4, 5, 2, 3, 8, 9, 6, 7],
+      ['error', 11],
+      2,
+    ]);
+  },
+);
 
 test('on paper there are all rows, not only those in sight', options, async () => {
   const page = await browser();
   await page.goTo(viewed(calls(600)));
   await page.see(/600 rows/);
   const count = 'document.querySelectorAll(".row").length';
-  const [before, during, after] = await page.evaluate(`[${count}, (dispatchEvent(new Event('beforeprint')), ${count}), (dispatchEvent(new Event('afterprint')), ${count})]`);
+  const [before, during, after] = await page.evaluate(
+    `[${count}, (dispatchEvent(new Event('beforeprint')), ${count}), (dispatchEvent(new Event('afterprint')), ${count})]`,
+  );
   assert.equal(during, 600);
   assert.ok(before < 200 && after < 200, `${before}, ${after}`);
 });
 
-test('paper is light, whatever the screen is; no row is cut by the end of a page', options, async () => {
-  const page = await browser();
-  await page.goTo(viewed(calls(60)));
-  await page.see(/60 rows/);
-  const dark = [{ name: 'prefers-color-scheme', value: 'dark' }];
-  const ink = () => page.evaluate('getComputedStyle(document.documentElement).getPropertyValue("--ink")');
-  await page.send('Emulation.setEmulatedMedia', { features: dark });
-  const onScreen = await ink();
-  await page.send('Emulation.setEmulatedMedia', { media: 'print', features: dark });
-  assert.notEqual(await ink(), onScreen);
-  const placed = '(dispatchEvent(new Event("beforeprint")), getComputedStyle(document.querySelector(".row")).position)';
-  assert.equal(await page.evaluate(placed), 'relative');
-  await page.send('Emulation.setEmulatedMedia', { media: '', features: [] });
-});
+test(
+  'paper is light, whatever the screen is; no row is cut by the end of a page',
+  options,
+  async () => {
+    const page = await browser();
+    await page.goTo(viewed(calls(60)));
+    await page.see(/60 rows/);
+    const dark = [{ name: 'prefers-color-scheme', value: 'dark' }];
+    const ink = () =>
+      page.evaluate('getComputedStyle(document.documentElement).getPropertyValue("--ink")');
+    await page.send('Emulation.setEmulatedMedia', { features: dark });
+    const onScreen = await ink();
+    await page.send('Emulation.setEmulatedMedia', { media: 'print', features: dark });
+    assert.notEqual(await ink(), onScreen);
+    const placed =
+      '(dispatchEvent(new Event("beforeprint")), getComputedStyle(document.querySelector(".row")).position)';
+    assert.equal(await page.evaluate(placed), 'relative');
+    await page.send('Emulation.setEmulatedMedia', { media: '', features: [] });
+  },
+);
 
-test('at 360 pixels nothing sticks out or overlaps, and an empty page offers an example', options, async () => {
-  const page = await browser();
-  await page.send('Emulation.setDeviceMetricsOverride', { width: 360, height: 740, deviceScaleFactor: 1, mobile: true });
-  await page.goTo(pathToFileURL(join(root, 'chapters', '30-seeing', 'viewer.html')).href);
-  await page.see(/Look at a conversation/);
-  const fits = 'document.documentElement.scrollWidth <= 360 && [...document.querySelectorAll("header *, #empty *")].every((each) => each.getBoundingClientRect().right <= 360)';
-  assert.equal(await page.evaluate(fits), true);
-  await page.press('Tab', 'Tab', ' ');
-  await page.see(/17 rows, 5 parties/);
-  assert.equal(await page.evaluate(fits), true);
-  const overlap = `[...document.querySelectorAll('header button, header input:not([hidden]), header select')].some((one, n, all) => all.slice(n + 1).some((other) => {
+test(
+  'at 360 pixels nothing sticks out or overlaps, and an empty page offers an example',
+  options,
+  async () => {
+    const page = await browser();
+    await page.send('Emulation.setDeviceMetricsOverride', {
+      width: 360,
+      height: 740,
+      deviceScaleFactor: 1,
+      mobile: true,
+    });
+    await page.goTo(pathToFileURL(join(root, 'chapters', '30-seeing', 'viewer.html')).href);
+    await page.see(/Look at a conversation/);
+    const fits =
+      'document.documentElement.scrollWidth <= 360 && [...document.querySelectorAll("header *, #empty *")].every((each) => each.getBoundingClientRect().right <= 360)';
+    assert.equal(await page.evaluate(fits), true);
+    await page.press('Tab', 'Tab', ' ');
+    await page.see(/17 rows, 5 parties/);
+    assert.equal(await page.evaluate(fits), true);
+    const overlap = `[...document.querySelectorAll('header button, header input:not([hidden]), header select')].some((one, n, all) => all.slice(n + 1).some((other) => {
     const [a, b] = [one.getBoundingClientRect(), other.getBoundingClientRect()];
     return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
   }))`;
-  assert.equal(await page.evaluate(overlap), false);
-  const texts = '[...document.querySelectorAll(".label")].every((each) => { const { left, right } = each.getBoundingClientRect(); return left >= 70 && right <= 361; })';
-  assert.equal(await page.evaluate(texts), true, 'every label is whole, or cut with three dots');
-  await page.send('Emulation.clearDeviceMetricsOverride');
-});
+    assert.equal(await page.evaluate(overlap), false);
+    const texts =
+      '[...document.querySelectorAll(".label")].every((each) => { const { left, right } = each.getBoundingClientRect(); return left >= 70 && right <= 361; })';
+    assert.equal(await page.evaluate(texts), true, 'every label is whole, or cut with three dots');
+    await page.send('Emulation.clearDeviceMetricsOverride');
+  },
+);
 
-test('slow motion: who speaks now is asked, and what is still to come is hardly seen', options, async () => {
-  const page = await browser();
-  await page.goTo(viewed(STORY));
-  await page.see(/11 rows/);
-  await page.press('n', 'n');
-  await page.see(/Who speaks now\?/);
-  const faded = '[...document.querySelectorAll(".row")].map((row) => row.classList.contains("later"))';
-  assert.deepEqual(await page.evaluate(faded), Array.from({ length: 11 }, (_, n) => n > 2));
-  await page.press('Escape');
-  assert.ok(!(await page.evaluate(faded)).includes(true), 'Escape ends it');
-});
+test(
+  'slow motion: who speaks now is asked, and what is still to come is hardly seen',
+  options,
+  async () => {
+    const page = await browser();
+    await page.goTo(viewed(STORY));
+    await page.see(/11 rows/);
+    await page.press('n', 'n');
+    await page.see(/Who speaks now\?/);
+    const faded =
+      '[...document.querySelectorAll(".row")].map((row) => row.classList.contains("later"))';
+    assert.deepEqual(
+      await page.evaluate(faded),
+      Array.from({ length: 11 }, (_, n) => n > 2),
+    );
+    await page.press('Escape');
+    assert.ok(!(await page.evaluate(faded)).includes(true), 'Escape ends it');
+  },
+);
 
 // ─── Live ────────────────────────────────────────────────────────────────────────────────────────
 
-test('live: what was said and what is said next appear, with the states and logs of servers; the end is told', options, async () => {
-  const page = await browser();
-  const live = new LivePage();
-  later(() => live.close());
-  const url = await live.start();
-  const say = (record: unknown) => live.write(JSON.stringify(record));
-  say({ trace: 1 });
-  say(message(1, 'out', 's', { id: 1, method: 'tools/list' }));
-  await page.goTo(url);
-  await page.see(/1 rows?, 2 parties/);
-  assert.match(await page.see(/Servers/), /tools\/list/);
-  say(message(9, 'in', 's', { id: 1, result: { tools: [] } }));
-  await page.see(/0 tools/);
-  say({ at: 10, type: 'server', server: 's', state: 'connected' });
-  say({ at: 11, server: 's', stderr: '<b>a line of its log</b>' });
-  assert.match(await page.see(/a line of its log/), /s: connected/);
-  assert.equal(await page.evaluate('picked'), 3, 'the newest message is followed');
-  assert.match(await page.evaluate('document.title'), /Live|A conversation/);
-  const requests = page.happened('Network.requestWillBeSent').map(({ request }) => request.url);
-  assert.deepEqual(requests.filter((each) => !each.endsWith('/favicon.ico')), [url, `${url}events`]);
-  live.close();
-  await page.see(/The program has ended/);
-  assert.match(await page.see(/4 rows/), /0 tools/, 'what was drawn stays');
-});
+test(
+  'live: what was said and what is said next appear, with the states and logs of servers; the end is told',
+  options,
+  async () => {
+    const page = await browser();
+    const live = new LivePage();
+    later(() => live.close());
+    const url = await live.start();
+    const say = (record: unknown) => live.write(JSON.stringify(record));
+    say({ trace: 1 });
+    say(message(1, 'out', 's', { id: 1, method: 'tools/list' }));
+    await page.goTo(url);
+    await page.see(/1 rows?, 2 parties/);
+    assert.match(await page.see(/Servers/), /tools\/list/);
+    say(message(9, 'in', 's', { id: 1, result: { tools: [] } }));
+    await page.see(/0 tools/);
+    say({ at: 10, type: 'server', server: 's', state: 'connected' });
+    say({ at: 11, server: 's', stderr: '<b>a line of its log</b>' });
+    assert.match(await page.see(/a line of its log/), /s: connected/);
+    assert.equal(await page.evaluate('picked'), 3, 'the newest message is followed');
+    assert.match(await page.evaluate('document.title'), /Live|A conversation/);
+    const requests = page.happened('Network.requestWillBeSent').map(({ request }) => request.url);
+    assert.deepEqual(
+      requests.filter((each) => !each.endsWith('/favicon.ico')),
+      [url, `${url}events`],
+    );
+    live.close();
+    await page.see(/The program has ended/);
+    assert.match(await page.see(/4 rows/), /0 tools/, 'what was drawn stays');
+  },
+);

@@ -5,12 +5,12 @@ import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { cleanUp, later } from '../helpers.ts';
-import { calculator } from '../http-peers.ts';
-import { call, say, startModelServer } from '../model-server.ts';
-import { installed } from '../on-demand.ts';
-import { CERTIFICATE, HOST, portOf, withTls } from '../proxy-server.ts';
-import { jsonLines, place, run } from '../terminal.ts';
+import { cleanUp, later } from '../help/basics.ts';
+import { calculator } from '../help/http-servers.ts';
+import { call, say, startModelServer } from '../help/model-server.ts';
+import { installed } from '../help/installed.ts';
+import { CERTIFICATE, HOST, portOf, withTls } from '../help/proxy-server.ts';
+import { jsonLines, place, run } from '../help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -40,7 +40,9 @@ test('model and servers, over TLS and plain, through proxy-chain; a wrong passwo
   const script = [add('far'), add('plain'), add('socket'), say('Three times 42.')];
   const model = await startModelServer(script);
   const [http, modern, ws] = await Promise.all([
-    calculator('http', '--era', 'legacy', '--sessions'), calculator('http', '--era', 'modern'), calculator('ws'),
+    calculator('http', '--era', 'legacy', '--sessions'),
+    calculator('http', '--era', 'modern'),
+    calculator('ws'),
   ]);
   const ports = {
     model: await withTls(portOf(model.url)),
@@ -63,17 +65,30 @@ test('model and servers, over TLS and plain, through proxy-chain; a wrong passwo
     ALL_PROXY: `http://me:${password}@127.0.0.1:${port}`,
     NODE_EXTRA_CA_CERTS: join(where.home, 'ca.pem'),
   });
-  const flags = ['--json', '--mcp-config', JSON.stringify(servers), ...['far', 'plain', 'socket'].flatMap((name) => ['--allow', `mcp__${name}__*`])];
+  const flags = [
+    '--json',
+    '--mcp-config',
+    JSON.stringify(servers),
+    ...['far', 'plain', 'socket'].flatMap((name) => ['--allow', `mcp__${name}__*`]),
+  ];
   const right = await run(where, [...flags, 'add'], { env: env('pass%3Aword') });
   assert.deepEqual([right.code, right.err], [0, '']);
-  const results = jsonLines(right.out).filter(({ type }) => type === 'tool_end').map(({ text }) => text);
+  const results = jsonLines(right.out)
+    .filter(({ type }) => type === 'tool_end')
+    .map(({ text }) => text);
   assert.deepEqual(results, ['42', '42', '42']);
-  assert.deepEqual([...asked].sort(), [
-    `plain ${HOST}:${ports.plain}`,
-    ...[ports.model, ports.far, ports.socket].map((each) => `tunnel ${HOST}:${each}`),
-  ].sort());
+  assert.deepEqual(
+    [...asked].sort(),
+    [
+      `plain ${HOST}:${ports.plain}`,
+      ...[ports.model, ports.far, ports.socket].map((each) => `tunnel ${HOST}:${each}`),
+    ].sort(),
+  );
   const wrong = await run(where, ['-p', 'hello'], { env: env('wrong-password') });
   assert.equal(wrong.code, 3);
-  assert.match(wrong.err, /the proxy http:\/\/127\.0\.0\.1:\d+ answered 407 .*; put name and password into ALL_PROXY/);
+  assert.match(
+    wrong.err,
+    /the proxy http:\/\/127\.0\.0\.1:\d+ answered 407 .*; put name and password into ALL_PROXY/,
+  );
   assert.doesNotMatch(wrong.err, /wrong-password/);
 });

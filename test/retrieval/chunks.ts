@@ -3,13 +3,20 @@
 
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
-import { chunksOf, type Chunk } from '../../chapters/29-a-server/chunks.ts';
-import { Parser, sourcesIn } from './functions.ts';
+import { codeChunks, type Chunk } from '../../chapters/29-a-server/chunks.ts';
+import { type Parser, sourcesIn } from './functions.ts';
 
 const MAX = 1500;
 const EDITS = 3; // lines inserted in each file, one at a time
 
-export type ChunkFigures = { files: number; functions: number; whole: number; edits: number; local: number; covered: number };
+export type ChunkFigures = {
+  files: number;
+  functions: number;
+  whole: number;
+  edits: number;
+  local: number;
+  covered: number;
+};
 
 /** A random number from a seed: the same edits each time. */
 function dice(seed: number): () => number {
@@ -28,14 +35,19 @@ export function measureChunks(folder: string, parser: Parser, each = 1): ChunkFi
     const path = relative(folder, file);
     const text = readFileSync(file, 'utf8');
     const lines = text.split('\n');
-    const chunks = chunksOf(path, text);
+    const chunks = codeChunks(path, text);
     figures.files++;
     figures.covered += Number(isCovered(text, chunks));
     for (const { first, last, name } of parser.functionsOf(path, text)) {
-      const size = lines.slice(first - 1, last).join('').replace(/\s/g, '').length;
+      const size = lines
+        .slice(first - 1, last)
+        .join('')
+        .replace(/\s/g, '').length;
       if (size > MAX) continue;
       figures.functions++;
-      const isWhole = chunks.some(({ start_line, end_line }) => start_line <= first && end_line >= last);
+      const isWhole = chunks.some(
+        ({ start_line, end_line }) => start_line <= first && end_line >= last,
+      );
       figures.whole += Number(isWhole);
       if (!isWhole && process.env.SHOW) console.log(`${path}:${first}-${last} ${name}`);
     }
@@ -44,7 +56,7 @@ export function measureChunks(folder: string, parser: Parser, each = 1): ChunkFi
       const at = Math.floor(next() * lines.length);
       const indent = /^\s*/.exec(lines[at]!)![0];
       const edited = lines.toSpliced(at, 0, `${indent}const inserted = ${k};`).join('\n');
-      const changed = changedIn(chunks, chunksOf(path, edited));
+      const changed = changedIn(chunks, codeChunks(path, edited));
       figures.local += Number(changed <= 2);
       if (changed > 2 && process.env.SHOW) console.log(`${path}:${at + 1} changes ${changed}`);
     }
@@ -55,7 +67,9 @@ export function measureChunks(folder: string, parser: Parser, each = 1): ChunkFi
 /** Every line exactly once, in order. */
 export function isCovered(text: string, chunks: Chunk[]): boolean {
   const joined = chunks.map((chunk) => chunk.text).join('\n');
-  const follows = chunks.every(({ start_line }, k) => start_line === (chunks[k - 1]?.end_line ?? 0) + 1);
+  const follows = chunks.every(
+    ({ start_line }, k) => start_line === (chunks[k - 1]?.end_line ?? 0) + 1,
+  );
   return follows && joined === text.replace(/\n$/, '');
 }
 

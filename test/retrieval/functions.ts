@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, relative } from 'node:path';
-import { installed } from '../on-demand.ts';
+import { installed } from '../help/installed.ts';
 
 /** Lines count from 1. `text` is without comments; `doc` is the comment above it. */
 export type Found = {
@@ -18,15 +18,20 @@ export type Found = {
 type Node = any; // the parser comes without its types: it is installed when this runs
 
 const SOURCE = /\.([cm]?[jt]s|[jt]sx)$/;
-const TESTS = /(^|\/)(tests?|__tests__|spec|fixtures)\/|[.-](test|spec)\.[a-z]+$|\.min\.js$|\.d\.[cm]?ts$/;
+const TESTS =
+  /(^|\/)(tests?|__tests__|spec|fixtures)\/|[.-](test|spec)\.[a-z]+$|\.min\.js$|\.d\.[cm]?ts$/;
 
 export function sourcesIn(folder: string): string[] {
   const found: string[] = [];
   const enter = (at: string) => {
-    for (const entry of readdirSync(at, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    for (const entry of readdirSync(at, { withFileTypes: true }).sort((a, b) =>
+      a.name < b.name ? -1 : 1,
+    )) {
       const path = join(at, entry.name);
-      if (entry.isDirectory() && !['node_modules', '.git', '.cache', 'dist'].includes(entry.name)) enter(path);
-      else if (entry.isFile() && SOURCE.test(entry.name) && !TESTS.test(relative(folder, path))) found.push(path);
+      if (entry.isDirectory() && !['node_modules', '.git', '.cache', 'dist'].includes(entry.name))
+        enter(path);
+      else if (entry.isFile() && SOURCE.test(entry.name) && !TESTS.test(relative(folder, path)))
+        found.push(path);
     }
   };
   enter(folder);
@@ -37,7 +42,13 @@ export class Parser {
   private ts: Node;
 
   constructor() {
-    const at = join(installed('typescript@5.9.3'), 'node_modules', 'typescript', 'lib', 'typescript.js');
+    const at = join(
+      installed('typescript@5.9.3'),
+      'node_modules',
+      'typescript',
+      'lib',
+      'typescript.js',
+    );
     this.ts = createRequire(import.meta.url)(at);
   }
 
@@ -54,7 +65,13 @@ export class Parser {
         const [from, to] = [whole.getStart(source), whole.getEnd()];
         const line = (at: number) => source.getLineAndCharacterOfPosition(at).line + 1;
         found.push({
-          path, name, holder, first: line(from), last: line(to), text: bare.slice(from, to), doc: this.docOf(text, whole),
+          path,
+          name,
+          holder,
+          first: line(from),
+          last: line(to),
+          text: bare.slice(from, to),
+          doc: this.docOf(text, whole),
         });
       }
       const inner = ts.isClassLike(node) ? (node.name?.text ?? holder) : holder;
@@ -76,7 +93,8 @@ export class Parser {
     const visit = (node: Node) => {
       if (node.getChildCount(tree) === 0) {
         const ranges = [
-          ...(ts.getLeadingCommentRanges(text, node.pos) ?? []), ...(ts.getTrailingCommentRanges(text, node.end) ?? []),
+          ...(ts.getLeadingCommentRanges(text, node.pos) ?? []),
+          ...(ts.getTrailingCommentRanges(text, node.end) ?? []),
         ];
         const isText = node.kind === ts.SyntaxKind.JsxText;
         for (const { pos, end } of isText ? [] : ranges) {
@@ -84,7 +102,9 @@ export class Parser {
           seen.add(pos);
         }
       }
-      for (const child of node.getChildren(tree)) if (child.kind < ts.SyntaxKind.FirstJSDocNode || child.kind > ts.SyntaxKind.LastJSDocNode) visit(child);
+      for (const child of node.getChildren(tree))
+        if (child.kind < ts.SyntaxKind.FirstJSDocNode || child.kind > ts.SyntaxKind.LastJSDocNode)
+          visit(child);
     };
     visit(tree);
     return chars.join('');
@@ -92,8 +112,14 @@ export class Parser {
 
   private isFunction(node: Node): boolean {
     const { ts } = this;
-    return ts.isFunctionDeclaration(node) || ts.isMethodDeclaration(node) || ts.isFunctionExpression(node)
-      || ts.isArrowFunction(node) || ts.isGetAccessor(node) || ts.isSetAccessor(node);
+    return (
+      ts.isFunctionDeclaration(node) ||
+      ts.isMethodDeclaration(node) ||
+      ts.isFunctionExpression(node) ||
+      ts.isArrowFunction(node) ||
+      ts.isGetAccessor(node) ||
+      ts.isSetAccessor(node)
+    );
   }
 
   private nameOf(node: Node): string {
@@ -101,9 +127,14 @@ export class Parser {
     const own = node.name && (node.name.text ?? node.name.getText());
     if (own) return own;
     const { parent } = node;
-    if (ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent) || ts.isPropertyDeclaration(parent))
+    if (
+      ts.isVariableDeclaration(parent) ||
+      ts.isPropertyAssignment(parent) ||
+      ts.isPropertyDeclaration(parent)
+    )
       return parent.name.text ?? '';
-    if (ts.isBinaryExpression(parent) && ts.isPropertyAccessExpression(parent.left)) return parent.left.name.text;
+    if (ts.isBinaryExpression(parent) && ts.isPropertyAccessExpression(parent.left))
+      return parent.left.name.text;
     return '';
   }
 
@@ -111,9 +142,16 @@ export class Parser {
   private statementOf(node: Node): Node {
     const { ts } = this;
     let at = node;
-    while (ts.isVariableDeclaration(at.parent) || ts.isVariableDeclarationList(at.parent) || ts.isVariableStatement(at.parent)
-      || ts.isPropertyAssignment(at.parent) || ts.isPropertyDeclaration(at.parent) || ts.isBinaryExpression(at.parent)
-      || ts.isExpressionStatement(at.parent)) at = at.parent;
+    while (
+      ts.isVariableDeclaration(at.parent) ||
+      ts.isVariableDeclarationList(at.parent) ||
+      ts.isVariableStatement(at.parent) ||
+      ts.isPropertyAssignment(at.parent) ||
+      ts.isPropertyDeclaration(at.parent) ||
+      ts.isBinaryExpression(at.parent) ||
+      ts.isExpressionStatement(at.parent)
+    )
+      at = at.parent;
     return at;
   }
 
@@ -129,7 +167,10 @@ export class Parser {
 export function sentenceOf(doc: string): string | undefined {
   const plain = doc.replace(/^\/\*\*|\*\/$/g, '').replace(/^[ \t]*\*[ \t]?/gm, '');
   const described = plain.replace(/^\s*@(?:description|desc|summary)\s+/, '').split(/^\s*@/m)[0]!;
-  const prose = described.replace(/\{@link(?:code|plain)?\s+([^}]*)\}/g, '$1').trim().split(/\n\s*\n/)[0]!;
+  const prose = described
+    .replace(/\{@link(?:code|plain)?\s+([^}]*)\}/g, '$1')
+    .trim()
+    .split(/\n\s*\n/)[0]!;
   const sentence = (/^[^]*?[.!?](?=\s|$)/.exec(prose)?.[0] ?? prose).replace(/\s+/g, ' ').trim();
   const words = sentence.split(' ').length;
   return words >= 4 && words <= 40 ? sentence : undefined;
@@ -147,7 +188,10 @@ export function queriesFor(functions: Found[], count = 300): Query[] {
   for (const { sentence } of all) times.set(sentence, (times.get(sentence) ?? 0) + 1);
   const unique = all.filter(({ sentence }) => times.get(sentence) === 1);
   const step = Math.max(1, unique.length / count);
-  return Array.from({ length: Math.min(count, unique.length) }, (_, k) => unique[Math.floor(k * step)]!);
+  return Array.from(
+    { length: Math.min(count, unique.length) },
+    (_, k) => unique[Math.floor(k * step)]!,
+  );
 }
 
 export function readTree(folder: string, parser: Parser): Found[] {

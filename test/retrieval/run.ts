@@ -16,10 +16,10 @@ import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Roots } from '../../chapters/16-hands/paths.ts';
-import { CodeIndex } from '../../chapters/29-a-server/code-index.ts';
+import { CodeIndex } from '../../chapters/29-a-server/code/code-index.ts';
 import { best, Ranking } from '../../chapters/29-a-server/ranking.ts';
 import { CodeTree } from '../../chapters/29-a-server/tree.ts';
-import { installed } from '../on-demand.ts';
+import { installed } from '../help/installed.ts';
 import { measureChunks } from './chunks.ts';
 import { Parser, queriesFor, sourcesIn, type Found, type Query } from './functions.ts';
 
@@ -44,16 +44,22 @@ function byWords(functions: Found[], queries: Query[]): number[] {
   const texts = functions.map(({ text }) => text.toLowerCase());
   return queries.map(({ sentence, target }) => {
     const words = [...new Set(sentence.toLowerCase().match(/\w{4,}/g) ?? [])];
-    const scores = Float64Array.from(texts, (text) => words.filter((word) => text.includes(word)).length);
+    const scores = Float64Array.from(
+      texts,
+      (text) => words.filter((word) => text.includes(word)).length,
+    );
     return rankOf(functions.indexOf(target), scores);
   });
 }
 
 function byRanking(functions: Found[], queries: Query[]): number[] {
   const ranking = new Ranking();
-  for (const { name, holder, path, text } of functions) ranking.add({ name, holder, path, body: text });
+  for (const { name, holder, path, text } of functions)
+    ranking.add({ name, holder, path, body: text });
   ranking.settle();
-  return queries.map(({ sentence, target }) => rankOf(functions.indexOf(target), ranking.scores(sentence)));
+  return queries.map(({ sentence, target }) =>
+    rankOf(functions.indexOf(target), ranking.scores(sentence)),
+  );
 }
 
 function rankOf(target: number, scores: Float64Array): number {
@@ -61,12 +67,18 @@ function rankOf(target: number, scores: Float64Array): number {
   return place === -1 ? Infinity : place + 1;
 }
 
-async function endToEnd(index: CodeIndex, queries: Query[], signal: AbortSignal): Promise<number[]> {
+async function endToEnd(
+  index: CodeIndex,
+  queries: Query[],
+  signal: AbortSignal,
+): Promise<number[]> {
   const ranks: number[] = [];
   for (const { sentence, target } of queries) {
     const { results } = await index.search(sentence, MOST, signal);
-    const place = results.findIndex(({ file_path, start_line, end_line }) =>
-      file_path === target.path && start_line <= target.first && end_line >= target.first);
+    const place = results.findIndex(
+      ({ file_path, start_line, end_line }) =>
+        file_path === target.path && start_line <= target.first && end_line >= target.first,
+    );
     ranks.push(place === -1 ? Infinity : place + 1);
   }
   return ranks;
@@ -117,7 +129,14 @@ async function measure(folder: string, parser: Parser) {
     const words = scoreOf(byWords(functions, queries));
     const ours = scoreOf(byRanking(functions, queries));
     const whole = scoreOf(await endToEnd(index, queries, signal));
-    const cells = [basename(folder), functions.length, queries.length, show(words), show(ours), show(whole)];
+    const cells = [
+      basename(folder),
+      functions.length,
+      queries.length,
+      show(words),
+      show(ours),
+      show(whole),
+    ];
     console.log(`| ${cells.join(' | ')} | ${factor.toFixed(1)} × ${(text / 1e6).toFixed(1)} MB |`);
     return { words, ours, whole, factor };
   } finally {
@@ -127,18 +146,25 @@ async function measure(folder: string, parser: Parser) {
 
 async function retrieval(folders: string[], hasGoals: boolean): Promise<boolean> {
   const parser = new Parser();
-  console.log('| tree | functions | sentences | words: MRR@10 / recall@10 | ours | end to end | memory |');
+  console.log(
+    '| tree | functions | sentences | words: MRR@10 / recall@10 | ours | end to end | memory |',
+  );
   console.log('|---|---|---|---|---|---|---|');
   const all: Awaited<ReturnType<typeof measure>>[] = [];
   for (const folder of folders) all.push(await measure(folder, parser));
-  const [words, ours, whole] = (['words', 'ours', 'whole'] as const).map((key) => mean(all.map((each) => each[key])));
+  const [words, ours, whole] = (['words', 'ours', 'whole'] as const).map((key) =>
+    mean(all.map((each) => each[key])),
+  );
   const factor = ours!.mrr / words!.mrr;
   const memory = Math.max(...all.map((each) => each.factor));
   console.log(`| mean | | | ${show(words!)} | ${show(ours!)} | ${show(whole!)} | |`);
   const reaches = ({ mrr, recall }: Score) => mrr >= GOALS.mrr && recall >= GOALS.recall;
-  const isGood = reaches(ours!) && reaches(whole!) && factor >= GOALS.factor && memory <= GOALS.memory;
-  console.log(`\n${factor.toFixed(1)} times the MRR of words; goals: MRR@10 ${GOALS.mrr}, recall@10 ${GOALS.recall} for both, ` +
-    `${GOALS.factor} times words, memory ${GOALS.memory} times the text: ${isGood ? 'reached' : 'NOT reached'}`);
+  const isGood =
+    reaches(ours!) && reaches(whole!) && factor >= GOALS.factor && memory <= GOALS.memory;
+  console.log(
+    `\n${factor.toFixed(1)} times the MRR of words; goals: MRR@10 ${GOALS.mrr}, recall@10 ${GOALS.recall} for both, ` +
+      `${GOALS.factor} times words, memory ${GOALS.memory} times the text: ${isGood ? 'reached' : 'NOT reached'}`,
+  );
   return isGood || !hasGoals;
 }
 
@@ -146,19 +172,30 @@ function chunks(folders: string[]): boolean {
   const parser = new Parser();
   const percent = (part: number) => `${(100 * part).toFixed(2)} %`;
   let isGood = true;
-  console.log('| tree | files, every line exactly once | functions that fit and are whole | edits that change at most two chunks |');
+  console.log(
+    '| tree | files, every line exactly once | functions that fit and are whole | edits that change at most two chunks |',
+  );
   console.log('|---|---|---|---|');
   for (const folder of folders) {
     const { files, covered, functions, whole, edits, local } = measureChunks(folder, parser);
-    console.log(`| ${basename(folder)} | ${covered} of ${files} | ${percent(whole / functions)} of ${functions} | ${percent(local / edits)} of ${edits} |`);
-    isGood &&= covered === files && whole / functions >= CHUNK_GOALS.whole && local / edits >= CHUNK_GOALS.local;
+    console.log(
+      `| ${basename(folder)} | ${covered} of ${files} | ${percent(whole / functions)} of ${functions} | ${percent(local / edits)} of ${edits} |`,
+    );
+    isGood &&=
+      covered === files &&
+      whole / functions >= CHUNK_GOALS.whole &&
+      local / edits >= CHUNK_GOALS.local;
   }
   console.log(`\ngoals: every file, 99 %, 95 %: ${isGood ? 'reached' : 'NOT reached'}`);
   return isGood;
 }
 
-const { values, positionals } = parseArgs({ options: { chunks: { type: 'boolean' } }, allowPositionals: true });
-const from = (name: string, version: string) => join(installed(`${name}@${version}`), 'node_modules', name);
+const { values, positionals } = parseArgs({
+  options: { chunks: { type: 'boolean' } },
+  allowPositionals: true,
+});
+const from = (name: string, version: string) =>
+  join(installed(`${name}@${version}`), 'node_modules', name);
 const hasGoals = positionals.length === 0;
 const folders = hasGoals ? [from('eslint', '9.39.5'), from('webpack', '5.112.2')] : positionals;
 const isGood = values.chunks ? chunks(folders) : await retrieval(folders, hasGoals);

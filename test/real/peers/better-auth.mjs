@@ -8,7 +8,9 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const [folder, sdk] = process.argv.slice(2).map((each) => createRequire(join(each, 'package.json')));
+const [folder, sdk] = process.argv
+  .slice(2)
+  .map((each) => createRequire(join(each, 'package.json')));
 const load = (name) => import(pathToFileURL(folder.resolve(name)));
 const { betterAuth } = await load('better-auth');
 const { memoryAdapter } = await load('better-auth/adapters/memory');
@@ -18,7 +20,15 @@ const { McpServer } = sdk('@modelcontextprotocol/sdk/server/mcp.js');
 const web = sdk('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js');
 const { z } = sdk('zod');
 
-const TABLES = ['user', 'session', 'account', 'verification', 'oauthApplication', 'oauthAccessToken', 'oauthConsent'];
+const TABLES = [
+  'user',
+  'session',
+  'account',
+  'verification',
+  'oauthApplication',
+  'oauthAccessToken',
+  'oauthConsent',
+];
 const db = Object.fromEntries(TABLES.map((name) => [name, []]));
 const PAGE = `<form action="/api/auth/sign-in/email" method="post">
   <input name="email" value="anna@example.com"> <input type="password" name="password"> <button>Sign in</button>
@@ -39,13 +49,19 @@ async function begin() {
     logger: { level: 'error' },
     plugins: [mcp({ loginPage: '/sign-in' })],
   });
-  await auth.api.signUpEmail({ body: { name: 'Anna', email: 'anna@example.com', password: 'anna-anna' } });
+  await auth.api.signUpEmail({
+    body: { name: 'Anna', email: 'anna@example.com', password: 'anna-anna' },
+  });
 
   const answer = async (request, { scopes }) => {
     const server = new McpServer({ name: 'better', version: '1.0.0' });
-    server.registerTool('add', { inputSchema: { a: z.number(), b: z.number() } }, ({ a, b }) => text(a + b));
+    server.registerTool('add', { inputSchema: { a: z.number(), b: z.number() } }, ({ a, b }) =>
+      text(a + b),
+    );
     server.registerTool('scopes', {}, () => text(scopes));
-    const transport = new web.WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: undefined });
+    const transport = new web.WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: undefined,
+    });
     await server.connect(transport);
     return transport.handleRequest(request);
   };
@@ -54,7 +70,8 @@ async function begin() {
     '/.well-known/oauth-authorization-server': oAuthDiscoveryMetadata(auth),
     '/sign-in': () => new Response(PAGE, { headers: { 'content-type': 'text/html' } }),
     '/test/log': () => Response.json(log),
-    '/test/expire': () => Response.json(db.oauthAccessToken.map((row) => (row.accessTokenExpiresAt = new Date(0)))),
+    '/test/expire': () =>
+      Response.json(db.oauthAccessToken.map((row) => (row.accessTokenExpiresAt = new Date(0)))),
   };
   const handle = async (request) => {
     const { pathname } = new URL(request.url);

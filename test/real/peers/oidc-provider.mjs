@@ -31,24 +31,36 @@ function begin() {
     const { params = {}, client } = ctx.oidc ?? {};
     const { access_token, refresh_token } = ctx.body ?? {};
     const gives = { access: access_token !== undefined, refresh: refresh_token !== undefined };
-    log.push({ path: ctx.path, status: ctx.status, client: client?.clientId, params, error: ctx.body?.error, gives });
+    log.push({
+      path: ctx.path,
+      status: ctx.status,
+      client: client?.clientId,
+      params,
+      error: ctx.body?.error,
+      gives,
+    });
   });
   for (const kind of ['access_token', 'client_credentials'])
     provider.on(`${kind}.saved`, (token) => tokens.push(token));
-  provider.on('registration_create.success', (ctx, client) => clients.push(client.clientId));
+  provider.on('registration_create.success', (_, client) => clients.push(client.clientId));
 
   const answer = provider.callback();
   const tests = {
     '/test/log': () => log,
     '/test/expire': () => Promise.all(tokens.splice(0).map((token) => token.destroy())),
-    '/test/forget': () => Promise.all(clients.splice(0).map((id) => provider.Client.adapter.destroy(id))),
+    '/test/forget': () =>
+      Promise.all(clients.splice(0).map((id) => provider.Client.adapter.destroy(id))),
   };
   http.on('request', async (request, response) => {
     const test = tests[request.url];
     if (test) return response.end(JSON.stringify(await test()));
     if (!request.url.startsWith(path)) return response.writeHead(404).end();
     // As express does it for what is mounted at a path.
-    Object.assign(request, { originalUrl: request.url, baseUrl: path, url: request.url.slice(path.length) });
+    Object.assign(request, {
+      originalUrl: request.url,
+      baseUrl: path,
+      url: request.url.slice(path.length),
+    });
     answer(request, response);
   });
   console.log(issuer);
@@ -57,8 +69,16 @@ function begin() {
 function configuration() {
   const machine = { grant_types: ['client_credentials'], redirect_uris: [], response_types: [] };
   const keys = option('--key') ? [{ ...JSON.parse(option('--key')), kid: 'first' }] : [];
-  const signer = { ...machine, client_id: 'signer', token_endpoint_auth_method: 'private_key_jwt', jwks: { keys } };
-  const person = { grant_types: ['authorization_code', 'refresh_token'], redirect_uris: ['http://127.0.0.1/callback'] };
+  const signer = {
+    ...machine,
+    client_id: 'signer',
+    token_endpoint_auth_method: 'private_key_jwt',
+    jwks: { keys },
+  };
+  const person = {
+    grant_types: ['authorization_code', 'refresh_token'],
+    redirect_uris: ['http://127.0.0.1/callback'],
+  };
   return {
     clients: [
       { ...machine, client_id: 'machine', client_secret: 'machine secret: 100% + ~&=' },
@@ -73,13 +93,21 @@ function configuration() {
       introspection: { enabled: true },
       revocation: { enabled: true },
       clientCredentials: { enabled: true },
-      dPoP: { enabled: true, nonceSecret: randomBytes(32), requireNonce: () => flags.includes('--nonces') },
+      dPoP: {
+        enabled: true,
+        nonceSecret: randomBytes(32),
+        requireNonce: () => flags.includes('--nonces'),
+      },
       resourceIndicators: {
         enabled: true,
         getResourceServerInfo(_, resource) {
           if (!resource.endsWith('/mcp')) throw new errors.InvalidTarget();
           const format = flags.includes('--jwt') ? 'jwt' : 'opaque';
-          return { scope: 'calculator:read calculator:write', audience: resource, accessTokenFormat: format };
+          return {
+            scope: 'calculator:read calculator:write',
+            audience: resource,
+            accessTokenFormat: format,
+          };
         },
       },
     },

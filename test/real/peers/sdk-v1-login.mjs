@@ -21,12 +21,13 @@ const express = require('express');
 const { z } = require('zod');
 const { McpServer } = sdk('server/mcp');
 const { StreamableHTTPServerTransport } = sdk('server/streamableHttp');
-const { mcpAuthRouter, mcpAuthMetadataRouter, getOAuthProtectedResourceMetadataUrl } = sdk('server/auth/router');
+const { mcpAuthRouter, mcpAuthMetadataRouter, getOAuthProtectedResourceMetadataUrl } =
+  sdk('server/auth/router');
 const { requireBearerAuth } = sdk('server/auth/middleware/bearerAuth');
 const { InvalidGrantError, InvalidTokenError } = sdk('server/auth/errors');
-const { DemoInMemoryAuthProvider } = createRequire(join(option('--example') ?? folder, 'package.json'))(
-  '@modelcontextprotocol/sdk/examples/server/demoInMemoryOAuthProvider.js',
-);
+const { DemoInMemoryAuthProvider } = createRequire(
+  join(option('--example') ?? folder, 'package.json'),
+)('@modelcontextprotocol/sdk/examples/server/demoInMemoryOAuthProvider.js');
 
 const text = (value) => ({ content: [{ type: 'text', text: String(value) }] });
 
@@ -40,14 +41,20 @@ function build() {
 
 // ─── Whose tokens ─────────────────────────────────────────────────────────────────────────────────────────────
 
-const refuse = ({ message }) => { throw new InvalidTokenError(message); };
+const refuse = ({ message }) => {
+  throw new InvalidTokenError(message);
+};
 
 /** Asks whoever gave out the token. */
 function byIntrospection(issuer) {
   const authorization = `Basic ${Buffer.from('calculator:calculator-secret').toString('base64')}`;
   return async (token) => {
     const body = new URLSearchParams({ token });
-    const asked = await fetch(`${issuer}/introspect`, { method: 'POST', headers: { authorization }, body });
+    const asked = await fetch(`${issuer}/introspect`, {
+      method: 'POST',
+      headers: { authorization },
+      body,
+    });
     const { active, client_id: clientId, scope = '', exp: expiresAt, aud } = await asked.json();
     if (!active) throw new InvalidTokenError('The token is not good, or no longer');
     return { token, clientId, scopes: scope.split(' '), expiresAt, resource: aud && new URL(aud) };
@@ -84,14 +91,23 @@ class OwnProvider extends DemoInMemoryAuthProvider {
     this.log.push({ grant: 'refresh_token', resource: `${resource}` });
     const grant = this.grants.get(refresh);
     this.grants.delete(refresh);
-    if (grant?.clientId !== client.client_id) throw new InvalidGrantError('It is not good, or no longer');
+    if (grant?.clientId !== client.client_id)
+      throw new InvalidGrantError('It is not good, or no longer');
     const token = randomUUID();
     this.tokens.set(token, { ...grant, token });
-    return this.more({ access_token: token, token_type: 'bearer', expires_in: 3600, scope: grant.scopes.join(' ') });
+    return this.more({
+      access_token: token,
+      token_type: 'bearer',
+      expires_in: 3600,
+      scope: grant.scopes.join(' '),
+    });
   }
 
   async revokeToken(_, { token }) {
-    this.log.push({ grant: 'none', revokes: this.grants.delete(token) || this.tokens.delete(token) });
+    this.log.push({
+      grant: 'none',
+      revokes: this.grants.delete(token) || this.tokens.delete(token),
+    });
   }
 
   verifyAccessToken(token) {
@@ -110,23 +126,39 @@ function begin() {
   const url = new URL(path, origin);
   const issuer = option('--issuer');
   const own = issuer ? undefined : new OwnProvider();
-  const verifier = own ?? { verifyAccessToken: (flags.includes('--jwt') ? bySignature : byIntrospection)(issuer) };
-  const scopesSupported = flags.includes('--no-scopes') ? undefined : ['calculator:read', 'calculator:write'];
+  const verifier = own ?? {
+    verifyAccessToken: (flags.includes('--jwt') ? bySignature : byIntrospection)(issuer),
+  };
+  const scopesSupported = flags.includes('--no-scopes')
+    ? undefined
+    : ['calculator:read', 'calculator:write'];
   if (own) {
     const tokenOptions = option('--limit') && { rateLimit: { max: Number(option('--limit')) } };
     if (flags.includes('--secrets')) app.use('/register', express.json(), secretly);
     const issuerUrl = new URL(origin);
-    app.use(mcpAuthRouter({ provider: own, issuerUrl, resourceServerUrl: url, scopesSupported, tokenOptions }));
+    app.use(
+      mcpAuthRouter({
+        provider: own,
+        issuerUrl,
+        resourceServerUrl: url,
+        scopesSupported,
+        tokenOptions,
+      }),
+    );
     app.get('/test/log', (_, response) => response.json(own.log));
     app.post('/test/expire', (_, response) => response.json(own.tokens.clear() ?? null));
   } else {
-    const endpoints = { authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token` };
+    const endpoints = {
+      authorization_endpoint: `${issuer}/auth`,
+      token_endpoint: `${issuer}/token`,
+    };
     const oauthMetadata = { issuer, ...endpoints, response_types_supported: ['code'] };
     app.use(mcpAuthMetadataRouter({ oauthMetadata, resourceServerUrl: url, scopesSupported }));
   }
   const resourceMetadataUrl = getOAuthProtectedResourceMetadataUrl?.(url); // versions of early 2025 have none
   const known = { verifier, provider: verifier, resourceMetadataUrl, expectedResource: url }; // `provider` in old ones
-  const door = (scope) => requireBearerAuth({ ...known, requiredScopes: scopesSupported && [scope] });
+  const door = (scope) =>
+    requireBearerAuth({ ...known, requiredScopes: scopesSupported && [scope] });
   const [reads, writes] = [door('calculator:read'), door('calculator:write')];
   app.post(path, express.json(), (request, response, next) => {
     const check = request.body?.params?.name === 'greet' ? writes : reads;

@@ -1,0 +1,40 @@
+// events.ts: what a chat tells while it goes on, and how it ends.
+
+import type { Json } from '../../mcp.ts';
+import type { Change } from './row.ts';
+import type { StopReason, Usage } from './said.ts';
+
+export type AgentEvent =
+  | { type: 'prompt'; text: string }
+  | { type: 'query'; model: string; turns: number; tools: number } // the model is queried
+  | { type: 'answer'; text: string; calls: Json[]; stop: StopReason } // the whole of it
+  | { type: 'text'; text: string } // a piece of the answer
+  | { type: 'note'; text: string } // for the user
+  | { type: 'tool_start'; id: string; name: string; args?: Json }
+  | { type: 'tool_progress'; id: string; progress: Json }
+  | ToolEnd
+  | { type: 'agent'; id: string; name: string; event: AgentEvent } // of a sub-agent, by its call
+  | { type: 'question'; server: string; message: string; action: string } // and how it was answered
+  | { type: 'usage'; usage: Usage }
+  | { type: 'error'; kind: string; message: string }
+  | { type: 'done'; ending: Ending; text: string; turns: number };
+
+export type ToolEnd = {
+  type: 'tool_end';
+  id: string;
+  name: string;
+  outcome: Outcome;
+  ms: number;
+  text: string;
+  change?: Change;
+};
+
+/** How a call ended. */
+export type Outcome = 'worked' | 'failed' | 'denied' | 'aborted' | 'unknown' | 'unreadable';
+
+/** How a chat ended. */
+export type Ending = 'done' | 'length' | 'refusal' | 'aborted' | 'time' | 'turns' | 'error';
+export type ChatEnd = {
+  ending: Ending;
+  text: string; // of the last answer
+};

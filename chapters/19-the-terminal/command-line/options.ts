@@ -1,0 +1,212 @@
+// What can be said on the command line.
+
+import { orList } from '../../17-the-gate/dialogue.ts';
+import { MODES, modeNamed, type Mode } from '../../17-the-gate/modes.ts';
+import { usage } from '../exit.ts';
+import type { Composition } from '../host.ts';
+import { ownVerbs, type Verb } from '../own-verbs.ts';
+import { FLAG, parseFlags, TEXT_FLAG, TEXTS_FLAG, type Flags } from './parse.ts';
+
+const MAX_WAIT_S = 3600;
+const HELP_COLUMN = 34; // where its second column begins
+
+/** For every command whose tools pass the gate. */
+export const GATE_FLAGS = {
+  mode: TEXT_FLAG,
+  allow: TEXTS_FLAG,
+  deny: TEXTS_FLAG,
+  'add-dir': TEXTS_FLAG,
+  env: TEXTS_FLAG,
+} as const;
+
+const FLAGS = {
+  print: { ...FLAG, short: 'p' },
+  json: FLAG,
+  model: { ...TEXT_FLAG, short: 'm' },
+  'base-url': TEXT_FLAG,
+  continue: { ...FLAG, short: 'c' },
+  resume: { ...TEXT_FLAG, short: 'r' },
+  'max-turns': TEXT_FLAG,
+  'max-tokens': TEXT_FLAG,
+  'context-window': TEXT_FLAG,
+  ...GATE_FLAGS,
+  'mcp-config': TEXTS_FLAG,
+  'strict-mcp-config': FLAG,
+  ide: FLAG,
+  wait: TEXT_FLAG,
+  demo: FLAG,
+  'allow-server': TEXTS_FLAG,
+  verbose: FLAG,
+  wire: FLAG,
+  trace: TEXT_FLAG,
+  page: FLAG,
+  'no-color': FLAG,
+  help: { ...FLAG, short: 'h' },
+  version: { ...FLAG, short: 'v' },
+} as const satisfies Flags;
+
+/** The text of --help. Its commands, models and their keys are those that the program has. */
+export function helpText({ models, verbs }: Pick<Composition, 'models' | 'verbs'>): string {
+  const names = Object.entries(models).map(
+    ([name, { defaultId, note }]) =>
+      `${defaultId ? `${name}/ID` : name}${note ? ` (${note})` : ''}`,
+  );
+  const usualKeys = Object.values(models).flatMap(({ keys }) => keys.slice(0, 1));
+  const commands = Object.entries({ ...ownVerbs, ...verbs }).map(verbHelp);
+  return HELP.replace('{verbs}', commands.join('\n'))
+    .replace('{models}', names.join(', '))
+    .replace('{keys}', orList(usualKeys));
+}
+
+function verbHelp([name, { help }]: [string, Verb]): string {
+  const margin = ' '.repeat(HELP_COLUMN);
+  const typed = `  mcp-by-hand ${name} …`.padEnd(HELP_COLUMN);
+  return typed + help.replaceAll('\n', `\n${margin}`);
+}
+
+const HELP = `mcp-by-hand: a coding agent and MCP client, small enough to read
+
+From a clone, write "npm start --" for mcp-by-hand.
+
+  mcp-by-hand [prompt]            a chat; the prompt is its first turn
+  mcp-by-hand -p [prompt]         one answer on stdout; stdin is (added to) the prompt; never asks anything
+{verbs}
+
+Model
+  -m, --model NAME                {models}
+      --base-url URL              another server that speaks the same wire
+      --max-turns N               answers of the model to one prompt (50)
+      --context-window N          tokens that the model can read, where that is not known or wrong
+      --max-tokens N              tokens of one answer, at most; the model has a limit of its own (16384)
+  Keys come from {keys}, and from nowhere else.
+Permission
+      --mode MODE                 ask (default), read-only, accept-edits, yolo; beats defaultMode of your settings
+      --allow RULE, --deny RULE   bash(npm test), bash(npm run test:*), write(src/**), mcp__server__tool; deny wins
+      --add-dir FOLDER            work in this folder too
+      --env NAME                  commands get this variable, too: SSH_AUTH_SOCK, JAVA_HOME, …
+      --allow-server NAME=sha256:…  start this server of the project, if it is exactly this one
+MCP servers
+      --mcp-config FILE|JSON      more servers
+      --strict-mcp-config         only those of --mcp-config
+      --ide                       the server of the editor that has this folder open, too
+      --wait SECONDS              how long servers may take to start before an answer begins (2; with -p 5)
+      --demo                      and the calculator that is built in
+Output
+      --json                      one event per line
+  -c, --continue                  go on with the last chat in this folder
+  -r, --resume [ID|NAME]          go on with this conversation; without a word, a list to choose from
+      --verbose                   show arguments and results of all calls whole, on stderr
+      --wire                      show every JSON-RPC message
+      --trace FILE                write every message and event to FILE, as JSON lines
+      --page                      draw the conversation in the browser, live
+      --no-color
+  -h, --help   -v, --version
+
+Exit codes: 0 done, 1 unexpected, 2 usage, 3 configuration or permission refused, 4 unreachable or timed out,
+5 a tool or server answered with an error, 6 turn limit, 7 answer cut off, 130 interrupted
+
+Examples
+  mcp-by-hand "what does this project do?"
+  git diff | mcp-by-hand -p "write a commit message"
+  mcp-by-hand probe -- npx -y @modelcontextprotocol/server-everything
+  mcp-by-hand call add a=2 b=40 -- node server.mjs`;
+
+export type ProgramOptions = {
+  prompt: string;
+  print: boolean;
+  json: boolean;
+  model?: string;
+  baseUrl?: string;
+  continue: boolean;
+  resume?: string; // empty: the person is to choose
+  maxTurns?: number;
+  maxTokens?: number;
+  contextWindow?: number;
+  mode?: Mode; // else that of the user's settings
+  allow: string[];
+  deny: string[];
+  addDir: string[];
+  env: string[];
+  mcpConfig: string[];
+  strictMcpConfig: boolean;
+  ide: boolean;
+  wait?: number; // seconds
+  demo: boolean;
+  allowServer: string[];
+  verbose: boolean;
+  wire: boolean;
+  trace?: string;
+  page: boolean;
+  help: boolean;
+  version: boolean;
+};
+
+/** The value of --resume may be missing, which parseArgs does not know. */
+function withEmptyValue(arg: string, n: number, args: string[]): string {
+  const end = args.indexOf('--');
+  const isBefore = end === -1 || n < end;
+  const next = args[n + 1];
+  const isBare = isBefore && /^(-r|--resume)$/.test(arg) && (next ?? '-').startsWith('-');
+  return isBare ? '--resume=' : arg;
+}
+
+export function readProgramOptions(args: string[]): ProgramOptions {
+  const { values, positionals } = parseFlags(args.map(withEmptyValue), FLAGS);
+  if (values.continue && values.resume !== undefined)
+    throw usage('--continue is the last chat, --resume another one: give one of them');
+  const mode = values.mode === undefined ? undefined : modeOf(values.mode);
+  const maxTurns = count('--max-turns', values['max-turns']);
+  const maxTokens = count('--max-tokens', values['max-tokens']);
+  const contextWindow = count('--context-window', values['context-window']);
+  const odd = values['allow-server']?.find((each) => !/^[^=]+=sha256:[0-9a-f]{64}$/.test(each));
+  const form = 'NAME=sha256: and 64 digits, as a refusal prints it';
+  if (odd) throw usage(`--allow-server is ${form}, not ${odd}`);
+  return {
+    prompt: positionals.join(' '),
+    print: values.print ?? false,
+    json: values.json ?? false,
+    model: values.model,
+    baseUrl: values['base-url'],
+    continue: values.continue ?? false,
+    resume: values.resume,
+    maxTurns,
+    maxTokens,
+    contextWindow,
+    mode,
+    allow: values.allow ?? [],
+    deny: values.deny ?? [],
+    addDir: values['add-dir'] ?? [],
+    env: values.env ?? [],
+    mcpConfig: values['mcp-config'] ?? [],
+    strictMcpConfig: values['strict-mcp-config'] ?? false,
+    ide: values.ide ?? false,
+    wait: values.wait === undefined ? undefined : secondsIn(values.wait),
+    demo: values.demo ?? false,
+    allowServer: values['allow-server'] ?? [],
+    verbose: values.verbose ?? false,
+    wire: values.wire ?? false,
+    trace: values.trace,
+    page: values.page ?? false,
+    help: values.help ?? false,
+    version: values.version ?? false,
+  };
+}
+
+export function modeOf(word: string): Mode {
+  const mode = modeNamed(word);
+  if (!mode) throw usage(`--mode is one of ${MODES.join(', ')}, not ${word}`);
+  return mode;
+}
+
+function count(option: string, value?: string): number | undefined {
+  if (value === undefined) return undefined;
+  const number = Number(value);
+  if (Number.isSafeInteger(number) && number > 0) return number;
+  throw usage(`${option} is a number above 0, not ${value}`);
+}
+
+function secondsIn(text: string): number {
+  const isNumber = /^\d+(\.\d+)?$/.test(text);
+  if (isNumber && Number(text) <= MAX_WAIT_S) return Number(text);
+  throw usage(`--wait is a number of seconds, 0 to ${MAX_WAIT_S}, not ${text}`);
+}

@@ -1,0 +1,47 @@
+// Flags of the program and of its commands.
+
+import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { nearestHint } from '../../16-hands/nearest.ts';
+import { usage } from '../exit.ts';
+
+export const TEXT_FLAG = { type: 'string' } as const;
+export const TEXTS_FLAG = { type: 'string', multiple: true } as const;
+export const FLAG = { type: 'boolean' } as const;
+
+export type Flags = NonNullable<ParseArgsConfig['options']>;
+type Strict<T extends Flags> = { options: T; allowPositionals: true; strict: true };
+type Parsed<T extends Flags> = ReturnType<typeof parseArgs<Strict<T>>>;
+
+/** Parses flags; a wrong one is answered with the nearest right one. */
+export function parseFlags<T extends Flags>(args: string[], options: T): Parsed<T> {
+  try {
+    return parseArgs({ args, options, allowPositionals: true, strict: true });
+  } catch (error) {
+    const { message } = error as Error;
+    const unknown = /^Unknown option '([^']+)'/.exec(message)?.[1];
+    if (unknown === undefined) throw usage(`${message.split('. ')[0]} (see --help)`);
+    const known = Object.keys(options).map((name) => `--${name}`);
+    const otherwise = 'if it is a text, or belongs to another command, put -- before it';
+    const hint = nearestHint(unknown, known, otherwise);
+    throw usage(`there is no option ${unknown}; ${hint} (see --help)`);
+  }
+}
+
+/** The words before and behind the lone `--`. */
+export function atDashes(args: string[]): { before: string[]; command: string[] } {
+  const end = args.includes('--') ? args.indexOf('--') : args.length;
+  return { before: args.slice(0, end), command: args.slice(end + 1) };
+}
+
+/** "Name: value" or NAME=VALUE, each as a key and a value. */
+export function pairs(texts: string[], mark: string, form: string): Record<string, string> {
+  const split = (text: string) => {
+    const at = text.indexOf(mark);
+    if (at < 1) throw usage(`${form}, not ${text}`);
+    return [text.slice(0, at).trim(), text.slice(at + 1).trim()];
+  };
+  return Object.fromEntries(texts.map(split));
+}
+
+/** An address is never taken for `key=value`, whatever is in its query. */
+export const isUrl = (word = '') => /^(https?|wss?):\/\//.test(word);

@@ -1,0 +1,66 @@
+// A file of what happened: one record per line, without secrets.
+
+import { resolve } from 'node:path';
+import { now, VERSION, textOf, type Json } from '../../../mcp.ts';
+import type { Masker } from '../../17-the-gate/safe-text.ts';
+import { refused } from '../exit.ts';
+import type { PlainOutput } from './plain-screen.ts';
+import { appendPrivately } from '../session-file.ts';
+
+/** The first line of every trace: which version of the format it is, and when it began. */
+export function traceHeader(): Json {
+  const program = `mcp-by-hand ${VERSION}`;
+  return { trace: 1, program, node: process.version, started: new Date().toISOString() };
+}
+
+/** Where records go: to a file, to a page that is open, or nowhere. */
+export class Trace {
+  isLost = false; // it was asked for, and ends before its time
+  file?: string; // where it goes, if it is kept
+  watch?: (line: string) => void; // gets each line, too
+  private screen: PlainOutput;
+  private masker: Masker;
+  private begin = now(); // the time of day can jump
+
+  constructor(screen: PlainOutput, masker: Masker, file?: string) {
+    this.screen = screen;
+    this.masker = masker;
+    this.keep(file);
+  }
+
+  /** From here on into this file; or into none. */
+  keep(file?: string): void {
+    const path = file && resolve(file);
+    try {
+      if (path) appendPrivately(path, JSON.stringify(traceHeader()));
+    } catch (error) {
+      throw refused(`cannot write the trace: ${textOf(error)}`);
+    }
+    this.file = path;
+  }
+
+  /** What is not a message is noise. */
+  wire(dir: 'out' | 'in', message: unknown, server: string): void {
+    const isMessage = typeof message === 'object';
+    this.write({ dir, server, [isMessage ? 'msg' : 'noise']: message });
+  }
+
+  write(record: Json): void {
+    const { file, watch } = this;
+    if (!file && !watch) return;
+    const at = Math.round((now() - this.begin) * 1000) / 1000; // milliseconds
+    const line = this.masker.json({ at, ...record });
+    watch?.(line);
+    if (file) this.append(file, line);
+  }
+
+  private append(file: string, line: string): void {
+    try {
+      appendPrivately(file, line);
+    } catch (error) {
+      this.file = undefined;
+      this.isLost = true; // a full disk must not end what it is a trace of
+      this.screen.warn(`the trace ends here: ${textOf(error)}`);
+    }
+  }
+}

@@ -1,0 +1,229 @@
+// A conversation as a file: one JSON line per turn, so that a crash loses nothing but the line it
+// was writing.
+
+import { randomUUID } from 'node:crypto';
+import {
+  appendFileSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  type Stats,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Turn } from '../../agent.ts';
+import { asObject, VERSION, type Json } from '../../mcp.ts';
+import { refuseLinks } from '../16-hands/results.ts';
+import { takeLock, type Lock } from '../17-the-gate/lock.ts';
+import { quoted, type Masker } from '../17-the-gate/safe-text.ts';
+import { sha256 } from '../17-the-gate/digest.ts';
+import type { Trust } from '../17-the-gate/trust.ts';
+import {
+  keptConversations,
+  lastOf,
+  lockOf,
+  removeOldConversations,
+  type Conversation,
+  type SessionKind,
+} from './conversations.ts';
+
+// Not defined on Windows, where they mean nothing. Without the last one, to open a FIFO waits for a reader.
+const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+const TO_APPEND = O_APPEND | O_CREAT | O_WRONLY | O_NOFOLLOW | O_NONBLOCK;
+
+/** Only its owner may read it: a conversation holds whatever was read and said. What a project may have put in its
+ *  place (a link, a second name of another file, a FIFO) is not written to. */
+export function appendPrivately(file: string, line: string): void {
+  refuseLinks(file);
+  mustBeOurs(file, lstatSync(file, { throwIfNoEntry: false })); // before opening: that alone wakes a tape
+  const fd = openSync(file, TO_APPEND, 0o600);
+  try {
+    mustBeOurs(file, fstatSync(fd));
+    fchmodSync(fd, 0o600); // the mode above counts only for a file that is new
+    appendFileSync(fd, `${line}\n`);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function mustBeOurs(file: string, stats?: Stats): void {
+  if (!stats) return;
+  if (!stats.isFile()) throw new Error(`${file} is not a regular file`);
+  if (stats.nlink > 1)
+    throw new Error(`${file} has a second name (it is a hard link): delete it, or take another`);
+}
+
+export class Session {
+  id: string = randomUUID(); // of the conversation that is being recorded
+  name = ''; // that the user gave it
+  readonly folder: string; // of this project's conversations; empty if there is no home to keep them in
+  readonly resultsFolder: string;
+  onCopy = () => {}; // from now on, what is said goes to a copy
+  private file = '';
+  private turns: Turn[] = []; // the whole conversation, as the next program would read it
+  private kept = new Map<string, Json>(); // by rows of the program, with it
+  private listeners: ((kept: Map<string, Json>) => void)[] = [];
+  private copyOf?: string; // the id of another conversation
+  private lock?: Lock; // while it is held, no other program writes to the file
+  private masker: Masker;
+  private kind: SessionKind;
+
+  constructor({ folder, project }: Trust, masker: Masker, kind: SessionKind = 'chat') {
+    const home = folder && realOr(dirname(folder)); // below it there must be no link, above it there may
+    this.folder = folder && join(home, '.mcp-by-hand', 'sessions', sha256(project).slice(7, 23));
+    this.resultsFolder = this.folder
+      ? join(this.folder, 'results')
+      : join(tmpdir(), `mcp-by-hand-${randomUUID()}`);
+    this.masker = masker;
+    this.kind = kind;
+  }
+
+  /** The conversations of this folder, the one that was used last first. */
+  list(): Conversation[] {
+    return [...keptConversations(this.folder)];
+  }
+
+  /** The one that the user was talking in last. */
+  last(): Conversation | undefined {
+    return lastOf(keptConversations(this.folder));
+  }
+
+  /** Goes on with a conversation, of which these are the turns. What another program has open, it goes on writing: then
+   *  we write to a copy. */
+  resume(kept: Conversation): Turn[] {
+    if (kept.file === this.file && this.lock) return kept.turns;
+    const lock = tryToLock(kept.file);
+    this.begin();
+    this.turns = [...kept.turns];
+    if (lock === 'taken') {
+      this.copyOf = kept.id;
+      this.onCopy();
+      return kept.turns; // what is kept with it is the other program's
+    }
+    this.lock = lock;
+    this.file = kept.file;
+    this.id = kept.id;
+    this.name = kept.name;
+    if (kept.isCut && lock) appendPrivately(this.file, ''); // the next line must not join the one that was cut off
+    this.kept = kept.kept;
+    this.tellSwitch();
+    return kept.turns;
+  }
+
+  /** The next turn begins a new file. */
+  begin(): void {
+    this.reset();
+    this.kept = new Map();
+    this.tellSwitch();
+  }
+
+  private reset(): void {
+    this.close();
+    this.id = randomUUID();
+    this.file = '';
+    this.name = '';
+    this.turns = [];
+    this.copyOf = undefined;
+  }
+
+  onSwitch(listener: (kept: Map<string, Json>) => void): void {
+    this.listeners.push(listener);
+  }
+
+  private tellSwitch(): void {
+    for (const listener of this.listeners) listener(new Map(this.kept));
+  }
+
+  keep(key: string, value?: Json): void {
+    if (value) this.kept.set(key, value);
+    else this.kept.delete(key);
+    if (this.file) this.write({ kept: key, value });
+  }
+
+  /** Others may write to it from now on. */
+  close(): void {
+    const { lock } = this;
+    this.lock = undefined;
+    try {
+      lock?.release();
+    } catch {} // the disk is gone; without us, it counts for nothing
+  }
+
+  record(turn: Turn): void {
+    this.turns.push(turn);
+    this.write(turn);
+  }
+
+  /** Names are unique among the conversations of a folder, so that one is enough to find it. */
+  rename(name: string): void {
+    const { id } = this;
+    const isTaken = this.list().some((each) => each.name === name && each.id !== id);
+    if (isTaken) throw new Error(`another conversation here is called ${quoted(name)}`);
+    this.name = name;
+    if (this.file) this.write({ named: name });
+  }
+
+  /** From here on the conversation is these turns, also for a program that goes on with it. */
+  compact(turns: Turn[]): void {
+    this.turns = [...turns];
+    if (this.file) this.write({ compacted: turns });
+  }
+
+  private write(line: unknown): void {
+    if (this.folder === '') return;
+    if (this.lock && !this.lock.isOurs()) this.leave();
+    if (this.file === '') this.create();
+    else appendPrivately(this.file, this.masked(line));
+  }
+
+  private masked(line: unknown): string {
+    return this.masker.json(line, asObject(line).role === 'user');
+  }
+
+  /** Another program has taken us for dead, as one in another container may, and writes to the file. */
+  private leave(): void {
+    const { turns, id } = this;
+    this.reset();
+    this.turns = turns;
+    this.copyOf = id;
+    this.onCopy();
+  }
+
+  /** With all that was said so far. */
+  private create(): void {
+    refuseLinks(this.folder);
+    mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+    const startedAt = new Date().toISOString();
+    const { id, kind, copyOf, turns, name } = this;
+    const file = join(this.folder, `${startedAt.replaceAll(':', '-')}-${id}.jsonl`);
+    this.lock = takeLock(lockOf(file));
+    const header = { session: VERSION, id, kind, startedAt, copyOf };
+    const kept = [...this.kept].map(([key, value]) => ({ kept: key, value }));
+    const lines = [header, ...turns, ...(name ? [{ named: name }] : []), ...kept];
+    appendPrivately(file, lines.map((line) => this.masked(line)).join('\n'));
+    this.file = file;
+    removeOldConversations(dirname(this.folder), file);
+  }
+}
+
+/** Nothing, where nothing can be written: the conversation can still be read. */
+function tryToLock(file: string): Lock | 'taken' | undefined {
+  try {
+    return takeLock(lockOf(file)) ?? 'taken';
+  } catch {
+    return undefined;
+  }
+}
+
+function realOr(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path; // there is none yet
+  }
+}

@@ -1,0 +1,203 @@
+// context-cli.ts: `resources`, `prompts`, `read` and `prompt`, for scripts and for a quick look.
+
+import { McpConnection, McpManager, textOf } from '../../../mcp.ts';
+import type { CallOptions, Json } from '../../../mcp.ts';
+import { nearestHint } from '../../16-hands/nearest.ts';
+import { Masker } from '../../17-the-gate/safe-text.ts';
+import { Trust } from '../../17-the-gate/trust.ts';
+import {
+  serverInWords,
+  SERVER_FLAGS,
+  type WantedServer,
+} from '../../19-the-terminal/command-line/call-words.ts';
+import { exitCodeFor, errorKind } from '../../19-the-terminal/calling.ts';
+import { approved } from '../../19-the-terminal/entries.ts';
+import { EXIT, Stop, usage } from '../../19-the-terminal/exit.ts';
+import { forConnections, loadHere, type Composition } from '../../19-the-terminal/host.ts';
+import { callLimits, interruptible } from '../../19-the-terminal/one-call.ts';
+import type { Run } from '../../19-the-terminal/own-verbs.ts';
+import { atDashes, pairs, parseFlags } from '../../19-the-terminal/command-line/parse.ts';
+import { PersonAtTerminal } from '../../19-the-terminal/person-at-terminal.ts';
+import type { Screen } from '../../19-the-terminal/screen.ts';
+import { formOf } from '../prompt-arguments.ts';
+import { addressLine } from '../context.ts';
+import {
+  getPrompt,
+  listPrompts,
+  listResources,
+  listResourceTemplates,
+  Offers,
+  readResource,
+  type ResourceContents,
+} from '../offers.ts';
+import { declaredBy } from '../prompts.ts';
+
+/** Without a `server`, all of them. */
+type TypedWords = WantedServer & {
+  isJson: boolean;
+  allowServers?: string[];
+};
+
+/** The three forms of `call`. */
+function wantedBy(args: string[]): TypedWords {
+  const { before, command } = atDashes(args);
+  const { values, positionals } = parseFlags(before, SERVER_FLAGS);
+  const isJson = values.json ?? false;
+  const allowServers = values['allow-server'];
+  return { ...serverInWords(positionals, command, values), isJson, allowServers };
+}
+
+// ─── One server ────────────────────────────────────────────────────────────────────────────────
+
+type ServerWork = (connection: McpConnection, options: CallOptions) => Promise<number>;
+
+async function withServer(
+  wanted: TypedWords,
+  screen: Screen,
+  composition: Composition,
+  work: ServerWork,
+): Promise<number> {
+  const { server = '', typed, allowServers } = wanted;
+  const config = typed ?? (await approved(server, screen, composition, allowServers));
+  const masker = new Masker();
+  masker.learnEntry(config, typed ? 'user' : 'project');
+  const connection = new McpConnection(server, config, {
+    ...forConnections(composition),
+    ...callLimits(wanted),
+    onWarning: () => {},
+  });
+  const signal = interruptible(connection, screen);
+  try {
+    await connection.connect();
+    await connection.initialize();
+    return await work(connection, { signal });
+  } catch (error) {
+    if (signal.aborted) return EXIT.interrupted;
+    if (error instanceof Stop) throw error;
+    const kind = errorKind(error);
+    throw new Stop(exitCodeFor(kind), masker.text(textOf(error)), kind);
+  } finally {
+    await connection.close();
+  }
+}
+
+export const readVerb: Run = async (args, screen, rows) => {
+  const wanted = wantedBy(args);
+  const [uri, more] = wanted.words;
+  const form = 'write read SERVER ADDRESS, read URL ADDRESS, or read ADDRESS -- COMMAND ARGS';
+  if (uri === undefined) throw usage(form);
+  if (more !== undefined) throw usage(`what is ${more}? ${form}`);
+  return withServer(wanted, screen, await rows(), async (connection, options) => {
+    const contents = await readResource(connection, uri, options);
+    if (contents.length === 0) throw new Stop(EXIT.failed, `there is nothing at ${uri}`, 'empty');
+    if (wanted.isJson) screen.printJson(JSON.stringify({ contents }));
+    else for (const each of contents) printContents(each, screen);
+    return EXIT.done;
+  });
+};
+
+/** Bytes go to a file or a program, never to a terminal. */
+function printContents({ text, blob, uri, mimeType }: ResourceContents, screen: Screen): void {
+  if (typeof text === 'string') return screen.print(text.replace(/\r?\n$/, ''));
+  const bytes = Buffer.from(String(blob ?? ''), 'base64');
+  if (!process.stdout.isTTY) return void process.stdout.write(bytes);
+  screen.print(`${uri}: ${mimeType ?? 'no type'}, ${bytes.length} bytes; to keep it, add > FILE`);
+}
+
+export const promptVerb: Run = async (args, screen, rows) => {
+  const wanted = wantedBy(args);
+  const [name, ...words] = wanted.words;
+  const form = 'write prompt SERVER NAME key=value …, or prompt NAME key=value … -- COMMAND ARGS';
+  if (name === undefined) throw usage(form);
+  const given = pairs(words, '=', 'an argument is key=value');
+  return withServer(wanted, screen, await rows(), async (connection, options) => {
+    const prompts = await listPrompts(connection);
+    const found = prompts.find((each) => each.name === name);
+    const names = prompts.map((each) => each.name);
+    if (!found) throw usage(`there is no prompt ${name}; ${hint(name, names)}`);
+    const declared = declaredBy(found);
+    const odd = Object.keys(given).find((key) => !declared.some((each) => each.name === key));
+    const missing = declared.find((each) => each.isRequired && !Object.hasOwn(given, each.name));
+    if (odd !== undefined || missing) throw usage(`${name}: ${formOf(declared)}`);
+    const messages = await getPrompt(connection, name, given, options);
+    if (wanted.isJson) screen.printJson(JSON.stringify({ messages }));
+    else for (const { role, content } of messages) screen.print(`${role}: ${textIn(content)}`);
+    return EXIT.done;
+  });
+};
+
+function textIn(content: unknown[]): string {
+  const said = (block: unknown) => {
+    const { text } = (block ?? {}) as Json;
+    return typeof text === 'string' ? text : JSON.stringify(block);
+  };
+  return content.map(said).join('\n');
+}
+
+function hint(word: string, known: string[]): string {
+  return nearestHint(word, known, `it has ${known.slice(0, 20).join(', ') || 'none'}`);
+}
+
+// ─── One server, or all ────────────────────────────────────────────────────────────────────────
+
+/** By the key under which each is shown. */
+type Listers = Record<string, (connection: McpConnection) => Promise<Json[]>>;
+
+async function list(
+  args: string[],
+  screen: Screen,
+  composition: Composition,
+  listers: Listers,
+): Promise<number> {
+  const wanted = wantedBy(args);
+  const [odd] = wanted.words;
+  if (odd !== undefined) throw usage(`what is ${odd}? One server, or all of them`);
+  const show = async (listed: (what: string) => Promise<Json[]>) => {
+    const names = Object.keys(listers);
+    const lists = await Promise.all(names.map(listed));
+    const byName = Object.fromEntries(names.map((name, n) => [name, lists[n]]));
+    if (wanted.isJson) screen.printJson(JSON.stringify(byName));
+    else for (const row of lists.flat()) screen.print(lineOf(row));
+    return EXIT.done;
+  };
+  if (wanted.server !== undefined)
+    return withServer(wanted, screen, composition, (connection) =>
+      show((what) => listers[what]!(connection)),
+    );
+  const person = new PersonAtTerminal(screen);
+  const { allowServers } = wanted;
+  const trust = new Trust({ warn: (text) => screen.warn(text), person, allowServers });
+  const manager = new McpManager({
+    ...forConnections(composition),
+    approve: (entry) => trust.approve(entry),
+    load: (report) => loadHere(composition, report),
+    prepare: () => composition.sources?.prepare?.(),
+    onWarning: (warning) => screen.warn(warning),
+  });
+  try {
+    await manager.loadAndConnect();
+    for (const { state, reason } of manager.status())
+      if (state === 'failed' && reason) screen.warn(reason);
+    const offers = new Offers(manager);
+    return await show((what) => offers.gather(what, listers[what]!));
+  } finally {
+    await manager.disconnectAll();
+  }
+}
+
+function lineOf(row: Json): string {
+  const address = String(row.uri ?? row.uriTemplate ?? row.name);
+  const isPrompt = row.uri === undefined && row.uriTemplate === undefined;
+  const words = isPrompt ? ` (${formOf(declaredBy(row))})` : '';
+  const whose = typeof row.server === 'string' ? `${row.server} ` : '';
+  return whose + addressLine(address, isPrompt ? { ...row, name: '' } : row) + words;
+}
+
+export const resourcesVerb: Run = async (args, screen, rows) =>
+  list(args, screen, await rows(), {
+    resources: listResources,
+    resourceTemplates: listResourceTemplates,
+  });
+
+export const promptsVerb: Run = async (args, screen, rows) =>
+  list(args, screen, await rows(), { prompts: listPrompts });

@@ -1,0 +1,190 @@
+// import-commands.ts: `mcp import PROGRAM` and `mcp add --from server.json`. What they bring was
+// written by others, so a person sees it before it is written down; and nothing starts.
+
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { asObject, ownValue, readJsonFile, textOf, type Json } from '../../../mcp.ts';
+import { nearest } from '../../16-hands/nearest.ts';
+import { agrees, oneOfFew } from '../../17-the-gate/dialogue.ts';
+import type { Choice, Person } from '../../17-the-gate/person.ts';
+import { printable, quoted } from '../../17-the-gate/safe-text.ts';
+import { launchLines, PROGRAM } from '../../17-the-gate/trust.ts';
+import { EXIT, refused, usage } from '../../19-the-terminal/exit.ts';
+import type { McpAction } from '../../19-the-terminal/host.ts';
+import { add, type CommandContext } from '../../19-the-terminal/command-line/mcp-add.ts';
+import {
+  fitServerName,
+  importers,
+  offeredBy,
+  type Importer,
+  type ImportableServer,
+  type Where,
+} from '../importing.ts';
+import { shortServerName, waysIn, type AskFor, type RegistryInput } from './registry.ts';
+
+const TERMINAL = 'that needs a terminal, where you can look at it first';
+
+// ─── Values ────────────────────────────────────────────────────────────────────────────────────
+
+/** Asks for values one by one. A secret is not written into a file that others read: there, and if
+ *  nothing is typed, its place is taken by a variable of the environment. */
+function asker(person: Person, isShared: boolean): AskFor {
+  return async (wanted) => {
+    const { name, isSecret, isRequired, choices, usual } = wanted;
+    const variable = `\${${name.replace(/\W+/g, '_').toUpperCase()}}`;
+    if (isSecret && isShared) {
+      person.say(
+        `${quoted(name)} is a secret, and the file is for everybody who has the project: it says ${variable}`,
+        'note',
+      );
+      return variable;
+    }
+    for (;;) {
+      const answer = await person.ask({
+        lines: about(wanted, variable),
+        prompt: `${printable(name)}:`,
+        isSecret,
+      });
+      if (answer === undefined) throw refused('nothing was added');
+      const value = answer.trim() === '' ? usual : answer.trim();
+      if (value === undefined && isSecret && isRequired) return variable;
+      if (value === undefined && !isRequired) return undefined;
+      if (value !== undefined && (choices.length === 0 || choices.includes(value))) return value;
+    }
+  };
+}
+
+function about(
+  { name, description, isRequired, isSecret, choices, usual }: RegistryInput,
+  variable: string,
+): string[] {
+  const words = description === '' ? [] : [`  ${printable(description)}`];
+  const some = choices.length > 0 ? [`  one of ${choices.map(quoted).join(', ')}`] : [];
+  const empty = usual !== undefined ? `an empty line means ${quoted(usual)}` : 'it may be left out';
+  const rest =
+    isRequired && usual === undefined
+      ? isSecret
+        ? `an empty line means ${variable}, from your environment`
+        : 'it must have a value'
+      : empty;
+  return [`It wants to know ${quoted(name)}:`, ...words, ...some, `  ${rest}`];
+}
+
+const isSharedIn = ({ composition }: CommandContext, scope = 'project') =>
+  composition.sources?.places().findLast((place) => place.scope === scope)?.authority === 'project';
+
+// ─── mcp add --from server.json ────────────────────────────────────────────────────────────────
+
+export const addFrom: McpAction = async ([file = '', given], desk, person, scope) => {
+  const root = readOrRefuse(file);
+  const name = given ?? shortServerName(asObject(root.server ?? root));
+  const ways = waysIn(root);
+  if (ways.length === 0) throw refused(`${file}: it has neither packages nor remotes`);
+  if (!person.isThere)
+    throw refused(`${file} is added after you have answered what it asks: ${TERMINAL}`);
+  const title = `${quoted(file)} has several ways to have the server:`;
+  const way =
+    ways.length === 1 ? ways[0] : await oneOfFew(person, title, ways, ({ label }) => label);
+  if (!way) throw refused('nothing was added');
+  let config: Json;
+  try {
+    config = await way.make(asker(person, isSharedIn(desk, scope) ?? true));
+  } catch (error) {
+    throw refused(`${file}: ${textOf(error)}`);
+  }
+  const lines = [`${quoted(file)} describes ${quoted(name)}:`, ...launchLines(config)];
+  if (!(await agrees(person, { lines, prompt: 'Add it?' }))) throw refused('nothing was added');
+  return add(desk, name, config, scope);
+};
+
+function readOrRefuse(file: string): Json {
+  if (file === '') throw usage('where is it? Write: mcp add --from server.json [NAME]');
+  try {
+    const root = readJsonFile(file);
+    if (root) return root;
+  } catch (error) {
+    throw refused(`${file}: ${textOf(error)}`);
+  }
+  throw refused(`${file}: there is no such file`);
+}
+
+// ─── mcp import ────────────────────────────────────────────────────────────────────────────────
+
+const thisMachine = (): Where => ({
+  home: homedir(),
+  cwd: process.cwd(),
+  platform: process.platform,
+  appData: process.env.APPDATA ?? join(homedir(), 'AppData', 'Roaming'),
+});
+
+const HOW: Choice[] = [
+  { key: 'a', word: 'all', label: '[a]ll' },
+  { key: 'e', word: 'each', label: '[e]ach by itself' },
+  { key: 'n', word: 'none', label: '[n]one', isNo: true },
+];
+
+/** The command, for a table of programs. */
+export function importing(
+  table: Record<string, Importer> = importers,
+  where = thisMachine,
+): McpAction {
+  return async ([program = ''], desk, person, scope = 'user') => {
+    const known = Object.keys(table);
+    const importer = ownValue(table, program);
+    const meant = nearest(program, known, 1)[0] ?? known.join(' | ');
+    if (!importer)
+      throw usage(`"mcp import" does not know ${quoted(program)}; write mcp import ${meant}`);
+    const here = where();
+    const { offered, problems } = offeredBy(importer, here);
+    for (const problem of problems) desk.screen.warn(problem);
+    if (offered.length === 0)
+      throw refused(
+        `${program} has no servers. We looked in:\n  ${importer.files(here).join('\n  ')}`,
+      );
+    const lines = offered.flatMap(({ name, file, config }) => [
+      `${quoted(name)} in ${quoted(file)}`,
+      ...launchLines(config),
+    ]);
+    if (!person.isThere) {
+      for (const line of lines) desk.screen.print(line);
+      throw refused(`nothing was imported: ${TERMINAL}`);
+    }
+    const question = {
+      lines,
+      prompt: `Take over into ${scope} scope?`,
+      choices: HOW,
+      ifEmpty: 'n',
+    };
+    const how = (await person.choose(question))?.key;
+    if (how !== 'a' && how !== 'e') throw refused('nothing was imported');
+    const ask = asker(person, isSharedIn(desk, scope) ?? false);
+    for (const each of offered) {
+      const isWanted =
+        how === 'a' ||
+        (await agrees(person, {
+          lines: [quoted(each.name), ...launchLines(each.config)],
+          prompt: 'This one?',
+        }));
+      if (isWanted) await takeOver(each, { importer, here, ask, desk, scope });
+    }
+    return EXIT.done;
+  };
+}
+
+type Taking = { importer: Importer; here: Where; ask: AskFor; desk: CommandContext; scope: string };
+
+/** One that cannot be taken over stops none of the others. */
+async function takeOver(
+  { name, config, root }: ImportableServer,
+  { importer, here, ask, desk, scope }: Taking,
+): Promise<void> {
+  const own = fitServerName(name);
+  try {
+    const ours = (await importer.convert?.(config, here, root, ask)) ?? config;
+    add(desk, own, ours, scope);
+  } catch (error) {
+    desk.screen.warn(`${quoted(name)} was left out: ${textOf(error)}`);
+  }
+  if (own !== name)
+    desk.screen.print(`${quoted(name)} is called ${own} here; ${PROGRAM} mcp get ${own} shows it`);
+}

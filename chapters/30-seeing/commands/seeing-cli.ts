@@ -1,0 +1,224 @@
+// seeing-cli.ts: `record`, `replay` and `trace`.
+
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import {
+  asRefusal,
+  McpConnection,
+  RpcError,
+  textOf,
+  type Json,
+  type Message,
+} from '../../../mcp.ts';
+import { aside } from '../../16-hands/aside.ts';
+import { EXIT, refused, usage } from '../../19-the-terminal/exit.ts';
+import { forConnections, type LoadRows } from '../../19-the-terminal/host.ts';
+import type { Run } from '../../19-the-terminal/own-verbs.ts';
+import { atDashes, FLAG, parseFlags, TEXT_FLAG } from '../../19-the-terminal/command-line/parse.ts';
+import type { Screen } from '../../19-the-terminal/screen.ts';
+import { serveHttp } from '../../29-a-server/serve-http.ts';
+import { OwnStdio } from '../../29-a-server/pipe.ts';
+import type { checkTrace } from '../check.ts';
+import { Keeper, recordingPath } from '../more/keep.ts';
+import { recordBetween } from '../record.ts';
+import { Replay, type ReplayOptions, type RecordedAnswer } from '../replay.ts';
+import { PipeReplay, ReplayServer } from '../replay-wires.ts';
+import { readTrace, serversOf, TRACE_VERSION, type Recording } from '../more/read-trace.ts';
+import { pageWith } from '../view.ts';
+import { seeingVerbs } from './seeing-verbs.ts';
+
+const CHECK_MS = 60_000; // for a whole trace
+
+/** The wrong words for one of them. */
+const misused = (verb: keyof typeof seeingVerbs) =>
+  usage(`${verb} is: ${verb} ${seeingVerbs[verb].help}`);
+
+// ─── record [FILE] -- COMMAND ARGS ──────────────────────────────────────────────────────────────
+
+export const recordVerb: Run = async (args) => {
+  const {
+    before,
+    command: [command, ...rest],
+  } = atDashes(args);
+  const {
+    values,
+    positionals: [file, ...more],
+  } = parseFlags(before, { name: TEXT_FLAG });
+  if (!command || more.length > 0) throw misused('record');
+  const keeper = new Keeper(file ?? recordingPath(command), (why) => warnLost('record', why));
+  const name = values.name ?? nameOf([command, ...rest]);
+  keeper.learn(rest);
+  process.on('exit', () => keeper.flush());
+  try {
+    return await recordBetween(command, rest, name, (line, size) => keeper.write(line, size));
+  } catch (error) {
+    throw refused(`cannot start ${command}: ${textOf(error)}`);
+  } finally {
+    keeper.flush();
+  }
+};
+
+function warnLost(verb: string, why: Error): void {
+  process.stderr.write(`${verb}: the trace ends here: ${textOf(why)}\n`);
+}
+
+/** A word for a server in its trace: the last part of what is started, without an ending. */
+function nameOf(words: string[]): string {
+  const isRunner = /^(node|npx|bun|deno|tsx|python3?|uvx?|docker)$/;
+  const program = words.find((word) => !word.startsWith('-') && !isRunner.test(basename(word)));
+  return basename(program ?? words[0]!).replace(/\.\w+$/, '') || 'server';
+}
+
+// ─── replay FILE [SERVER] ───────────────────────────────────────────────────────────────────────
+
+export const replayVerb: Run = async (args, screen, rows) => {
+  const { before, command } = atDashes(args);
+  const { values, positionals } = parseFlags(before, {
+    speed: TEXT_FLAG,
+    http: FLAG,
+    port: TEXT_FLAG,
+    live: FLAG,
+  });
+  const [file, wanted, ...more] = positionals;
+  const isLive = values.live ?? false;
+  if (!file || more.length > 0 || isLive !== command.length > 0) throw misused('replay');
+  const recording = readFile(file, true);
+  const server = serverIn(recording, wanted, file);
+  let misses = 0;
+  const options: ReplayOptions = {
+    speed: numberIn(values.speed ?? '0', '--speed'),
+    onMiss: (text) => {
+      misses++;
+      process.stderr.write(`replay: ${text}\n`);
+    },
+  };
+  if (isLive) options.live = await liveServer(command, server, file, rows);
+  const newReplay = () => new Replay(recording, server, options);
+  const port = numberIn(values.port ?? '0', '--port');
+  if (values.http) await overHttp(new ReplayServer(newReplay, server), server, port, screen);
+  else
+    await new Promise<void>((done) => void new PipeReplay(newReplay(), new OwnStdio()).start(done));
+  return misses > 0 ? EXIT.unexpected : EXIT.done;
+};
+
+function numberIn(text: string, flag: string): number {
+  const number = Number(text);
+  if (text.trim() === '' || !(number >= 0)) throw usage(`${flag} is a number, not ${text}`);
+  return number;
+}
+
+async function overHttp(played: ReplayServer, server: string, port: number, screen: Screen) {
+  const http = await serveHttp(played, { port });
+  screen.say(`${server}, as recorded, is at ${http.url} until Ctrl-C`);
+  await new Promise<void>((done) => {
+    screen.onInterrupt = done;
+  });
+  await http.close();
+}
+
+function serverIn(recording: Recording, wanted: string | undefined, file: string): string {
+  const servers = serversOf(recording);
+  const isThere = wanted !== undefined && servers.includes(wanted);
+  if (isThere) return wanted;
+  if (wanted === undefined && servers.length === 1) return servers[0]!;
+  const has = servers.length > 0 ? `it has ${servers.join(', ')}` : 'it has no messages';
+  const what = wanted === undefined ? 'say which server' : `there is no server "${wanted}"`;
+  throw refused(`${file}: ${what}; ${has}`);
+}
+
+/** Passes on to a real server what the recording does not have, and adds it to the file. */
+async function liveServer(command: string[], server: string, file: string, rows: LoadRows) {
+  const composition = await rows();
+  const keeper = new Keeper(file, (why) => warnLost('replay', why), true);
+  keeper.learn(command);
+  process.on('exit', () => keeper.flush());
+  const config = { command: command[0], args: command.slice(1) };
+  const connection = new McpConnection(server, config, forConnections(composition));
+  let opening: Promise<void> | undefined;
+  let count = 0;
+  const open = async () => {
+    await connection.connect();
+    await connection.initialize();
+  };
+  return async ({ method = '', params }: Message): Promise<RecordedAnswer> => {
+    opening ??= open();
+    await opening;
+    const id = `live-${process.pid}-${++count}`;
+    const write = (dir: string, msg: Json) =>
+      keeper.write({ dir, server, msg: { jsonrpc: '2.0', id, ...msg } });
+    write('out', { method, params });
+    const said = await connection.request(method, params).then(
+      (result): RecordedAnswer => ({ result }),
+      (error): RecordedAnswer => ({ error: errorOf(error) }),
+    );
+    write('in', said as Json);
+    return said;
+  };
+}
+
+function errorOf(error: unknown): Json {
+  if (!(error instanceof RpcError)) throw error; // it is not the server's word
+  return asRefusal(error);
+}
+
+// ─── trace check FILE, trace view FILE ──────────────────────────────────────────────────────────
+
+export const traceVerb: Run = async (args, screen) => {
+  const { values, positionals } = parseFlags(args, {
+    json: FLAG,
+    strict: FLAG,
+  });
+  const [what, file, ...more] = positionals;
+  if (!file || more.length > 0) throw misused('trace');
+  if (what === 'view') {
+    process.stdout.write(pageWith(textIn(file), basename(file)));
+    return EXIT.done;
+  }
+  if (what !== 'check') throw misused('trace');
+  return check(file, screen, values.json ?? false, values.strict ?? false);
+};
+
+/** 0: nothing is wrong; 1: something is; 2: it could not be judged. Warnings count if asked to. */
+async function check(
+  file: string,
+  screen: Screen,
+  isJson: boolean,
+  isStrict: boolean,
+): Promise<number> {
+  const recording = readFile(file);
+  const job = { module: '30-seeing/check', name: 'checkTrace', timeoutMs: CHECK_MS };
+  const findings = await aside<typeof checkTrace>(job, recording); // a trace may be a stranger's
+  for (const finding of findings) {
+    const { line, server, who, level, rule, text } = finding;
+    if (isJson) screen.printJson(JSON.stringify({ file, ...finding }));
+    else screen.print(`${file}:${line}: ${level}: ${server}: the ${who}: ${text} [${rule}]`);
+  }
+  const errors = findings.filter(({ level }) => isStrict || level === 'error');
+  const { messages } = recording;
+  const all = `${messages.length} messages of ${serversOf(recording).length} servers`;
+  if (!isJson) screen.say(`${all}: ${errors.length} wrong, ${findings.length} found in all`, 'dim');
+  return errors.length > 0 ? EXIT.unexpected : EXIT.done;
+}
+
+/** A program that was killed may have left half a line, and the next one has written on behind it. A
+ *  replay says so, and plays the rest. */
+function readFile(file: string, mayBeBroken = false): Recording {
+  const recording = readTrace(textIn(file));
+  const isLater = recording.header.version > TRACE_VERSION;
+  for (const { line, text } of recording.problems) {
+    const problem = `${file}:${line}: ${text}`;
+    if (!mayBeBroken || isLater || recording.messages.length === 0) throw usage(problem);
+    process.stderr.write(`${problem}; it is left out\n`);
+  }
+  if (recording.messages.length === 0 && recording.happenings.length === 0)
+    throw usage(`${file}: there is nothing in it; is it a trace?`);
+  return recording;
+}
+
+function textIn(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw usage(`cannot read ${file}: ${textOf(error)}`);
+  }
+}

@@ -1,0 +1,20 @@
+// seeing-verbs.ts: this chapter's commands of the command line.
+
+import type { Verb } from '../../19-the-terminal/own-verbs.ts';
+
+const load = () => import('./seeing-cli.ts');
+
+export const seeingVerbs = {
+  record: {
+    help: '[FILE] [--name SERVER] -- COMMAND ARGS, between any client and a server',
+    load: async () => (await load()).recordVerb,
+  },
+  replay: {
+    help: 'FILE [SERVER] [--speed N] [--http] [--port N] [--live -- COMMAND ARGS]',
+    load: async () => (await load()).replayVerb,
+  },
+  trace: {
+    help: 'check FILE [--json] [--strict] | view FILE > page.html',
+    load: async () => (await load()).traceVerb,
+  },
+} satisfies Record<string, Verb>;

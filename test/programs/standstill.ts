@@ -1,0 +1,86 @@
+// Work that strangers have made long. Of each piece of it: does this program hear SIGINT, twenty
+// times, before the work has ended? Prints a line of JSON for each; `ms` is the longest wait.
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { once } from 'node:events';
+import { setTimeout as wait } from 'node:timers/promises';
+import { deflateSync } from 'node:zlib';
+import { Roots } from '../../agent.ts';
+import { glob, grep } from '../../chapters/16-hands/search.ts';
+import { problemsFound } from '../../chapters/23-the-server-asks/schema.ts';
+import { withSavable } from '../../chapters/28-a-thousand-tools/results/images.ts';
+import { preparedArguments } from '../../chapters/28-a-thousand-tools/tool-arguments.ts';
+import { PlainSearch } from '../../chapters/29-a-server/plain-search.ts';
+import { CodeTree } from '../../chapters/29-a-server/tree.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'standstill-'));
+writeFileSync(join(folder, 'a.txt'), `${'a'.repeat(60)}!\n`);
+for (let n = 0; n < 300; n++) writeFileSync(join(folder, `${n}${'ab'.repeat(110)}`), '');
+const roots = new Roots(folder);
+const here = roots.locate(folder);
+const searching = { roots, isHidden: () => false, timeoutMs: 60_000 };
+const plain = new PlainSearch(new CodeTree({ roots }), 60_000);
+
+/** Each level has the one below it twice. */
+const levels = Array.from({ length: 60 }, (_, n) => {
+  const below = { $ref: `#/$defs/${n + 1}` };
+  return [n, { allOf: [below, below] }];
+});
+const fanOut = { $ref: '#/$defs/0', $defs: Object.fromEntries(levels) };
+const evil = Array.from({ length: 2000 }, (_, n) => [`^(a+)+b{${n}}$`, {}]);
+const braces = `{${Array.from({ length: 70 }, (_, n) => `${'*a*b'.repeat(2)}${n}`).join()}}`;
+
+function picture(width: number, height: number): string {
+  const header = Buffer.alloc(33);
+  header.write('\x89PNG\r\n\x1a\n\0\0\0\rIHDR', 'latin1');
+  header.writeUInt32BE(width, 16);
+  header.writeUInt32BE(height, 20);
+  header[24] = 1;
+  const data = deflateSync(Buffer.alloc((width / 8 + 1) * height));
+  const chunk = Buffer.alloc(8);
+  chunk.writeUInt32BE(data.length);
+  chunk.write('IDAT', 4);
+  return Buffer.concat([header, chunk, data, Buffer.alloc(4)]).toString('base64');
+}
+
+const white = { type: 'image', data: picture(2 ** 14, 2 ** 12), mimeType: 'image/png' };
+
+const cases: Record<string, (signal: AbortSignal) => Promise<unknown>> = {
+  'a schema that fans out': (signal) => problemsFound(fanOut, {}, signal),
+  'patterns of a schema': (signal) =>
+    problemsFound({ patternProperties: Object.fromEntries(evil) }, { ['a'.repeat(40)]: 1 }, signal),
+  'the schema of arguments': (signal) => preparedArguments({ a: 'x' }, fanOut, signal),
+  'a picture': (signal) => withSavable([white], signal),
+  search_code: (signal) =>
+    plain.find({ query: `^${'(a+)+'.repeat(4)}$`, regex: true, max_results: 9 }, signal),
+  grep: (signal) => grep(here, { pattern: '^(a+)+$' }, searching, signal),
+  glob: (signal) => glob(here, { pattern: `${'*a*b'.repeat(30)}${braces}` }, searching, signal),
+};
+
+const TIMES = 20;
+
+for (const [name, work] of Object.entries(cases)) {
+  const control = new AbortController();
+  let startedAt = performance.now();
+  let slowest = 0;
+  let heard = 0;
+  let isOver = false;
+  const end = () => {
+    isOver = true;
+  };
+  const working = work(control.signal).then(end, end);
+  while (!isOver && heard < TIMES) {
+    const hearing = once(process, 'SIGINT').then(() => !isOver && heard++);
+    process.kill(process.pid, 'SIGINT');
+    await Promise.race([working, hearing]);
+    slowest = Math.max(slowest, performance.now() - startedAt);
+    await wait(10);
+    startedAt = performance.now();
+  }
+  control.abort();
+  await working;
+  console.log(JSON.stringify({ name, heard, isAll: heard === TIMES, ms: Math.round(slowest) }));
+}
+rmSync(folder, { recursive: true });
