@@ -158,6 +158,7 @@ test('the same in the later era, where also the subscription begins anew', async
     args: [remote, 'stdio', '--era', 'modern', '--notes', file],
   };
   const { manager, state } = await manage({ s: config }, undefined, alive());
+  await until(() => count(file, 'subscriptions/listen') === 1); // before it dies in the call
   assert.match((await rejection(manager.callTool('mcp__s__push'))).message, /exited with code 9/);
   assert.equal(state('s').state, 'failed');
   assert.equal((await manager.callTool('mcp__s__push')).text, 'push done');
