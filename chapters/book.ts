@@ -3,7 +3,7 @@
 //
 //   npm run book check | fix | deep      is the book true? repair its quotations; run every chapter's tests
 //   npm run book homes [move]            which modules are in the wrong folder, now that the pages quote what they quote
-//   npm run chapter 5 [-- --before | --diff | --code]      the program as it is at the end of a chapter
+//   npm run chapter 5 [before | diff | code | page]      the program as it is at the end of a chapter
 //   npm run workshop [start | check | hint | reset | watch | compare  N]
 
 import { resolve } from 'node:path';
@@ -41,7 +41,7 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
   else if (command === 'homes') {
     if (args[0] === 'move') moveFiles(book, wrongHomes(book));
     tell(problemsOfHomes(readBook(at)), 'Every file is where it belongs.');
-  } else if (command === 'chapter') await chapterCommand(book, args[0] ?? '', args[1]);
+  } else if (command === 'chapter') await chapterCommand(book, args);
   else if (command === 'workshop') await workshop(book, ...args);
   else if (command === 'judge') await judge(judgeOf(book, exerciseNamed(book, args[0])), args[1]!);
   else throw usage('npm run book check | fix | deep | homes; npm run chapter; npm run workshop');

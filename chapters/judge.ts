@@ -1,24 +1,24 @@
 // judge.ts: the door to the judge, which is in judge/. It tells how far a program of yours comes.
 //
-//   npm run judge -- path/to/client.ts [4 5 …]        a client, by what chapters 1 to 14 promise
-//   npm run judge -- transport module.ts [CONFIG]     a transport, as in chapter 25
-//   npm run judge -- server COMMAND ARGS…             a server, in any language
+//   npm run judge path/to/client.ts [4 5 …]        a client, by what chapters 1 to 14 promise
+//   npm run judge transport module.ts [CONFIG]     a transport, as in chapter 25
+//   npm run judge server COMMAND ARGS…             a server, in any language
 //
-// --json prints one object, --all also the promises that are kept. Before `server` or behind the
-// rest: what follows COMMAND belongs to it.
+// The word json prints one object, all also the promises that are kept. Before `server` or behind
+// the rest: what follows COMMAND belongs to it.
 
 import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { usage } from './book/files.ts';
+import { usage, withDashes } from './book/files.ts';
 import { peers } from './judge/peers.ts';
 import { absentLines, linesOf, summaryOf, wholeSummary } from './judge/report.ts';
 import { judgeAll, look, type Judged, type Subject } from './judge/run.ts';
 import { judgeServer } from './judge/server.ts';
 
-const USAGE = `npm run judge -- path/to/client.ts [chapter …]
-npm run judge -- transport path/to/module.ts [JSON configuration]
-npm run judge -- server COMMAND ARGS…
---json prints one object, --all also the promises that are kept; for a server, write them first.`;
+const USAGE = `npm run judge path/to/client.ts [chapter …]
+npm run judge transport path/to/module.ts [JSON configuration]
+npm run judge server COMMAND ARGS…
+The word json prints one object, all also the promises that are kept; for a server, write them first.`;
 
 type Wishes = { isJson: boolean; isLong: boolean };
 type Outcome = { summary: string; isGood: boolean; chapters: Judged[]; problem?: string };
@@ -113,9 +113,10 @@ function judge(args: string[], wishes: Wishes): Promise<Outcome> {
 async function main(given: string[]): Promise<void> {
   const startedAt = Date.now();
   const end = given.includes('server') ? given.indexOf('server') : given.length;
-  const options = given.slice(0, end).filter((arg) => arg.startsWith('--'));
+  const words = withDashes(given.slice(0, end), ['json', 'all']);
+  const options = words.filter((arg) => arg.startsWith('--'));
   if (options.some((option) => option !== '--json' && option !== '--all')) throw usage(USAGE);
-  const args = [...given.slice(0, end).filter((arg) => !arg.startsWith('--')), ...given.slice(end)];
+  const args = [...words.filter((arg) => !arg.startsWith('--')), ...given.slice(end)];
   const isJson = options.includes('--json');
   const outcome = await judge(args, { isJson, isLong: options.includes('--all') });
   const seconds = Math.round((Date.now() - startedAt) / 1000);

@@ -608,7 +608,7 @@ function runner(at = root) {
     );
   };
   const isDemo = ([command, , flag]: string[]) =>
-    command === 'chapter' && (flag === undefined || flag === '--before');
+    command === 'chapter' && (flag === undefined || /^(--)?before$/.test(flag));
   const run = (...args: string[]) => (isDemo(args) ? apart(args) : inProcess(args));
   return { run, work, apart };
 }
@@ -624,10 +624,11 @@ test('a chapter can be run, run on the program before it, compared and written o
     (await run('chapter', '4.1')).output,
     /on the program as of chapter 4\.1\n[^]*→ \{"jsonrpc"[^]*asked for Bob: \{"who":"Bob"\}/,
   );
-  const before = await run('chapter', '4.1', '--before');
+  const before = await run('chapter', '4.1', 'before');
   assert.match(before.output, /on the program as of chapter 3\n[^]*nobody was told/);
-  assert.match((await run('chapter', '4.1', '--diff')).output, /^\+ +private pending = new Map/m);
-  await run('chapter', '4', '--code');
+  for (const words of [['diff'], ['--diff'], ['--', '--diff']])
+    assert.match((await run('chapter', '4.1', ...words)).output, /^\+ +private pending = new Map/m);
+  await run('chapter', '4', 'code');
   const program = readFileSync(join(work, 'program-04', 'mcp.ts'), 'utf8');
   assert.match(program, /private pending/);
   assert.doesNotMatch(program, /failAll/); // that is chapter 5
@@ -638,7 +639,7 @@ test('what a reader may mistype is answered in a sentence', async () => {
   const { run } = runner();
   for (const args of [
     ['chapter', '99'],
-    ['chapter', '4', '--befor'],
+    ['chapter', '4', 'befor'],
     ['workshop', 'start', 'x'],
     ['workshop', 'check', '4'],
     ['workshop', 'solve', '4'],

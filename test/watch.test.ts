@@ -1,4 +1,4 @@
-// npm run chapter 5 -- --page: the wire of any chapter's demo is watched, whatever the demo prints.
+// npm run chapter 5 page: the wire of any chapter's demo is watched, whatever the demo prints.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

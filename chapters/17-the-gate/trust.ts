@@ -56,8 +56,9 @@ const EVERYWHERE = '*'; // in the place of a folder: no path is called so
 const OF_NO_FOLDER = ['plugin', 'connector']; // scopes whose servers are the same in every folder
 
 /** How to start us, for a user who copies a hint: from a clone there is no command of our name. */
-const IS_CLONE = process.env.npm_lifecycle_event === 'start';
-export const PROGRAM = IS_CLONE ? 'npm start --' : 'mcp-by-hand';
+const IS_CLONE = /^(start|ask|probe|npx)$/.test(process.env.npm_lifecycle_event ?? '');
+const IS_SOURCE = process.argv[1]?.endsWith('agent.ts');
+export const PROGRAM = IS_CLONE && IS_SOURCE ? 'npx tsx agent.ts' : 'mcp-by-hand';
 
 const AGAIN = `and then decide again, as with: ${PROGRAM} trust allow NAME`;
 

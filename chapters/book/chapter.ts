@@ -1,5 +1,4 @@
-// chapter.ts: npm run chapter 5 [-- --before | --diff | --code | --page], or 15.1 for a stop inside a
-// page.
+// chapter.ts: npm run chapter 5 [before | diff | code | page], or 15.1 for a stop inside a page.
 
 import { join, relative } from 'node:path';
 import { runDemo } from './demo.ts';
@@ -16,10 +15,11 @@ import {
   writeProgram,
 } from './program.ts';
 
-export async function chapterCommand(book: Book, which: string, given = ''): Promise<void> {
-  // Without the lone -- before it, npm keeps a flag for itself.
-  const kept = ['diff', 'code', 'page'].find((name) => process.env[`npm_config_${name}`]);
-  const flag = given.replace(/^(?=[a-z])/, '--') || (kept ? `--${kept}` : '');
+export async function chapterCommand(book: Book, args: string[]): Promise<void> {
+  const [which = '', given = ''] = args.filter((arg) => arg !== '--');
+  // Typed as a flag, npm may have kept it for itself.
+  const kept = ['diff', 'code', 'page'].find((name) => process.env[`npm_config_${name}`]) ?? '';
+  const word = given.replace(/^--/, '') || kept;
   const step = stepOf(which);
   const chapter = which === '' ? undefined : chapterOf(book, step);
   if (!chapter) {
@@ -29,7 +29,7 @@ export async function chapterCommand(book: Book, which: string, given = ''): Pro
       );
     if (which) throw usage(`there is no chapter ${which}`);
     return console.log(
-      '\nnpm run chapter 1 runs a chapter; add -- --before, -- --diff, -- --code or -- --page',
+      '\nnpm run chapter 1 runs a chapter; behind the number: before, diff, code or page',
     );
   }
   if (step === 0) {
@@ -37,20 +37,20 @@ export async function chapterCommand(book: Book, which: string, given = ''): Pro
     return runDemo(book.root, demoOf(chapter), 60_000); // one file, which is no part of the program
   }
   refuseIfChanged(book, step);
-  if (flag === '--diff') return console.log(diff(book, step).join('\n'));
-  if (flag === '--code') {
+  if (word === 'diff') return console.log(diff(book, step).join('\n'));
+  if (word === 'code') {
     const folder = join(workFolder(book), `program-${which.padStart(2, '0')}`);
     writeProgram(book, step, folder, withDemo(book, chapter, step));
     return console.log(
       `The program as of chapter ${which} is in ${relative(process.cwd(), folder)}.`,
     );
   }
-  const isRun = flag === '' || flag === '--before' || flag === '--page';
-  if (!isRun) throw usage(`there is no ${flag}; there are --before, --diff, --code and --page`);
-  const on = flag === '--before' ? stepBefore(book, step) : step;
+  const isRun = word === '' || word === 'before' || word === 'page';
+  if (!isRun) throw usage(`there is no "${word}"; there are before, diff, code and page`);
+  const on = word === 'before' ? stepBefore(book, step) : step;
   if (on === 0) return console.log('Before chapter 1 there is no program.');
   const { title, folder, demo } = stageDemo(book, step, on);
-  if (flag === '--page') return drawDemo(book, title, folder, demo);
+  if (word === 'page') return drawDemo(book, title, folder, demo);
   console.log(title);
   await runDemo(folder, demo);
 }

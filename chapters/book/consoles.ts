@@ -61,9 +61,11 @@ export async function runShown(
   const { scripts } = JSON.parse(
     isFile(book.root, 'package.json') ? read(book.root, 'package.json') : '{}',
   );
-  const script = (_: string, name = 'start') =>
-    `${scripts[name]}`.replace(/^tsx /, 'node --import tsx ');
-  const typed = command.replace(/^npm (?:run (\w+)|start)/, script).replace(' -- ', ' '); // npm takes that one away
+  const script = (_: string, name = 'start') => `npx ${scripts[name]}`;
+  const typed = command
+    .replace(/^npm (.*?) -- /, 'npm $1 ') // npm takes that one away
+    .replace(/^npm (?:run (\w+)|start)/, script)
+    .replace(/^npx tsx /, 'node --import tsx ');
   const staged = stagedDemo(book, command, how);
   const direct = staged?.command ?? (how === 'in one file' ? startInOneFile(book, typed) : typed);
   const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
@@ -89,14 +91,14 @@ export async function runShown(
   );
 }
 
-/** What `npm run chapter 4.1 -- --before` does, without reading the book once more: most blocks show that command. (A test
+/** What `npm run chapter 4.1 before` does, without reading the book once more: most blocks show that command. (A test
  *  types it as a reader does.) */
 function stagedDemo(
   book: Book,
   command: string,
   how: How,
 ): { title: string; command: string } | undefined {
-  const [, which, before] = /^npm run chapter (\S+)( -- --before)?$/.exec(command) ?? [];
+  const [, which, before] = /^npm run chapter (\S+)( (?:-- --)?before)?$/.exec(command) ?? [];
   const step = which === undefined ? 0 : stepOf(which);
   if (!book.steps.includes(step)) return undefined;
   const on = before ? stepBefore(book, step) : step;

@@ -1,4 +1,4 @@
-// draw.ts: npm run chapter 5 -- --page. Runs a demo, watches its wire, and writes a page that draws
+// draw.ts: npm run chapter 5 page. Runs a demo, watches its wire, and writes a page that draws
 // it (chapter 30).
 
 import { spawn } from 'node:child_process';

@@ -33,4 +33,10 @@ export async function sideBySide<T>(
   await Promise.all(Array.from({ length: 6 }, empty));
 }
 
+/** `before` for `--before`: PowerShell's npm swallows the lone `--` that a flag would need before it, so
+ *  all our commands take plain words. */
+export function withDashes(args: string[], flags: string[]): string[] {
+  return args.filter((arg) => arg !== '--').map((arg) => (flags.includes(arg) ? `--${arg}` : arg));
+}
+
 export const usage = (what: string) => Object.assign(new Error(what), { isUsage: true });

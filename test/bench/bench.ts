@@ -5,15 +5,15 @@
 // Machines differ and are never quiet, so goals are ratios of medians, not milliseconds.
 //
 //   npm run bench                              all rows, about five minutes
-//   npm run bench -- calls cold --rounds 9     these rows, and more rounds
-//   npm run bench -- pipe                      calls through the pipe, ours beside the bare one
-//   npm run bench -- call                      one call in a new process, beside mcporter: see call.ts
-//   npm run bench -- tools                     a search among 2,307 real tools, if they are there: see tools.ts
-//   npm run bench -- server                    calls that our server answers, beside those of both SDKs: see server.ts
-//   npm run bench -- search                    search_code beside ripgrep: see search.ts
-//   npm run bench -- record                    what `record` adds to a call: see record.ts
-//   npm run bench -- calls --two-cores         client and server side by side, as a user would run them
-//   npm run bench -- calls --since 0866eeb     ours against ours of that commit, which says whether a change cost something
+//   npm run bench calls cold rounds 9     these rows, and more rounds
+//   npm run bench pipe                      calls through the pipe, ours beside the bare one
+//   npm run bench call                      one call in a new process, beside mcporter: see call.ts
+//   npm run bench tools                     a search among 2,307 real tools, if they are there: see tools.ts
+//   npm run bench server                    calls that our server answers, beside those of both SDKs: see server.ts
+//   npm run bench search                    search_code beside ripgrep: see search.ts
+//   npm run bench record                    what `record` adds to a call: see record.ts
+//   npm run bench calls two-cores         client and server side by side, as a user would run them
+//   npm run bench calls since 0866eeb     ours against ours of that commit, which says whether a change cost something
 
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -22,6 +22,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { installed, root } from '../help/installed.ts';
+import { wordsOf } from '../help/words.ts';
 import { benchCall } from './call.ts';
 import { benchTools } from './tools.ts';
 import { benchServer } from './server.ts';
@@ -288,7 +289,11 @@ const options = {
   since: { type: 'string' },
   'two-cores': { type: 'boolean' },
 } as const;
-const { values, positionals } = parseArgs({ options, allowPositionals: true });
+const { values, positionals } = parseArgs({
+  args: wordsOf(options),
+  options,
+  allowPositionals: true,
+});
 
 const onOneCore = ['taskset', '-c', `${availableParallelism() - 1}`];
 const canPin =

@@ -1,4 +1,4 @@
-// What `record` adds to a call: `npm run bench -- record`. Two connections to the same real server, one of them through
+// What `record` adds to a call: `npm run bench record`. Two connections to the same real server, one of them through
 // the proxy, are called in turn.
 
 import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// search_code beside ripgrep: `npm run bench -- search`. Both look at the same trees on the same core, in turn.
+// search_code beside ripgrep: `npm run bench search`. Both look at the same trees on the same core, in turn.
 //
 //   from disk   a tree that was never looked at: every file is listed and read
 //   again       the same tree, unchanged: only times are looked at, the texts are in memory

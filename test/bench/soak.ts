@@ -1,12 +1,13 @@
 // npm run soak: does the server of chapter 29 keep what it should forget? A hundred thousand calls, a thousand sessions that
 // are dropped without a goodbye, a thousand streams that are left in the middle; the heap must be flat.
-//   npm run soak -- --calls 20000 --sessions 200 --streams 200     a shorter one
+//   npm run soak calls 20000 sessions 200 streams 200     a shorter one
 
 import assert from 'node:assert/strict';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from '../help/installed.ts';
+import { wordsOf } from '../help/words.ts';
 import { compiled, compileServer, startServer } from './server.ts';
 
 const options = {
@@ -14,7 +15,7 @@ const options = {
   sessions: { type: 'string', default: '1000' },
   streams: { type: 'string', default: '1000' },
 } as const;
-const { values } = parseArgs({ options });
+const { values } = parseArgs({ args: wordsOf(options), options });
 const ROUNDS = 10;
 const MAX_GROWTH = 1.1; // of the heap, from the second round to the last
 const MAX_SESSIONS = 50; // reached in the first round: from then on each new one takes the place of the longest idle

@@ -1,4 +1,4 @@
-// npm run bench -- tools: how good and how quick is the search among 2,307 real tools, and how big
+// npm run bench tools: how good and how quick is the search among 2,307 real tools, and how big
 // is the first request that has them? The corpus is not part of the repository: TOOL_CORPUS names
 // it, or it lies beside, in ../shared/data. And without it: do two slow servers work side by side?
 

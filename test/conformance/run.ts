@@ -1,5 +1,5 @@
 // npm run conformance: the official suite judges our client, at both of its sets of requirements and beyond; and then our
-// server (server.ts). `npm run conformance -- client` or `-- server` is one of the two.
+// server (server.ts). `npm run conformance client` or `server` is one of the two.
 //
 // Each set runs twice. As a whole it gives the official result; but that forgives warnings, a client that crashes when
 // it is done, and scenarios in which nothing was checked. So then each scenario runs by itself: the suite must be

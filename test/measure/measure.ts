@@ -1,16 +1,17 @@
 // npm run measure: how big the program is, and how far a reader has to follow it.
 //
-//   npm run measure                     all of it, and what of it misses its goal
-//   npm run measure -- weight walk      some of it: weight, shapes, walk, modules, pages
-//   npm run measure -- walk --names     and the functions by name
-//   npm run measure -- --strict         exit code 1 if a goal is missed
-//   npm run measure -- --write          the figures into the README
+//   npm run measure                  all of it, and what of it misses its goal
+//   npm run measure weight walk      some of it: weight, shapes, walk, modules, pages
+//   npm run measure walk names       and the functions by name
+//   npm run measure strict           exit code 1 if a goal is missed
+//   npm run measure write            the figures into the README
 //
 // What a call costs in time is measured by `npm run bench`.
 
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { wordsOf } from '../help/words.ts';
 import { readBook } from '../../chapters/book/pages.ts';
 import { basenamesTwice, cyclesIn, exportedTwice } from './modules.ts';
 import { pageSizes } from './pages.ts';
@@ -166,14 +167,13 @@ function tellPages(): void {
   );
 }
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    names: { type: 'boolean', default: false },
-    strict: { type: 'boolean', default: false },
-    write: { type: 'boolean', default: false },
-  },
-});
+const options = {
+  names: { type: 'boolean', default: false },
+  strict: { type: 'boolean', default: false },
+  write: { type: 'boolean', default: false },
+} as const;
+const args = wordsOf(options);
+const { values, positionals } = parseArgs({ args, allowPositionals: true, options });
 const sections: Record<string, () => void | Promise<void>> = {
   weight: tellWeight,
   shapes: tellShapes,

@@ -1,5 +1,5 @@
 // How good are the chunks? Against an independent parser, and after edits.
-// `npm run retrieval -- --chunks` prints it.
+// `npm run retrieval chunks` prints it.
 
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';

@@ -1,9 +1,9 @@
 // How good is the search by meaning? The task: from the first sentence of a function's comment, find that function among
 // all functions of the tree, with every comment taken out. And how good are the chunks?
 //
-//   npm run retrieval                        eslint and webpack, from npm, at pinned versions
-//   npm run retrieval -- folder…             trees of your own, in JavaScript or TypeScript
-//   npm run retrieval -- --chunks [folder…]  chunks instead: whole functions, and how far an edit reaches
+//   npm run retrieval                     eslint and webpack, from npm, at pinned versions
+//   npm run retrieval folder…             trees of your own, in JavaScript or TypeScript
+//   npm run retrieval chunks [folder…]    chunks instead: whole functions, and how far an edit reaches
 //
 //   words        how many words of the sentence are somewhere in the function: what a search for words can do
 //   ours         the ranking of chapter 29, with one document for each function
@@ -20,6 +20,7 @@ import { CodeIndex } from '../../chapters/29-a-server/code/code-index.ts';
 import { best, Ranking } from '../../chapters/29-a-server/ranking.ts';
 import { CodeTree } from '../../chapters/29-a-server/tree.ts';
 import { installed } from '../help/installed.ts';
+import { wordsOf } from '../help/words.ts';
 import { measureChunks } from './chunks.ts';
 import { Parser, queriesFor, sourcesIn, type Found, type Query } from './functions.ts';
 
@@ -190,10 +191,9 @@ function chunks(folders: string[]): boolean {
   return isGood;
 }
 
-const { values, positionals } = parseArgs({
-  options: { chunks: { type: 'boolean' } },
-  allowPositionals: true,
-});
+const options = { chunks: { type: 'boolean' } } as const;
+const args = wordsOf(options);
+const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
 const from = (name: string, version: string) =>
   join(installed(`${name}@${version}`), 'node_modules', name);
 const hasGoals = positionals.length === 0;

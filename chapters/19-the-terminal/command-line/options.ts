@@ -66,7 +66,7 @@ function verbHelp([name, { help }]: [string, Verb]): string {
 
 const HELP = `mcp-by-hand: a coding agent and MCP client, small enough to read
 
-From a clone, write "npm start --" for mcp-by-hand.
+From a clone, write "npx tsx agent.ts" for mcp-by-hand.
 
   mcp-by-hand [prompt]            a chat; the prompt is its first turn
   mcp-by-hand -p [prompt]         one answer on stdout; stdin is (added to) the prompt; never asks anything
