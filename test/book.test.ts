@@ -47,6 +47,7 @@ export function greet(name: string): string {
 
 export const twice = (n: number) => n * 2;
 `;
+const RULES = '1. It returns a text (any).';
 const HINTS = [1, 2, 3]
   .map((n) => `<details><summary>Hint ${n}</summary>\n\nTry ${n}.\n</details>\n`)
   .join('\n');
@@ -54,6 +55,8 @@ const SOLUTION = '<details><summary>Our solution</summary>';
 const ONE = `# 1. Hello
 
 ## Exercise: greet
+
+${RULES}
 
 ${HINTS}
 ${SOLUTION}
@@ -90,6 +93,8 @@ export const twice = (n: number) => n * 2;
 
 ## Exercise: add the name
 
+${RULES}
+
 ${HINTS}
 ${SOLUTION}
 
@@ -109,8 +114,8 @@ two
 \`\`\`
 `;
 const WRONG = Array.from(
-  { length: 8 },
-  (_, n) => `## mistake ${n}\n\n\`\`\`ts\n  return '';\n\`\`\`\nVerdict: \`empty\`\n`,
+  { length: 20 },
+  (_, n) => `## mistake ${n}\n\n\`\`\`ts\n  return '';\n\`\`\`\nRule: 1\nVerdict: \`empty\`\n`,
 ).join('\n');
 
 /** A book of two chapters in a folder of its own, with these files changed. */
@@ -279,10 +284,40 @@ test('an exercise comes before its solution, which is folded, and has its wrong 
     page(`${head}${rest}\n${exercise}`).join(),
     /the heading "## Exercise: …" should be above the solution/,
   );
-  const few = problemsOnPages(
-    small({ 'chapters/01-hello/wrong.md': WRONG.replace('## mistake 0', '') }),
+  const few = (text: string) => problemsOnPages(small({ 'chapters/01-hello/wrong.md': text }));
+  const seven = WRONG.split('## mistake 7')[0]!;
+  assert.match(few(seven).join(), /wrong\.md has 7 wrong solutions of the exercise, not 8/);
+  const nineteen = WRONG.replace('## mistake 0', '');
+  assert.match(few(nineteen).join(), /wrong\.md:1: it has 19 wrong solutions .* not 20/);
+});
+
+test('each sentence of the rules on a page is broken alone by a wrong solution', () => {
+  const rules = (text: string, wrong = WRONG) =>
+    problemsOnPages(
+      small({
+        'chapters/01-hello/README.md': ONE.replace(RULES, text),
+        'chapters/01-hello/wrong.md': wrong,
+      }),
+    ).join('\n');
+  const first = (rule: string) => WRONG.replace('Rule: 1', `Rule: ${rule}`);
+  assert.match(rules('- a list without numbers'), /README\.md has no numbered rules/);
+  assert.match(rules('1. a\n2. b\n3. c\n4. d'), /has 4 rules, not 3 at most/);
+  assert.match(rules('1. One.\n2. Two.'), /breaks this sentence of rule 2 alone: Two\./);
+  assert.match(rules(RULES, first('2')), /"mistake 0" names no rule of the page: "2"/);
+  assert.equal(rules(RULES, first('taught')), '', 'what only the judge teaches needs no rule');
+  const two = '1. It is a text. It is not\n   empty (an empty one says less). `x` stays.';
+  const words = (...all: string[]) =>
+    WRONG.replace(/Rule: 1/g, () => `Rule: ${all.shift() ?? 'taught'}`);
+  assert.match(rules(two), /"mistake 0": 3 sentences of rule 1 have its words/);
+  const most = rules(two, words('1: is a text', '1: is not empty'));
+  assert.match(most, /^chapters\/01-hello\/wrong\.md:1: no wrong .* rule 1 alone: `x` stays\.$/);
+  assert.equal(rules(two, words('1: a text', '1: not empty', '1: `x`')), '');
+  assert.match(
+    rules('1. One.\n2. Two.', words('1', '2')),
+    /"mistake 0" and "mistake 1" break two rules, and have one verdict/,
   );
-  assert.match(few.join(), /01-hello\/wrong\.md has 7 wrong solutions of the exercise, not 8/);
+  const apart = words('1', '2').replace('`empty`', '`other`');
+  assert.equal(rules('1. One.\n2. Two.', apart), '');
 });
 
 test('the contents say how much of its own files a page quotes, and `fix` writes it', () => {
@@ -330,8 +365,8 @@ const REPLACED = fence('mcp.ts', HEAD, '  return `Good day, ${name}`;', '}');
 const growing = (one = EARLY, two = REPLACED): Book =>
   small({
     'mcp.ts': LATER,
-    'chapters/01-hello/README.md': `# 1. Hello\n\n${one}\n\n## Exercise: x\n\n${HINTS}`,
-    'chapters/02-world/README.md': `# 2. World\n\n${two}\n\n## Exercise: y\n\n${HINTS}\n${SOLUTION}\n\n${REST}\n</details>\n`,
+    'chapters/01-hello/README.md': `# 1. Hello\n\n${one}\n\n## Exercise: x\n\n${RULES}\n\n${HINTS}`,
+    'chapters/02-world/README.md': `# 2. World\n\n${two}\n\n## Exercise: y\n\n${RULES}\n\n${HINTS}\n${SOLUTION}\n\n${REST}\n</details>\n`,
     'chapters/01-hello/demo-1.ts': '',
   });
 
@@ -517,7 +552,7 @@ test('the hole of an exercise keeps the first and last line of its quotation, in
 
 test('a second page may have an exercise of its own, with its own judge and wrong solutions', () => {
   const second =
-    `# Hello, continued\n\n## Exercise: twice\n\n${HINTS}\n${SOLUTION}\n\n\`\`\`ts chapters/01-hello/more.ts exercise\n` +
+    `# Hello, continued\n\n## Exercise: twice\n\n${RULES}\n\n${HINTS}\n${SOLUTION}\n\n\`\`\`ts chapters/01-hello/more.ts exercise\n` +
     `export function thrice(n: number) {\n  return n * 3;\n}\n\`\`\`\n</details>\n`;
   const book = small({
     'chapters/01-hello/2-more.md': second,

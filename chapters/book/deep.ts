@@ -10,7 +10,7 @@ import { filesIn, linesOf, pad, put, read, sideBySide } from './files.ts';
 import { judged, judgeOf, verdict, type Verdict } from './judge.ts';
 import type { Book, Chapter } from './pages.ts';
 import { cached, writeProgram } from './program.ts';
-import { solvedSo, wrongSolutions } from './wrong.ts';
+import { missingOf, rightSolutions, solvedSo, wrongSolutions } from './wrong.ts';
 
 export type Trial = { name: string; wanted: string; came: (how?: How) => Promise<string> };
 type How = 'compiled' | 'as typed'; // a judge and its program
@@ -33,6 +33,7 @@ export async function deep(book: Book, only = ''): Promise<string[]> {
     ...tests,
     ...chapters.flatMap((chapter) => trialsOfExercises(book, chapter, most)),
   ];
+  if (only) for (const chapter of chapters) tellMissing(book, chapter);
   if (!only || only === '0') trials.push(...trialsOfWhole(book));
   const odd: Trial[] = [];
   const judgedOnce = async ({ name, wanted, came }: Trial, how: How) => {
@@ -58,6 +59,13 @@ export async function deep(book: Book, only = ''): Promise<string[]> {
       `(of each exercise the first ${SOME} wrong solutions; npm run book deep 4 tries all of chapter 4)`,
     );
   return problems;
+}
+
+/** What is missing of the exercises that are not done yet; of the others it would be a problem of their pages. */
+function tellMissing(book: Book, chapter: Chapter): void {
+  for (const exercise of exercisesOf(book, chapter))
+    for (const what of missingOf(book, exercise))
+      console.log(`· exercise ${exercise.name}, not yet: ${what}`);
 }
 
 export function trialsOfTests(book: Book, { n }: Chapter): Trial[] {
@@ -140,6 +148,18 @@ function trialsOf(book: Book, exercise: Exercise, most: number): Trial[] {
   };
   const onItsOwn = (how?: How) =>
     verdictOn(how, `solved-${n}`, (folder) => writeProgram(book, chapter.n, folder));
+  const right = rightSolutions(book, exercise).map(
+    (solution, k): Trial => ({
+      name: `exercise ${n}, right (${solution.mistake}),`,
+      wanted: 'green',
+      came: async (how) => {
+        const write = (folder: string) =>
+          writeExercise(book, exercise, folder, solvedSo(book, exercise, solution));
+        const { isGreen, output } = await verdictOn(how, `right-${n}-${k}`, write);
+        return isGreen ? 'green' : `red: ${firstFault(output)}`;
+      },
+    }),
+  );
   const wrong = wrongSolutions(book, exercise)
     .slice(0, most)
     .map(
@@ -169,6 +189,7 @@ function trialsOf(book: Book, exercise: Exercise, most: number): Trial[] {
       wanted: 'green',
       came: (how) => colour(verdictBy(how, `last-${n}`, book.root)),
     },
+    ...right,
     ...wrong,
   ];
 }

@@ -22,6 +22,7 @@ export type Exercise = {
   folder: string;
   judge: string; // exercise.ts, exercise-2.ts: in the chapter's folder
   wrong: string; // wrong.md, wrong-2.md
+  right: string; // right.md, right-2.md
 };
 /** What a judge has at hand: the learner's program, a record of the wire, and a way to say what was expected. */
 export type Bench = {
@@ -58,6 +59,7 @@ export function exercisesOf(book: Book, chapter: Chapter): Exercise[] {
       folder,
       judge: `exercise${ending}.ts`,
       wrong: `wrong${ending}.md`,
+      right: `right${ending}.md`,
     };
   });
 }
