@@ -36,7 +36,7 @@ export function idOfAnswer(json: string): Id | undefined {
   return id === undefined ? undefined : Number(id);
 }
 
-/** It cannot hold too many values, so parsing it does no harm; and then its depth is seen sooner. */
+/** It cannot hold too many values, so parsing does no harm; and then its depth is seen sooner. */
 export const isShort = (json: string) => json.length <= MAX_VALUES;
 
 export function tooDeepFor(value: unknown): string | undefined {

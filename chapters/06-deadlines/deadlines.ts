@@ -48,7 +48,7 @@ export class Deadlines {
     this.alarm = setTimeout(() => this.ring(), ms);
   }
 
-  /** No call waits. The alarm stays for those to come, but must not keep the program from its end. */
+  /** No call waits. The alarm stays for those to come, but must not keep the program alive. */
   rest(): void {
     this.alarm?.unref?.();
   }

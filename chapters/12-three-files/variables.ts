@@ -45,9 +45,8 @@ export function fillIn(entry: ServerEntry, env = process.env, hidden: string[] =
   used.length = 0;
   fill(sent);
   if (used.length === 0) return config;
-  const { host } = new URL(show(config.url));
-  const why = `would go to ${host} in clear text, readable on the way`;
-  throw configError(entry, `\${${used[0]}} ${why}; use https:// or wss://`);
+  const to = `${new URL(show(config.url)).host} in clear text, readable on the way`;
+  throw configError(entry, `\${${used[0]}} would go to ${to}; use https:// or wss://`);
 }
 
 /** Can what is sent to this address be read on the way? */

@@ -62,7 +62,7 @@ function tellWeight(): void {
     aim(`lines of ${source.file}`, weigh(source).lines, goal);
   }
   aim('tokens of mcp.ts and agent.ts', weighAll(top).tokens, 12_000);
-  aim('tokens of the program', weighAll(program).tokens, 335_800, 310_000);
+  aim('tokens of the program', weighAll(program).tokens, 339_600, 310_000);
   aim('lines over 100 columns in the spine', weighAll(spine).wide, 0);
   const longTests = tests.filter((source) => weigh(source).lines > 1000);
   const long = longTests.map((source): Cell[] => [source.file, weigh(source).lines]);
