@@ -2,6 +2,7 @@
 // whose a line is; so the program of each chapter can be cut out of the files at the top.
 //
 //   npm run book check | fix | deep      is the book true? repair its quotations; run every chapter's tests
+//   npm run book limits [5]              how long the pages are, and may be
 //   npm run book homes [move]            which modules are in the wrong folder, now that the pages quote what they quote
 //   npm run chapter 5 [before | diff | code | page]      the program as it is at the end of a chapter
 //   npm run workshop [start | check | hint | reset | watch | compare  N]
@@ -11,13 +12,15 @@ import { fileURLToPath } from 'node:url';
 import { fixCaptions } from './book/captions.ts';
 import { chapterCommand } from './book/chapter.ts';
 import { check } from './book/check.ts';
+import { fixContents } from './book/contents.ts';
 import { deep } from './book/deep.ts';
 import { usage } from './book/files.ts';
 import { fix } from './book/fix.ts';
 import { moveFiles, problemsOfHomes, wrongHomes } from './book/homes.ts';
 import { judge, judgeOf } from './book/judge.ts';
+import { fixLimits, tellLimits } from './book/limits.ts';
 import { readBook } from './book/pages.ts';
-import { fixShares, tellShares } from './book/shares.ts';
+import { tellShares } from './book/shares.ts';
 import { exerciseNamed, workshop } from './book/workshop.ts';
 
 export type { Bench, Judge } from './book/exercise.ts'; // for the judges of the chapters
@@ -34,17 +37,22 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
   else if (command === 'fix') {
     const lost = fix(book);
     if (lost.length === 0) fixCaptions(readBook(at));
-    if (lost.length === 0) fixShares(readBook(at));
+    if (lost.length === 0) fixLimits(readBook(at));
+    if (lost.length === 0) fixContents(readBook(at));
     tell(lost, 'Every quotation matches.');
   } else if (command === 'deep')
     tell(await deep(book, args[0]), 'Every chapter adds what it says.');
+  else if (command === 'limits') console.log(tellLimits(book, args[0]).join('\n'));
   else if (command === 'homes') {
     if (args[0] === 'move') moveFiles(book, wrongHomes(book));
     tell(problemsOfHomes(readBook(at)), 'Every file is where it belongs.');
   } else if (command === 'chapter') await chapterCommand(book, args);
   else if (command === 'workshop') await workshop(book, ...args);
   else if (command === 'judge') await judge(judgeOf(book, exerciseNamed(book, args[0])), args[1]!);
-  else throw usage('npm run book check | fix | deep | homes; npm run chapter; npm run workshop');
+  else
+    throw usage(
+      'npm run book check | fix | deep | limits | homes; npm run chapter; npm run workshop',
+    );
 }
 
 // `| head` closes the pipe when it has seen enough.

@@ -18,11 +18,13 @@ import { main } from '../chapters/book.ts';
 import { captionOf, fixCaptions, problemsOfCaptions } from '../chapters/book/captions.ts';
 import { check, MAX_STEP, problemsOnPages } from '../chapters/book/check.ts';
 import { firstDifference, problemsOfConsoles } from '../chapters/book/consoles.ts';
+import { fixContents } from '../chapters/book/contents.ts';
 import { exerciseOf, exercisesOf, withHole } from '../chapters/book/exercise.ts';
 import { fix } from '../chapters/book/fix.ts';
+import { fixLimits, problemsOfLimits, sizeOf, tellLimits } from '../chapters/book/limits.ts';
 import { owners, nameOf, readBook, stepOf, type Book } from '../chapters/book/pages.ts';
 import { cut, diff, linesForLearner, writeProgram } from '../chapters/book/program.ts';
-import { fixShares, tellShares } from '../chapters/book/shares.ts';
+import { tellShares } from '../chapters/book/shares.ts';
 import { problemsOfTypes } from '../chapters/book/types.ts';
 import { cleanUp, folder, later, root, until } from './help/basics.ts';
 
@@ -320,29 +322,140 @@ test('each sentence of the rules on a page is broken alone by a wrong solution',
   assert.equal(rules('1. One.\n2. Two.', apart), '');
 });
 
-test('the contents say how much of its own files a page quotes, and `fix` writes it', () => {
-  const contents =
-    '| chapter | minutes | quoted |\n|---|---|---|\n| [1. Hello](01-hello/README.md) | greet, 1 + 1 |\n| [2. World](02-world/README.md) | add the name, 2 + 2 |\n| [16. Own](16-own/README.md) | add the name, 3 + 3 |\n';
-  const own = TWO.replace('# 2. World', '# 16. Own');
-  const at = small({
-    'chapters/README.md': contents,
-    'chapters/01-hello/README.md': `${ONE}\nReading 1 minutes, doing 1.\n`,
-    'chapters/02-world/README.md': `${TWO}\nReading 2 minutes, doing 2.\n`,
-    'chapters/16-own/README.md': `${own}\nReading 3 minutes, doing 3.\n\n${fence('own.ts', 'export const b = 2;')}\n`,
+const QUESTION = 'What comes?\n\n<details><summary>Answer</summary>\n\nThis.\n</details>\n\n';
+/** A page with a question above its exercise and one at its end, and with minutes. */
+const whole = (page: string, minutes = 'Reading 1 minutes, doing 5.') =>
+  `${page.replace('\n\n', `\n\n${minutes}\n\n`).replace('## Exercise', `${QUESTION}## Exercise`)}\n${QUESTION}`;
+const LESS = TWO.replace("import { homedir } from 'node:os';\n// …\n", ''); // one gap less
+const CONTENTS = `| chapter | the one idea | exercise | idea | what makes it hold | quoted |
+|---|---|---|---|---|---|
+| [1. Hello](01-hello/README.md) | greeting | greet | 1 + 5 | | |
+| [2. World](02-world/README.md) | \`twice\` | add the name | 1 + 5 | | |
+
+<!-- minutes: by fix -->
+-
+<!-- end of minutes -->
+`;
+
+/** A small book with contents, so that its pages have limits. */
+const withContents = (changed: Record<string, string> = {}): Book =>
+  small({
+    'chapters/README.md': CONTENTS,
+    'chapters/01-hello/README.md': whole(ONE),
+    'chapters/02-world/README.md': whole(LESS),
+    ...changed,
+  });
+const contentsOf = ({ root: at }: Book) => readFileSync(join(at, 'chapters/README.md'), 'utf8');
+
+test('titles, exercises, minutes and shares in the contents are those of the pages, and `fix` writes them', () => {
+  const own = whole(LESS.replace('# 2. World', '# 16. Own'), 'Reading 7 minutes,\ndoing 3.');
+  const book = withContents({
+    'chapters/README.md': CONTENTS.replace(
+      '\n\n<!--',
+      '\n| [16. Own](16-own/README.md) | owning |\n\n<!--',
+    ),
+    'chapters/16-own/README.md': `${own}\n${fence('own.ts', 'export const b = 2;')}\n`,
+    'chapters/16-own/2-more.md': `# Own, continued: more of it\n\n${'word '.repeat(500)}\n`,
     'chapters/16-own/own.ts': 'export const a = 1;\n\nexport const b = 2;\nexport const c = 3;\n',
     'chapters/16-own/demo.ts': '',
     'chapters/16-own/exercise.ts': '',
     'chapters/16-own/wrong.md': WRONG,
-  }).root;
-  assert.deepEqual(tellShares(readBook(at)), ['16. Own quotes 33 % of its files: own.ts 33 %']);
-  assert.deepEqual(problemsOnPages(readBook(at)), [
-    'chapters/README.md:5: this row should be: | [16. Own](16-own/README.md) | add the name, 3 + 3 | 33 % |',
+  });
+  const { root: at } = book;
+  assert.deepEqual(tellShares(book), ['16. Own quotes 33 % of its files: own.ts 33 %']);
+  const row =
+    '| [16. Own](16-own/README.md) | owning | add the name | 1 + 3 | [more of it](16-own/2-more.md) 3 | 33 % |';
+  assert.deepEqual(problemsOnPages(book), [
+    'chapters/16-own/README.md:1: it should say "Reading 1 minutes" (npm run book fix)',
+    'chapters/16-own/2-more.md:1: it should say "Reading 3 minutes" (npm run book fix)',
+    `chapters/README.md:5: here should be: ${row} (npm run book fix)`,
   ]);
-  fixShares(readBook(at));
+  fixLimits(book);
+  fixContents(book);
   assert.deepEqual(problemsOnPages(readBook(at)), []);
-  assert.equal(
-    readFileSync(join(at, 'chapters/README.md'), 'utf8'),
-    contents.replace(/ \|\n$/, ' | 33 % |\n'),
+  assert.ok(contentsOf(book).includes(row));
+  assert.match(contentsOf(book), /read in 0\.1 hours, the second pages in 0\.1 hours/);
+  assert.match(contentsOf(book), /\| 0 to 9, 13, 15 \| 2 \| 10 \|/); // chapters 1 and 2
+  const page = (name: string) => readFileSync(join(at, 'chapters/16-own', name), 'utf8');
+  assert.match(page('README.md'), /\nReading 1 minutes,\ndoing 3\.\n/);
+  assert.match(page('2-more.md'), /^# Own, continued: more of it\n\nReading 3 minutes\.\n\nword/);
+});
+
+test('what only a person can write in the contents is asked for', () => {
+  const text = CONTENTS.replace(/^\| \[2.*\n/m, '').replace('minutes: by fix', 'gone');
+  assert.deepEqual(problemsOnPages(withContents({ 'chapters/README.md': text })), [
+    'chapters/README.md:1: no row has 2. World and its one idea',
+    'chapters/README.md:1: there is no place for the minutes: <!-- minutes: … -->',
+  ]);
+});
+
+/** What is said of the sizes of the pages of chapter 1, which has this first page, and maybe others. */
+function limitsOf(page: string, others: Record<string, string> = {}, notYet = {}): string[] {
+  const book = withContents({ 'chapters/01-hello/README.md': page, ...others });
+  fixLimits(book);
+  return problemsOfLimits(readBook(book.root), notYet);
+}
+const HELLO = 'chapters/01-hello/README.md';
+
+test('a first page has at most 2,000 words, 150 lines and two gaps a block, and 2,500 words a second one', () => {
+  const bare = whole(ONE);
+  const words = (n: number) => `${bare}\n${'word '.repeat(n - wordsOf(bare))}\n`;
+  const wordsOf = (page: string) => sizeOf(withContents({ [HELLO]: page }), HELLO).words;
+  assert.deepEqual(limitsOf(words(2000)), []);
+  assert.deepEqual(limitsOf(words(2001)), [`${HELLO}:1: 2001 words, and at most 2000 are allowed`]);
+  const lines = (n: number) => `${bare}\n${fence('', ...Array(n - 4).fill('x();\n'))}\n`;
+  assert.deepEqual(limitsOf(lines(150)), []);
+  assert.match(limitsOf(lines(151)).join(), /:1: 151 lines of code, and at most 150/);
+  const gaps = (n: number) => `${bare}\n${fence('', ...Array(n).fill('x();\n// …'))}\n`;
+  assert.deepEqual(limitsOf(`${gaps(2)}${gaps(2).split('</details>').at(-1)}`), []);
+  assert.match(limitsOf(gaps(3)).join(), /:1: 3 gaps in one block, and at most 2/);
+  const second = (n: number) =>
+    limitsOf(bare, { 'chapters/01-hello/2-more.md': `# More\n\n${'word '.repeat(n - 4)}` });
+  assert.deepEqual(second(2500), []);
+  assert.match(second(2501).join(), /2-more\.md:1: 2501 words, and at most 2500/);
+});
+
+test('an exercise is in the first half of its page, with a question above and one below', () => {
+  const page = whole(ONE);
+  const late = page.replace('## Exercise', `${'word '.repeat(200)}\n\n## Exercise`);
+  assert.match(limitsOf(late).join(), /:1: the exercise begins after 8\d % of the words/);
+  const one = page.replace(QUESTION, '');
+  assert.match(limitsOf(one).join(), /:1: 1 questions with a folded answer, and at least 2/);
+  assert.match(limitsOf(one + QUESTION).join(), /one question belongs above the exercise/);
+  const asked = QUESTION.replace('Answer', 'And why?');
+  assert.deepEqual(limitsOf(page.replace(QUESTION, asked)), []);
+});
+
+test('a page that does not hold yet is on a list, and one that holds must not be', () => {
+  const long = `${whole(ONE)}\n${'word '.repeat(2000)}\n`;
+  assert.deepEqual(limitsOf(long, {}, { [HELLO]: ['words'] }), []);
+  assert.deepEqual(limitsOf(long, {}, { [HELLO]: ['words', 'lines'] }), [
+    `${HELLO}:1: its lines hold: take it off the list in limits.ts (npm run book fix)`,
+  ]);
+  assert.match(limitsOf(long, {}, { [HELLO]: ['lines'] }).join(), /\d words, and at most 2000/);
+  assert.match(limitsOf(whole(ONE), {}, { 'chapters/x.md': ['words'] }).join(), /no such page/);
+  const book = withContents({ [HELLO]: long });
+  const told = (list = {}) => tellLimits(book, '1', list).join('\n');
+  assert.match(told(), /01-hello\/README\.md .* breaks: words\n/);
+  assert.match(told({ [HELLO]: ['words'] }), / not yet: words\n[^]*Not yet: 1 pages/);
+});
+
+test('only chapters 14 and 15 may have two first pages; they come before the second ones', () => {
+  const more = { 'chapters/01-hello/1-b.md': `# B\n\n${QUESTION.repeat(2)}` };
+  const last = { 'chapters/01-hello/2-a.md': '# A\n' };
+  const book = withContents({ ...more, ...last });
+  assert.deepEqual(
+    book.chapters[0]!.pages.map((page) => page.split('/').at(-1)),
+    ['README.md', '1-b.md', '2-a.md'],
+  );
+  assert.deepEqual(limitsOf(whole(ONE), { ...more, ...last }), [
+    'chapters/01-hello/1-b.md:1: only chapters 14 and 15 have two first pages',
+  ]);
+  fixContents(book);
+  assert.ok(
+    contentsOf(book).includes(
+      '| [1. Hello](01-hello/README.md), [B](01-hello/1-b.md) | greeting |',
+    ),
   );
 });
 

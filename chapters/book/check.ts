@@ -1,9 +1,10 @@
 // check.ts: is the book true? Here, as far as nothing has to be run to know it.
 
 import { existsSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { problemsOfCaptions } from './captions.ts';
 import { problemsOfConsoles } from './consoles.ts';
+import { problemsOfContents } from './contents.ts';
 import { exerciseOf, exercisesOf, type Exercise } from './exercise.ts';
 import { filesIn, isFile, linesOf, read } from './files.ts';
 import {
@@ -19,8 +20,8 @@ import {
   type Quotation,
 } from './pages.ts';
 import { problemsOfHomes } from './homes.ts';
+import { problemsOfLimits } from './limits.ts';
 import { targetOf } from './plumbing.ts';
-import { problemsOfShares } from './shares.ts';
 import { problemsOfWrong } from './wrong.ts';
 import { demoOf, linesOfAllSteps } from './program.ts';
 import { problemsOfTypes } from './types.ts';
@@ -58,10 +59,14 @@ export function problemsOnPages(book: Book): string[] {
     for (const name of missing) problems.push(`${page}:1: ${name} is missing`);
   }
   problems.push(...problemsOfStops(book), ...problemsOfStandIns(book), ...bigSteps(book));
-  if (problems.length === 0) problems.push(...problemsOfCaptions(book), ...problemsOfShares(book));
+  if (problems.length === 0)
+    problems.push(
+      ...problemsOfCaptions(book),
+      ...problemsOfLimits(book),
+      ...problemsOfContents(book),
+    );
   return [
     ...problems,
-    ...missingInContents(book),
     ...deadLinks(book),
     ...forwardImports(book),
     ...problemsOfHomes(book),
@@ -81,25 +86,6 @@ function problemsOfPlace(book: Book, { quotation }: Exercise): string[] {
   if (count(/^<details>/) <= count(/^<\/details>/))
     problems.push('the solution should be folded, in <details>');
   return problems.map((what) => `${page}:${quotation.line}: ${what}`);
-}
-
-/** The contents name every chapter with its title, its exercise and its minutes, as its page has them. */
-export function missingInContents(book: Book): string[] {
-  const contents = 'chapters/README.md';
-  if (!isFile(book.root, contents)) return [];
-  const rows = linesOf(read(book.root, contents)).filter((line) => line.startsWith('| ['));
-  return book.chapters.flatMap((chapter) => {
-    const { n, title, folder, page } = chapter;
-    const [, reading, doing] =
-      /Reading\s+(\d+)\s+minutes,\s+doing\s+(\d+)/.exec(read(book.root, page)) ?? [];
-    const facts = [
-      `[${n}. ${title}](${basename(folder)}/README.md)`,
-      exerciseOf(book, chapter)?.title ?? '',
-      `${reading} + ${doing}`,
-    ];
-    const isThere = rows.some((row) => facts.every((fact) => row.includes(fact)));
-    return isThere ? [] : [`${contents}:1: no row has all of this: ${facts.join(' | ')}`];
-  });
 }
 
 /** Quotations that do not match, and lines that nobody quotes. */

@@ -24,7 +24,7 @@ export type Chapter = {
   title: string;
   folder: string;
   page: string; // the first, or only one
-  pages: string[]; // README.md, and then 2-….md, 3-….md
+  pages: string[]; // README.md, then 1-….md if there are two first ones, then 2-….md, 3-….md
   stops: Step[]; // inside its pages, in order
   fences: Fence[];
   quotations: Quotation[];
@@ -93,7 +93,7 @@ export function readBook(at = root): Book {
       const folder = `chapters/${slug}`;
       const page = `${folder}/README.md`;
       const more = readdirSync(join(at, folder))
-        .filter((name) => /^[2-9]-[\w-]+\.md$/.test(name))
+        .filter((name) => /^[1-9]-[\w-]+\.md$/.test(name))
         .sort();
       const pages = [page, ...more.map((name) => `${folder}/${name}`)];
       const text = read(at, page);

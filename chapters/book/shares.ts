@@ -1,13 +1,10 @@
 // shares.ts: how much of its own files a chapter's page quotes. mcp.ts, agent.ts and the composition are quoted to the last
 // line; of the files in a chapter's folder a page quotes what matters, and the contents say how much that is.
 
-import { writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
-import { isFile, linesOf, read } from './files.ts';
+import { basename } from 'node:path';
+import { linesOf, read } from './files.ts';
 import type { Book, Chapter } from './pages.ts';
 import { modulesOf } from './program.ts';
-
-const CONTENTS = 'chapters/README.md';
 
 type Share = { quoted: number; lines: number };
 
@@ -40,31 +37,4 @@ export function tellShares(book: Book): string[] {
     const parts = each.map((share) => `${share.name} ${percent(share)}`);
     return `${n}. ${title} quotes ${all} of its files: ${parts.join(', ')}`;
   });
-}
-
-/** The rows of the contents, each with the share in its last cell: which line, and what it should be. */
-function wanted(book: Book): { at: number; row: string }[] {
-  if (!isFile(book.root, CONTENTS)) return [];
-  const lines = linesOf(read(book.root, CONTENTS));
-  const cells = lines.find((line) => line.startsWith('| chapter'))?.split('|').length ?? 0;
-  return sharesOf(book).flatMap(({ chapter, all }) => {
-    const at = lines.findIndex((line) => line.includes(`](${basename(chapter.folder)}/README.md)`));
-    if (at === -1) return []; // that a row is missing is said elsewhere
-    const others = lines[at]!.split('|').slice(0, cells - 2);
-    return [{ at, row: [...others, ` ${all} `, ''].join('|') }];
-  });
-}
-
-export function problemsOfShares(book: Book): string[] {
-  const lines = isFile(book.root, CONTENTS) ? linesOf(read(book.root, CONTENTS)) : [];
-  const odd = wanted(book).filter(({ at, row }) => lines[at] !== row);
-  return odd.map(({ at, row }) => `${CONTENTS}:${at + 1}: this row should be: ${row}`);
-}
-
-export function fixShares(book: Book): void {
-  const rows = wanted(book);
-  if (rows.length === 0) return;
-  const lines = linesOf(read(book.root, CONTENTS));
-  for (const { at, row } of rows) lines[at] = row;
-  writeFileSync(join(book.root, CONTENTS), lines.join('\n'));
 }
