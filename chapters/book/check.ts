@@ -181,7 +181,8 @@ function problemsOfStandIn(
       hole.file === file &&
       first >= hole.runs[0]!.at &&
       first < end!.at + end!.lines.length &&
-      hole.step < until
+      hole.step < until &&
+      step <= Math.ceil(hole.step) // an exercise is the program at the end of its chapter
     );
   });
   return isInHole
