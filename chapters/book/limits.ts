@@ -18,7 +18,6 @@ export const NOT_YET: NotYet = {
   'chapters/03-three-shapes/README.md': ['lines', 'gaps', 'exercise', 'questions'],
   'chapters/04-correlation/README.md': ['words', 'lines', 'gaps', 'questions'],
   'chapters/05-death/README.md': ['words', 'lines', 'gaps', 'questions'],
-  'chapters/06-deadlines/README.md': ['words', 'exercise', 'questions'],
   'chapters/07-handshake/README.md': ['exercise', 'questions'],
   'chapters/08-discovery/README.md': ['questions'],
   'chapters/09-calling/README.md': ['questions'],
