@@ -16,7 +16,7 @@ import { afterEach, test } from 'node:test';
 import { promisify } from 'node:util';
 import { main } from '../chapters/book.ts';
 import { captionOf, fixCaptions, problemsOfCaptions } from '../chapters/book/captions.ts';
-import { check, MAX_STEP, problemsOnPages } from '../chapters/book/check.ts';
+import { check, MAX_STEP, problemsOfQuotations, problemsOnPages } from '../chapters/book/check.ts';
 import { firstDifference, problemsOfConsoles } from '../chapters/book/consoles.ts';
 import { fixContents } from '../chapters/book/contents.ts';
 import { exerciseOf, exercisesOf, withHole } from '../chapters/book/exercise.ts';
@@ -744,8 +744,8 @@ function runner(at = root) {
     }
     return { code, output: `${lines.join('\n')}\n` };
   };
-  const apart = (args: string[]) => {
-    const command = ['--import', 'tsx', join(at, 'chapters', 'book.ts'), ...args];
+  const apart = (args: string[], door = 'book.ts') => {
+    const command = ['--import', 'tsx', join(at, 'chapters', door), ...args];
     const run = promisify(execFile)(process.execPath, command, {
       cwd: at,
       env: { ...process.env, WORK: work },
@@ -799,6 +799,13 @@ test('what a reader may mistype is answered in a sentence', async () => {
   }
 });
 
+const SOLVED_4 = `const { method, params, options: { headers } } = call;
+    const id = this.nextId++;
+    return new Promise((resolve, reject) => {
+      this.pending.set(id, { call, resolve, reject });
+      this.send({ jsonrpc: '2.0', id, method, params }, headers).catch((error) => this.fail(id, error)); // my own words
+    });`;
+
 test('an exercise: begun, red with a message that helps, hints one by one, solved, compared, reset', {
   timeout: 180_000,
 }, async () => {
@@ -819,23 +826,26 @@ test('an exercise: begun, red with a message that helps, hints one by one, solve
   assert.match((await run('workshop', 'hint', '4')).output, /Hint 1 of 3[^]*Hint 2 of 3/);
   assert.equal((await run('workshop', 'compare', '4')).code, 2); // not before it passes
 
-  const solution = `const { method, params, options: { headers } } = call;
-    const id = this.nextId++;
-    return new Promise((resolve, reject) => {
-      this.pending.set(id, { call, resolve, reject });
-      this.send({ jsonrpc: '2.0', id, method, params }, headers).catch((error) => this.fail(id, error)); // my own words
-    });`;
   writeFileSync(
     mine,
     readFileSync(mine, 'utf8').replace(
       "throw new Error('exercise 4 is not solved yet');",
-      solution,
+      SOLVED_4,
     ),
   );
   const green = await run('workshop', 'check', '4');
   assert.equal(green.code, 0, green.output);
   assert.match(green.output, /Solved/);
   assert.match((await run('workshop')).output, /✓ solved +04 [^]*Next: .*start 1$/m);
+  assert.match((await run('workshop', 'line')).output, /^1 of \d+ solved, at 1, ./);
+  const state = async () =>
+    JSON.parse((await run('workshop', 'json')).output).find(({ name }: any) => name === '4').state;
+  assert.equal(await state(), 'solved');
+  const text = readFileSync(mine, 'utf8');
+  writeFileSync(mine, `${text}// one more thought\n`); // a verdict is on the text that was judged
+  assert.equal(await state(), 'changed');
+  assert.match((await run('workshop')).output, /\? changed +04 [^]*Not checked since.*: 4$/m);
+  writeFileSync(mine, text);
   assert.match(
     (await run('workshop', 'compare', '4')).output,
     /── yours[^]*my own words[^]*── ours[^]*const waiter: Waiter/,
@@ -933,6 +943,39 @@ test('everything works from a path with spaces, without git', async () => {
   assert.match((await run('chapter', '4.1')).output, /asked for Bob: \{"who":"Bob"\}/);
   assert.match((await run('workshop', 'start', '4')).output, /check +npm run workshop check 4/);
   assert.match((await run('workshop', 'check', '4')).output, /✗ a result resolves/);
+});
+
+/** As git writes it with core.autocrlf, where .gitattributes does not help: every line ends with CR LF. */
+function withCarriageReturns(at: string): string {
+  const names = readdirSync(at, { recursive: true, withFileTypes: true });
+  for (const entry of names.filter((each) => each.isFile())) {
+    const file = join(entry.parentPath ?? entry.path, entry.name);
+    if (!/\.(ts|mjs|md|json|html|css)$/.test(file)) continue;
+    writeFileSync(file, readFileSync(file, 'utf8').replace(/\r?\n/g, '\r\n'));
+  }
+  return at;
+}
+
+test('a clone with CR LF: chapters, exercises, hints and the judge work as elsewhere', {
+  timeout: 180_000,
+}, async () => {
+  const at = withCarriageReturns(copy());
+  assert.deepEqual(problemsOfQuotations(readBook(at)), []);
+  const { run, apart, work } = runner(at);
+  assert.match((await run('chapter', '4.1', 'before')).output, /nobody was told/);
+  assert.match((await run('workshop', 'start', '4')).output, /edit .*04\/mcp\.ts:\d+\n/);
+  assert.match((await run('workshop', 'hint', '4')).output, /Hint 1 of 3\n\S/);
+  const mine = join(work, '04', 'mcp.ts');
+  const hole = readFileSync(mine, 'utf8');
+  const solved = hole.replace("throw new Error('exercise 4 is not solved yet');", SOLVED_4);
+  writeFileSync(mine, solved.replaceAll('\n', '\r\n')); // as an editor on Windows may
+  assert.match((await run('workshop', 'check', '4')).output, /Solved/);
+  const compared = (await run('workshop', 'compare', '4')).output;
+  assert.match(compared, /── yours[^]*my own words[^]*── ours[^]*const waiter: Waiter/);
+  assert.doesNotMatch(compared, /class McpConnection/); // the function, not the file
+  assert.match((await run('workshop', 'reset', '4')).output, /old copy is now/);
+  const judge = await apart(['mcp.ts', '2'], 'judge.ts');
+  assert.equal(judge.code, 0, judge.output);
 });
 
 // ─── Parts: modules of chapters 1 to 15, cut by line like mcp.ts ──────────────────────────────────────────────

@@ -4,7 +4,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { dirname, join, relative } from 'node:path';
 
 export const pad = (n: number) => `${n}`.padStart(2, '0');
-export const read = (...path: string[]) => readFileSync(join(...path), 'utf8');
+/** A text with line feeds, also where git, or an editor on Windows, has written CR LF. */
+export const read = (...path: string[]) =>
+  readFileSync(join(...path), 'utf8').replaceAll('\r\n', '\n');
 export const linesOf = (text: string) => text.split('\n').map((line) => line.trimEnd());
 export const isFile = (...path: string[]) =>
   statSync(join(...path), { throwIfNoEntry: false })?.isFile() ?? false;

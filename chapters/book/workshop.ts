@@ -1,22 +1,36 @@
-// workshop.ts: npm run workshop [start | check | hint | reset | watch | compare  N]
+// workshop.ts: npm run workshop [start | check | hint | reset | watch | compare  N | json | line]
 
 import { execFile } from 'node:child_process';
-import { appendFileSync, existsSync, renameSync, watch } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { appendFileSync, existsSync, renameSync, watch, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { exercisesOf, writeExercise, type Exercise } from './exercise.ts';
-import { isFile, linesOf, read, sideBySide, usage } from './files.ts';
-import { judged } from './judge.ts';
+import { isFile, linesOf, read, usage } from './files.ts';
+import { judged, judgeOf, type Verdict } from './judge.ts';
 import { isSpine, type Book } from './pages.ts';
 import { cut, refuseIfChanged } from './program.ts';
 
-export const VERBS = ['list', 'start', 'check', 'hint', 'reset', 'watch', 'compare'];
+export const VERBS = [
+  'list',
+  'start',
+  'check',
+  'hint',
+  'reset',
+  'watch',
+  'compare',
+  'json',
+  'line',
+];
 
-export async function workshop(book: Book, verb = 'list', which = ''): Promise<void> {
+export async function workshop(book: Book, given = 'list', which = ''): Promise<void> {
+  const verb = given.replace(/^--/, '');
   if (!VERBS.includes(verb))
     throw usage(`there is no "workshop ${verb}"; there are ${VERBS.slice(1).join(', ')}`);
   const exercises = allExercises(book);
   if (verb === 'list') return listExercises(book, exercises);
+  if (verb === 'json') return console.log(JSON.stringify(progress(book, exercises)));
+  if (verb === 'line') return console.log(progressLine(book, exercises));
   const exercise = exerciseNamed(book, which);
   if (verb === 'start' || verb === 'reset') refuseIfChanged(book, exercise.chapter.n);
   const isBegun = isFile(yours(exercise));
@@ -52,29 +66,70 @@ export const shownPlace = (exercise: Exercise) => {
   return `${shownFile(exercise)}${line > 1 ? `:${line}` : ''}`;
 };
 
-/** What is solved is found out by running it. */
-export async function listExercises(book: Book, exercises: Exercise[]): Promise<void> {
-  const verdicts = new Map<Exercise, boolean>();
-  await sideBySide(
-    exercises.filter((exercise) => isFile(yours(exercise))),
-    async (exercise) => {
-      verdicts.set(exercise, (await judged(book, exercise, exercise.folder)).isGreen);
-    },
-  );
-  for (const exercise of exercises) {
-    const verdict = verdicts.get(exercise);
-    const state = verdict === undefined ? '' : verdict ? '✓ solved' : '… not yet';
-    console.log(`${state.padEnd(10)} ${basename(exercise.folder).padEnd(4)}  ${exercise.title}`);
-  }
-  const next = exercises.find((exercise) => !verdicts.get(exercise));
+// ─── What is solved ───────────────────────────────────────────────────────────────────────────────
+
+type State = 'not begun' | 'begun' | 'not yet' | 'changed' | 'solved';
+const SHOWN = {
+  'not begun': '',
+  begun: '… begun',
+  'not yet': '… not yet',
+  changed: '? changed',
+  solved: '✓ solved',
+};
+
+/** To run all judges again would take half a minute, so each verdict is kept beside the solution,
+ *  with what it was given on. */
+const kept = ({ folder }: Exercise) => join(folder, '.verdict');
+
+function fingerprintOf(book: Book, exercise: Exercise): string {
+  const texts = [read(yours(exercise)), read(judgeOf(book, exercise))];
+  return createHash('sha256').update(texts.join('\0')).digest('hex');
+}
+
+async function judgedAndKept(book: Book, exercise: Exercise): Promise<Verdict> {
+  const on = fingerprintOf(book, exercise); // before: it may be saved again while it is judged
+  const verdict = await judged(book, exercise, exercise.folder);
+  writeFileSync(kept(exercise), `${verdict.isGreen ? 'solved' : 'not yet'} ${on}`);
+  return verdict;
+}
+
+function stateOf(book: Book, exercise: Exercise): State {
+  if (!isFile(yours(exercise))) return 'not begun';
+  if (!isFile(kept(exercise))) return 'begun';
+  const told = read(kept(exercise));
+  if (!told.endsWith(` ${fingerprintOf(book, exercise)}`)) return 'changed';
+  return told.startsWith('solved') ? 'solved' : 'not yet';
+}
+
+function progress(book: Book, exercises: Exercise[]) {
+  return exercises.map((exercise) => {
+    const { name, title } = exercise;
+    return { name, title, state: stateOf(book, exercise) };
+  });
+}
+
+/** For a room: whoever reads it wants to know how far, where and who. */
+function progressLine(book: Book, exercises: Exercise[]): string {
+  const rows = progress(book, exercises);
+  const solved = rows.filter(({ state }) => state === 'solved').length;
+  const at = rows.find(({ state }) => state !== 'solved' && state !== 'not begun');
+  const next = at ?? rows.find(({ state }) => state !== 'solved');
+  const where = next ? `at ${next.name}` : 'done';
+  const { USER, USERNAME = 'somebody' } = process.env; // of Unix, of Windows
+  return `${solved} of ${rows.length} solved, ${where}, ${USER ?? USERNAME}`;
+}
+
+function listExercises(book: Book, exercises: Exercise[]): void {
+  const states = exercises.map((exercise) => stateOf(book, exercise));
+  for (const [k, { folder, title }] of exercises.entries())
+    console.log(`${SHOWN[states[k]!].padEnd(10)} ${basename(folder).padEnd(4)}  ${title}`);
+  const changed = exercises.filter((_, k) => states[k] === 'changed').map(({ name }) => name);
+  if (changed.length > 0) console.log(`\nNot checked since you changed it: ${changed.join(', ')}`);
+  const at = states.findIndex((state) => state !== 'solved');
+  const next = exercises[at];
   if (!next) return console.log('\nAll solved.');
-  const {
-    name,
-    quotation: { page },
-  } = next;
-  console.log(
-    `\nNext: read ${page}, then npm run workshop ${verdicts.has(next) ? 'check' : 'start'} ${name}`,
-  );
+  const verb = states[at] === 'not begun' ? 'start' : 'check';
+  console.log(`\nNext: read ${next.quotation.page}, then npm run workshop ${verb} ${next.name}`);
 }
 
 export function start(book: Book, exercise: Exercise): void {
@@ -101,7 +156,7 @@ export function reset(book: Book, exercise: Exercise): void {
 
 export async function tellVerdict(book: Book, exercise: Exercise): Promise<boolean> {
   const { name: n, folder } = exercise;
-  const { isGreen, output } = await judged(book, exercise, folder);
+  const { isGreen, output } = await judgedAndKept(book, exercise);
   console.log(output.trimEnd());
   const complaints = await typeErrors(book, folder);
   if (complaints.length > 0)
@@ -139,10 +194,9 @@ export function giveHint({ folder, hints, quotation }: Exercise): void {
 export async function compare(book: Book, exercise: Exercise): Promise<void> {
   const {
     chapter,
-    folder,
     quotation: { file },
   } = exercise;
-  if (!(await judged(book, exercise, folder)).isGreen)
+  if (!(await judgedAndKept(book, exercise)).isGreen)
     throw usage('compare shows our solution; first let yours pass');
   const mine = wholeFunction(linesOf(read(yours(exercise))), exercise);
   const ours = wholeFunction(
