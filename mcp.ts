@@ -335,10 +335,8 @@ export class Connection {
   }
 
   async close(): Promise<void> {
-    const isDead = this.ended && !this.isClosed;
     this.life.final ??= this.error('closed', 'was closed by us');
     this.failAll(this.life.final);
-    if (isDead) this.extensions.tell('closed', ({ closed }) => closed?.(this.ended!)); // for good
     await this.transport?.close();
     await this.reopening?.catch(() => {}); // it may be closing another
   }

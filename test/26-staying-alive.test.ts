@@ -603,6 +603,8 @@ for (const wire of ['http --era legacy --sessions', 'http --era modern', 'sse'])
       onState,
     });
     await server.kill();
+    // In the later era the subscription ends, and a look at the tools is under way beside our call.
+    if (wire.includes('modern')) await until(() => state('s').state === 'failed');
     assert.equal((await manager.callTool('mcp__s__greet', { name: 'Ada' })).text, 'Hello, Ada!');
     await until(() => state('s').state === 'connected');
     assert.deepEqual(
@@ -628,6 +630,7 @@ test('a server that stays away fails each call in the end, but is not given up',
     alive({}, (ms) => (pauses.push(ms), soon(ms))),
   );
   await server.kill();
+  await until(() => state('s').state === 'failed'); // its subscription has ended, and a look failed
   for (let n = 0; n < 4; n++) {
     const error = await rejection(manager.callTool('mcp__s__greet', { name: 'Ada' }));
     assert.deepEqual(

@@ -57,7 +57,6 @@ type OpenRequest = {
   message: RequestMessage;
   isModern: boolean; // of the later era
   isAnswered: boolean;
-  hasReply?: boolean; // so the server has received it
   controller: AbortController;
   signal: AbortSignal;
   newSession?: string; // in the reply to `initialize`
@@ -141,7 +140,6 @@ export class HttpTransport implements Transport {
     try {
       await this.handshakeEnd;
       const reply = await this.post(message, headers, signal);
-      request.hasReply = true;
       await this.readReply(reply, request);
     } catch (error) {
       if (signal.aborted) throw this.error('aborted', 'was told to stop');
@@ -196,14 +194,11 @@ export class HttpTransport implements Transport {
 
   private countFailure({ message }: McpError): void {
     this.failures++;
-    if (this.failures < MAX_FAILURES) return;
+    if (this.failures !== MAX_FAILURES) return;
     // As another kind: this request was not received, but the others under way may have been.
-    // And later, so that this one fails with its own error, and so do all that have no reply yet.
+    // And later, so that this one fails with its own error.
     const why = new McpError('closed', message);
-    setTimeout(() => {
-      const requests = [...this.openRequests.values()];
-      if (requests.every(({ hasReply }) => hasReply)) this.stop(why);
-    });
+    setTimeout(() => this.stop(why));
   }
 
   /** Closes the stream of a request. Since 2026 that cancels it, and true means that nothing has to
