@@ -3,25 +3,62 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { promisify } from 'node:util';
 import { aside, TooSlow } from '../chapters/16-hands/aside.ts';
 import { problemsFound } from '../chapters/23-the-server-asks/schema.ts';
 import { checkOutput } from '../chapters/28-a-thousand-tools/results/output.ts';
 import { preparedArguments } from '../chapters/28-a-thousand-tools/tool-arguments.ts';
 import type { Json } from '../mcp.ts';
-import { root } from './help/basics.ts';
+import { cleanUp, root } from './help/basics.ts';
 import { programArgs } from './help/compiled.ts';
+import { place, run } from './help/terminal.ts';
 
-test('J30: SIGINT is heard before long work has ended: schemas, pictures, patterns, globs', async () => {
-  const args = programArgs(join(root, 'test', 'programs', 'standstill.ts'));
-  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root });
-  const lines = stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line));
-  assert.equal(lines.length, 7, stdout);
-  for (const { isAll } of lines) assert.ok(isAll, stdout);
+afterEach(cleanUp);
+
+const LASTING = [
+  'a schema that fans out',
+  'patterns of a schema',
+  'the schema of arguments',
+  'a picture',
+  'search_code',
+  'search_code, .*? forty times',
+  'grep',
+];
+/** They took minutes, and have become short: but not so short that a signal comes too late. */
+const SHORTENED = [
+  'glob',
+  'a glob with two stars',
+  'an enum of 2,000 and 200 kB',
+  '10,000 properties',
+  '10,000 dependentRequired',
+  '10,000 unevaluatedProperties',
+  'a picture of 32768 × 8192',
+];
+
+for (const name of [...LASTING, ...SHORTENED])
+  test(`J30: SIGINT is heard before the work has ended: ${name}`, async () => {
+    const args = programArgs(join(root, 'test', 'programs', 'standstill.ts'));
+    const { stdout } = await promisify(execFile)(process.execPath, [...args, name], { cwd: root });
+    const { heard } = JSON.parse(stdout);
+    assert.ok(heard >= (LASTING.includes(name) ? 20 : 1), stdout);
+  });
+
+test('J30: a start beside an endless .mcp.json, not approved, ends before ten starts elsewhere', async () => {
+  const mcpServers = { s: { command: 'node', args: ['${0:-'.repeat(180_000)] } };
+  const hostile = place({ '.mcp.json': { mcpServers } });
+  const harmless = place({ '.mcp.json': { mcpServers: { s: { command: 'node' } } } });
+  const ended: string[] = [];
+  const tenStarts = async () => {
+    for (let n = 0; n < 10; n++) await run(harmless, ['-p', 'hello']);
+    ended.push('ten starts elsewhere');
+  };
+  const oneStart = async () => {
+    const { code } = await run(hostile, ['-p', 'hello']);
+    ended.push(`one start: ${code}`);
+  };
+  await Promise.all([tenStarts(), oneStart()]);
+  assert.equal(ended[0], 'one start: 0');
 });
 
 const numbers = Array.from({ length: 2000 }, (_, n) => n);
