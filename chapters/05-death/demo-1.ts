@@ -21,8 +21,7 @@ await poor.connect();
 await poor.request('tools/call', add).catch(tell('add'));
 
 console.log('\nTwo calls wait, and the server leaves in the middle of the second:');
-const tellEnd = () => ({ closed: (why: Error) => console.log(`  closed: ${why.message}`) });
-const doomed = new McpConnection('doomed', habits(), { onWire, extensions: [tellEnd] });
+const doomed = new McpConnection('doomed', habits(), { onWire });
 await doomed.connect();
 const sleep = doomed
   .request('tools/call', { name: 'sleep', arguments: { ms: 100_000 } })
