@@ -17,7 +17,6 @@ export const NOT_YET: NotYet = {
   'chapters/02-framing/README.md': ['questions'],
   'chapters/03-three-shapes/README.md': ['lines', 'gaps', 'exercise', 'questions'],
   'chapters/04-correlation/README.md': ['words', 'lines', 'gaps', 'questions'],
-  'chapters/05-death/README.md': ['words', 'lines', 'gaps', 'questions'],
   'chapters/10-talking-back/README.md': ['words', 'lines', 'gaps', 'questions'],
   'chapters/11-goodbye/README.md': ['words', 'lines', 'questions'],
   'chapters/12-three-files/README.md': ['words', 'lines', 'questions'],
