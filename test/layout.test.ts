@@ -199,23 +199,6 @@ test('what the reference says is in a file is declared there', () => {
       assert.match(read('chapters', file!), new RegExp(`^export (type|interface) ${name}\\b`, 'm'));
 });
 
-test('the contents of the book tell how long it takes: the sum of its chapters, which say the same themselves', () => {
-  const contents = read('chapters/README.md');
-  const rows = [...contents.matchAll(/\]\((\S+\/README\.md)\).*\| (\d+) \+ (\d+) \|/g)];
-  for (const [, page, reading, doing] of rows)
-    assert.match(
-      read('chapters', page!).replaceAll('\n', ' '),
-      new RegExp(`Reading ${reading} minutes, doing ${doing}\\.`),
-      page,
-    );
-  const hours = (column: number) =>
-    (rows.reduce((sum, row) => sum + Number(row[column]), 0) / 60).toFixed(1);
-  assert.ok(
-    contents.includes(`about ${hours(2)} hours of\nreading and ${hours(3)} of doing`),
-    `${hours(2)} and ${hours(3)}`,
-  );
-});
-
 test('the version stands in one place, and package.json agrees', async () => {
   assert.equal((await import('../mcp.ts')).VERSION, manifest.version);
 });
