@@ -81,12 +81,12 @@ export class Agent {
   model: Model;
   turns: Turn[] = [];
   readonly options: AgentOptions;
+  private said = ''; // the text of the answer that is being given, or was last
   readonly tools: ToolTable;
   readonly usage: Usage = { input: 0, output: 0, cached: 0 };
   context = 0; // tokens of the conversation, by the last answer; 0 if that is not known
   startUp = new StartUp(this);
   private room = new Room(this);
-  private said = ''; // the text of the answer that is being given, or was last
   private isRecording = true;
   private request?: ModelRequest; // the last one
 

@@ -167,7 +167,7 @@ test('the README has no other figures of the program, which would go stale', () 
 test('page 15 tells how long our system prompt is', () => {
   const prompt = read('chapters/15-the-loop/prompt.ts');
   const [, system = ''] = /^const SYSTEM = `([^`]*)`;/m.exec(prompt) ?? [];
-  const page = read('chapters/15-the-loop/2-what-makes-it-hold.md');
+  const page = read('chapters/15-the-loop/3-the-second-week.md');
   assert.ok(page.includes(`has ${system.length} characters`), `${system.length}`);
 });
 
