@@ -158,7 +158,7 @@ function problemsOfStandIns(book: Book): string[] {
 
 function problemsOfStandIn(
   book: Book,
-  { file, runs, until = 0, step, words }: Quotation,
+  { file, source, runs, until = 0, step, words }: Quotation,
 ): string[] {
   const [first, last] = runs.map(({ at }) => at) as [number, number];
   if (!spineOf(book).includes(file))
@@ -169,7 +169,8 @@ function problemsOfStandIn(
   if (last === -1) return [`its last line is not in ${file} below the first`];
   if (!book.steps.includes(until) || until <= step) return [`there is no later step ${words[2]}`];
   const owned = owners(book, file).slice(first + 1, last);
-  const early = owned.findIndex((owner) => owner < until);
+  // A blank line goes with the line below it, which may be the last.
+  const early = owned.findIndex((owner, k) => owner < until && source[first + 1 + k] !== '');
   if (early !== -1)
     return [`${file}:${first + 2 + early} is quoted before ${words[2]}, and would be there twice`];
   const holes = book.chapters.flatMap((chapter) =>

@@ -46,7 +46,7 @@ export function exercisesOf(book: Book, chapter: Chapter): Exercise[] {
     const hints = [...text.matchAll(/<summary>Hint \d<\/summary>\n([^]*?)<\/details>/g)].map(
       ([, hint]) => hint!.trim(),
     );
-    const page = /^\d+(?=-)/.exec(basename(quotation.page))?.[0]; // of README.md: none
+    const page = /^[2-9](?=-)/.exec(basename(quotation.page))?.[0]; // of README.md and 1-….md: none
     const name = page ? `${chapter.n}.${page}` : `${chapter.n}`;
     const folder = join(workFolder(book), name.padStart(page ? 4 : 2, '0'));
     const ending = page ? `-${page}` : '';
