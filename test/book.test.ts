@@ -12,7 +12,13 @@ import { exerciseOf, exercisesOf, withHole } from '../chapters/book/exercise.ts'
 import { fix } from '../chapters/book/fix.ts';
 import { fixLimits, problemsOfLimits, sizeOf, tellLimits } from '../chapters/book/limits.ts';
 import { owners, nameOf, readBook, stepOf, type Book } from '../chapters/book/pages.ts';
-import { cut, diff, linesForLearner, writeProgram } from '../chapters/book/program.ts';
+import {
+  cut,
+  diff,
+  filesOfProgram,
+  linesForLearner,
+  writeProgram,
+} from '../chapters/book/program.ts';
 import { tellShares } from '../chapters/book/shares.ts';
 import { problemsOfTypes } from '../chapters/book/types.ts';
 import { cleanUp, folder, root } from './help/basics.ts';
@@ -517,6 +523,101 @@ test('a line for a while says where it is by its neighbours, and what is wrong w
   assert.match(
     lost.join('\n'),
     /must be in mcp\.ts too, to say where the others go: export function meet/,
+  );
+});
+
+const GATE = `import { isFree } from './more/free.ts';
+
+export const mayRun = (tool: string) => isFree(tool) || tool.startsWith('git ');
+`;
+const SIMPLE = fence('gate.ts until 16', "export const mayRun = (tool: string) => tool !== 'rm';");
+const REAL = fence(
+  'gate.ts exercise',
+  "export const mayRun = (tool: string) => isFree(tool) || tool.startsWith('git ');",
+);
+
+/** A book whose chapter 16 has a simple version of its module first. */
+const withModule = (simple = SIMPLE, real = REAL, stop = '16.1'): Book =>
+  small({
+    'chapters/composition.ts':
+      "import { mayRun, reason } from './16-door/gate.ts';\n\nexport const table = [{ reason: mayRun }];\nexport const why = [reason];\n",
+    'chapters/16-door/README.md': [
+      `# 16. Door\n\n${simple}`,
+      fence('chapters/composition.ts', 'export const table = [{ reason: mayRun }];'),
+      console_(`npm run chapter ${stop}`),
+      `## Exercise: z\n\n${RULES}\n\n${HINTS}\n${SOLUTION}\n\n${real}\n</details>\n`,
+      fence('chapters/composition.ts', 'export const why = [reason];'),
+    ].join('\n\n'),
+    'chapters/16-door/gate.ts': `${GATE}export const reason = 'no';\n`,
+    'chapters/16-door/more/free.ts': "export const isFree = (tool: string) => tool === 'ls';\n",
+    'chapters/16-door/wrong.md': WRONG,
+    ...Object.fromEntries(
+      ['demo', 'demo-1', 'exercise'].map((name) => [`chapters/16-door/${name}.ts`, '']),
+    ),
+  });
+
+test('a module that is not cut by line may have a simple version until the end of its chapter', async () => {
+  const book = withModule();
+  assert.deepEqual(problemsOnPages(book), []);
+  const at = (step: string) => filesOfProgram(book, stepOf(step));
+  const first = at('16.1');
+  assert.equal(
+    first.get('chapters/16-door/gate.ts'),
+    "export const mayRun = (tool: string) => tool !== 'rm';\n",
+  );
+  assert.equal(
+    first.has('chapters/16-door/more/free.ts'),
+    false,
+    'the simple version does not need it',
+  );
+  assert.match(first.get('chapters/composition.ts')!, /^import \{ mayRun \} from/);
+  const whole = at('16');
+  assert.match(whole.get('chapters/16-door/gate.ts')!, /isFree\(tool\)[^]*reason/);
+  assert.equal(whole.has('chapters/16-door/more/free.ts'), true);
+  const chapter = book.chapters.at(-1)!;
+  const captions = chapter.quotations
+    .filter(({ file }) => file.endsWith('gate.ts'))
+    .map((each) => captionOf(book, chapter, each));
+  assert.deepEqual(captions, [
+    '*`gate.ts`, the whole file, until the end of this chapter*',
+    '*`gate.ts`, replaces 1 line*',
+  ]);
+  const odd = withModule(SIMPLE.replace("tool !== 'rm'", 'tool.size'));
+  assert.match(
+    (await problemsOfTypes(odd)).join('\n'),
+    /the program of chapter 16\.1\/chapters\/16-door\/gate\.ts/,
+  );
+});
+
+test('what a module of a stop imports from its folder comes along', () => {
+  const book = withModule(fence('gate.ts', "export const reason = 'no';"));
+  const files = filesOfProgram(book, stepOf('16.1'));
+  assert.equal(files.has('chapters/16-door/more/free.ts'), true);
+});
+
+test('what is wrong with a simple version is named', () => {
+  const problems = (simple: string) => problemsOnPages(withModule(simple)).join('\n');
+  assert.match(problems(SIMPLE.replace('until 16', 'until 17')), /there is no later step 17/);
+  assert.match(problems(SIMPLE.replace('until 16', 'until 16.1')), /there is no later step 16\.1/);
+  assert.match(
+    problems(SIMPLE.replace('gate.ts', '../16-door/demo.ts')),
+    /a simple version is one of a module in the folder chapters\/16-door/,
+  );
+  assert.match(
+    problems(SIMPLE.replace("=> tool !== 'rm';", '=>\n// …\ntrue;')),
+    /a simple version is the whole file, without gaps/,
+  );
+  const long = Array(51).fill('export {};');
+  assert.match(problems(fence('gate.ts until 16', ...long)), /51 lines, more than 50/);
+  const early = fence('gate.ts', "export const reason = 'no';");
+  assert.match(
+    problems(`${SIMPLE}\n\n${early}`),
+    /16-door\/README\.md:\d+ quotes chapters\/16-door\/gate\.ts before 16$/m,
+  );
+  const twice = SIMPLE.replace('rm', 'mv');
+  assert.match(
+    problems(`${SIMPLE}\n\n${twice}`),
+    /README\.md:\d+ still stands in for the same lines, until 16/,
   );
 });
 

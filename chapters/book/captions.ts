@@ -5,7 +5,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { linesOf, read } from './files.ts';
 import { pathTo } from './plumbing.ts';
-import { isPart, nameOf, quotationsOf, type Book, type Chapter, type Quotation } from './pages.ts';
+import { isPart, isSimpleVersion, nameOf, quotationsOf } from './pages.ts';
+import type { Book, Chapter, Quotation } from './pages.ts';
 
 const CAPTION = /^\*(`[\w./-]+`|\[`[\w./-]+`\]).*\*$/;
 const MAX_PLACES = 3;
@@ -46,6 +47,7 @@ export function captionOf(book: Book, chapter: Chapter, quotation: Quotation): s
   const shown = places.slice(0, MAX_PLACES).map((place) => `\`${place}\``);
   if (places.length > MAX_PLACES) shown.push('others');
   const parts = [fileIn(chapter, quotation)];
+  if (isSimpleVersion(quotation)) parts.push('the whole file');
   if (shown.length > 0) parts.push(`in ${listed(shown)}`);
   const replaced = linesReplaced(book, quotation);
   if (replaced > 0) parts.push(`replaces ${replaced} ${replaced === 1 ? 'line' : 'lines'}`);
@@ -74,6 +76,7 @@ function linesReplaced(book: Book, quotation: Quotation): number {
   );
   const ended = all.filter(({ until }) => until === step);
   const isOver = (standIn: Quotation, given: Quotation['runs']) => {
+    if (isSimpleVersion(standIn)) return true;
     const [first, last] = standIn.runs.map(({ at }) => at) as [number, number];
     return given.some(({ at, lines }) => at < last && at + lines.length > first + 1);
   };
@@ -81,7 +84,8 @@ function linesReplaced(book: Book, quotation: Quotation): number {
     const others = before.filter((other) => other.step === step && other.until === undefined);
     return isOver(standIn, runs) && !others.some((other) => isOver(standIn, other.runs));
   });
-  return here.reduce((sum, { body }) => sum + body.length - 2, 0);
+  const count = (each: Quotation) => each.body.length - (isSimpleVersion(each) ? 0 : 2);
+  return here.reduce((sum, each) => sum + count(each), 0);
 }
 
 /** Every quotation with what should be above it, and the number of the line where that should be, counted from 0. */

@@ -10,8 +10,10 @@ import { filesIn, isFile, linesOf, read } from './files.ts';
 import {
   chapterOf,
   COMPOSITION,
+  ELLIPSIS,
   fencesIn,
   isPart,
+  isSimpleVersion,
   nameOf,
   NOT_PROGRAM,
   owners,
@@ -111,7 +113,8 @@ export function problemsOfQuotations(book: Book): string[] {
 }
 
 export const MAX_STEP = 165; // lines of the files that all chapters share: more than that nobody takes in at one go
-const MAX_STAND_INS = 150; // in the whole book
+const MAX_STAND_INS = 150; // lines of those files that others replace later, in the whole book
+const MAX_SIMPLE = 50; // lines of a module's simple version: a longer one is not simple
 
 /** No step is too big. */
 function bigSteps(book: Book): string[] {
@@ -134,12 +137,16 @@ function problemsOfStandIns(book: Book): string[] {
   const all = book.chapters.flatMap(({ quotations }) =>
     quotations.filter(({ until }) => until !== undefined),
   );
+  const problemsOf = (standIn: Quotation) =>
+    isSimpleVersion(standIn)
+      ? problemsOfSimpleVersion(book, standIn)
+      : problemsOfStandIn(book, standIn);
   const problems = all.flatMap((standIn) =>
-    problemsOfStandIn(book, standIn).map((what) => `${standIn.page}:${standIn.line}: ${what}`),
+    problemsOf(standIn).map((what) => `${standIn.page}:${standIn.line}: ${what}`),
   );
   for (const [k, one] of all.entries()) {
     const isSamePlace = (two: Quotation) =>
-      two.file === one.file && two.runs[0]!.at === one.runs[0]!.at;
+      two.file === one.file && two.runs[0]?.at === one.runs[0]?.at;
     const twin = all
       .slice(k + 1)
       .find((two) => isSamePlace(two) && two.step < one.until! && one.step < two.until!);
@@ -148,7 +155,8 @@ function problemsOfStandIns(book: Book): string[] {
         `${twin.page}:${twin.line}: ${one.page}:${one.line} still stands in for the same lines, until ${nameOf(one.until!)}`,
       );
   }
-  const count = all.reduce((sum, { body }) => sum + body.length - 2, 0);
+  const ofSpine = all.filter((each) => !isSimpleVersion(each));
+  const count = ofSpine.reduce((sum, { body }) => sum + body.length - 2, 0);
   if (count > MAX_STAND_INS)
     problems.push(
       `chapters/README.md:1: ${count} lines are there only for a while, more than ${MAX_STAND_INS}`,
@@ -161,10 +169,6 @@ function problemsOfStandIn(
   { file, source, runs, until = 0, step, words }: Quotation,
 ): string[] {
   const [first, last] = runs.map(({ at }) => at) as [number, number];
-  if (!spineOf(book).includes(file))
-    return [
-      'only lines of mcp.ts, agent.ts, the composition and their parts may be replaced later',
-    ];
   if (first === -1) return [`its first line must be in ${file} exactly once`];
   if (last === -1) return [`its last line is not in ${file} below the first`];
   if (!book.steps.includes(until) || until <= step) return [`there is no later step ${words[2]}`];
@@ -189,6 +193,26 @@ function problemsOfStandIn(
   return isInHole
     ? ['an exercise is to write these lines, so they cannot be others for a while']
     : [];
+}
+
+/** A module's simple version is whole, short, and over at the end of its chapter; until then its file is not quoted. */
+function problemsOfSimpleVersion(
+  book: Book,
+  { file, body, step, until = 0, words }: Quotation,
+): string[] {
+  const chapter = chapterOf(book, step)!;
+  if (!file.startsWith(`${chapter.folder}/`) || NOT_PROGRAM.test(file))
+    return [`a simple version is one of a module in the folder ${chapter.folder}`];
+  if (!book.steps.includes(until) || until <= step) return [`there is no later step ${words[2]}`];
+  if (until > chapter.n) return [`at the end of chapter ${chapter.n} its modules are whole`];
+  if (body.length > MAX_SIMPLE)
+    return [`${body.length} lines, more than ${MAX_SIMPLE}, are no simple version`];
+  const gap = body.findIndex((line) => ELLIPSIS.test(line));
+  if (gap !== -1) return ['a simple version is the whole file, without gaps'];
+  const early = chapter.quotations.find(
+    (each) => each.file === file && each.until === undefined && each.step < until,
+  );
+  return early ? [`${early.page}:${early.line} quotes ${file} before ${words[2]}`] : [];
 }
 
 /** Every stop has its number and its demo. */

@@ -1,7 +1,9 @@
 // pages.ts: what the pages hold. A fence that begins with ```ts mcp.ts is a verbatim quotation of that file; a line `// …`
 // stands for what is left out. A line belongs to the first step that quotes it, and a blank line goes with the line
 // below it. A fence that begins with ```ts mcp.ts until 6 holds lines that are in the program only from its step until
-// another: its first and last lines are in the file, and say in which place the others are until then.
+// another: its first and last lines are in the file, and say in which place the others are until then. A module of chapter
+// 16 or later is not cut by line: there, ```ts gate.ts until 17 holds the whole file as it is until then, simple enough to
+// be read at one go.
 
 import { readdirSync } from 'node:fs';
 import { basename, join, posix } from 'node:path';
@@ -157,7 +159,9 @@ function asQuotation(
   const ofChapter = posix.join(folder, name); // `../16-hands/glob.ts` is a file of another chapter
   const file = sourceOf(ofChapter).length > 0 ? ofChapter : (parts.get(name) ?? name);
   const source = sourceOf(file);
-  if (fence.words[1] === 'until') return asStandIn(fence, file, source);
+  const until = fence.words[1] === 'until' ? stepOf(fence.words[2] ?? '') : undefined;
+  if (until !== undefined && !isSpine(file)) return { ...fence, file, source, runs: [], until };
+  if (until !== undefined) return { ...asStandIn(fence, file, source), until };
   const runs: Run[] = [];
   for (const [n, text] of fence.body.entries()) {
     if (ELLIPSIS.test(text)) continue;
@@ -187,8 +191,12 @@ function asStandIn(fence: Fence, file: string, source: string[]): Quotation {
     { line: fence.line, lines: [first], at: start },
     { line: fence.line + fence.body.length - 1, lines: [last], at: end },
   ];
-  return { ...fence, file, source, runs, until: stepOf(fence.words[2] ?? '') };
+  return { ...fence, file, source, runs };
 }
+
+/** A simple version of a whole module, which the real one replaces later. */
+export const isSimpleVersion = ({ file, until }: Quotation) =>
+  until !== undefined && !isSpine(file);
 
 export const quotationsOf = (book: Book, file: string): Quotation[] =>
   book.chapters.flatMap(({ quotations }) => quotations.filter((each) => each.file === file));

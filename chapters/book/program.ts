@@ -7,6 +7,7 @@ import { filesIn, isFile, linesOf, put, read, usage } from './files.ts';
 import {
   NOT_PROGRAM,
   isPart,
+  isSimpleVersion,
   isSpine,
   nameOf,
   owners,
@@ -15,6 +16,7 @@ import {
   spineOf,
   type Book,
   type Chapter,
+  type Quotation,
   type Step,
 } from './pages.ts';
 import {
@@ -119,11 +121,19 @@ function tieAt(book: Book, file: string, step: Step, tie: Tie): string | undefin
   if (isOurs && !isInProgram(book, target, step)) return undefined;
   if (!tie.names) return tie.text;
   const used = usedAt(book, file, step);
-  const given = isSpine(target) ? exportsAt(book, target, step) : undefined;
+  const given = givenBy(book, target, step);
   const isGiven = (name: string) => given?.has(name) ?? true;
   const isUsed = (name: string) => tie.verb === 'export' || used.has(name);
   const names = tie.names.filter(({ name, local }) => isGiven(name) && isUsed(local));
   return withNames(tie, names);
+}
+
+/** What a file gives to others; undefined if it gives all that it has in the end. */
+function givenBy(book: Book, file: string, step: Step): Set<string> | undefined {
+  if (isSpine(file)) return exportsAt(book, file, step);
+  const simple = simpleVersion(book, file, step);
+  const own = simple && declaredIn(simple.body).filter(({ isExported }) => isExported);
+  return own && new Set(own.map(({ name }) => name));
 }
 
 function usedAt(book: Book, file: string, step: Step): Set<string> {
@@ -205,7 +215,8 @@ export function filesOfProgram(
   const pages = book.chapters
     .filter(({ n }) => n <= step)
     .flatMap((chapter) => pagesOf(book, chapter));
-  for (const name of [...modules, ...servers, ...pages]) files.set(name, read(book.root, name));
+  for (const name of [...servers, ...pages]) files.set(name, read(book.root, name));
+  for (const name of modules) files.set(name, moduleAt(book, name, step));
   for (const [name, text] of Object.entries(instead)) files.set(name, text);
   return files;
 }
@@ -235,7 +246,8 @@ function refuseLinks(folder: string): void {
   if (link) throw new Error(`${link} is a link, and no program is written there; move it away`);
 }
 
-/** Whole files, which come with their chapter; at a stop inside its page only those that were quoted by then. */
+/** Whole files, which come with their chapter; at a stop inside its page only those that were quoted by then, and what
+ *  these import from its folder. */
 export function modulesOf(book: Book, { folder, n, stops }: Chapter, step: Step): string[] {
   if (step < (stops[0] ?? n)) return [];
   const files = filesIn(join(book.root, folder), book.root);
@@ -243,9 +255,26 @@ export function modulesOf(book: Book, { folder, n, stops }: Chapter, step: Step)
     (name) => /\.(ts|mjs)$/.test(name) && !NOT_PROGRAM.test(name) && !isPart(name),
   );
   if (step >= n) return modules;
-  return modules.filter((name) =>
-    quotationsOf(book, name).some((quotation) => quotation.step <= step),
-  );
+  const isQuoted = (name: string) => quotationsOf(book, name).some((each) => each.step <= step);
+  const needed = new Set(modules.filter(isQuoted));
+  for (const name of needed) // it grows while it is read
+    for (const { path } of tiesIn(linesOf(moduleAt(book, name, step)))) {
+      const target = targetOf(name, path);
+      if (modules.includes(target)) needed.add(target);
+    }
+  return modules.filter((name) => needed.has(name));
+}
+
+/** The page's simple version of a module, if that is its text at this step. */
+function simpleVersion(book: Book, file: string, step: Step): Quotation | undefined {
+  const versions = quotationsOf(book, file).filter(isSimpleVersion);
+  return versions.findLast((each) => each.step <= step && step < each.until!);
+}
+
+/** A module's text: the simple version that its page has for a while, or the file. */
+function moduleAt(book: Book, file: string, step: Step): string {
+  const simple = simpleVersion(book, file, step);
+  return simple ? asText(simple.body) : read(book.root, file);
 }
 
 /** What a program shows in a browser. */
