@@ -122,14 +122,20 @@ export interface ConnectionOptions {
 }
 
 /** A call whose answer has not come yet. */
-type Waiter = {
+class Waiter {
   call: Call;
   resolve: (result: Json) => void;
   reject: (why: Error) => void;
-  startedAt: number;
-  endsAt: number;
+  startedAt = now();
+  endsAt = Infinity;
   onAbort?: () => void;
-};
+
+  constructor(call: Call, resolve: Waiter['resolve'], reject: Waiter['reject']) {
+    this.call = call;
+    this.resolve = resolve;
+    this.reject = reject;
+  }
+}
 
 const MAX_REFUSAL = 10_000; // characters of a server's error that are passed on
 const MAX_TOLD = 20; // tools that are left out
@@ -411,24 +417,17 @@ export class Connection {
     }
     return new Promise((resolve, reject) => {
       const id = this.nextId++;
-      const waiter: Waiter = {
-        call,
-        resolve,
-        reject,
-        startedAt: now(),
-        endsAt: Infinity,
-      };
-      // A Map in steady use moves from table to table, and V8 keeps the old ones for long, with all
-      // that was in them. A new Map leaves them behind.
-      if (id % 256 === 0) this.pending = new Map(this.pending);
+      const { method, params, options } = call;
+      const message: Message = { jsonrpc: '2.0', id, method, params };
+      const waiter = new Waiter(call, resolve, reject);
       this.pending.set(id, waiter);
       this.deadlines.set(waiter, waiter.startedAt);
       this.listenForAbort(id, waiter);
-      const { method, params } = call;
-      const { headers } = call.options;
-      const message: Message = { jsonrpc: '2.0', id, method, params };
-      if (call.options.onProgress) message.params = withProgressToken(params, id);
-      const sent = this.send(message, headers);
+      // A Map in steady use moves from table to table, and V8 keeps the old ones for long, with all
+      // that was in them. A new Map leaves them behind.
+      if (id % 256 === 0) this.pending = new Map(this.pending);
+      if (options.onProgress) message.params = withProgressToken(params, id);
+      const sent = this.send(message, options.headers);
       sent.catch((error) => this.fail(id, error));
     });
   }
@@ -535,10 +534,10 @@ export class Connection {
       return this.settle(this.take(id)!, message as Json);
     }
     if (method === undefined && this.cancelled.delete(id)) return;
+    if (jsonrpc === '2.0') this.life.strays = this.strayAnswers + 1;
     if (jsonrpc !== '2.0') {
       return this.warn('noise', `sends something other than messages: ${excerpt(message)}`);
     }
-    this.life.strays = this.strayAnswers + 1;
     this.warn('stray', `sent an answer that no call is waiting for: ${excerpt(message)}`);
   }
 

@@ -146,7 +146,7 @@ test('an exercise: begun, red with a message that helps, hints one by one, solve
   writeFileSync(mine, text);
   assert.match(
     (await run('workshop', 'compare', '4')).output,
-    /── yours[^]*my own words[^]*── ours[^]*const waiter: Waiter/,
+    /── yours[^]*my own words[^]*── ours[^]*const waiter = new Waiter/,
   );
   assert.match((await run('workshop', 'reset', '4')).output, /old copy is now .*04\.old-1/);
   assert.match(readFileSync(join(work, '04.old-1', 'mcp.ts'), 'utf8'), /my own words/);
@@ -269,7 +269,7 @@ test('a clone with CR LF: chapters, exercises, hints and the judge work as elsew
   writeFileSync(mine, solved.replaceAll('\n', '\r\n')); // as an editor on Windows may
   assert.match((await run('workshop', 'check', '4')).output, /Solved/);
   const compared = (await run('workshop', 'compare', '4')).output;
-  assert.match(compared, /── yours[^]*my own words[^]*── ours[^]*const waiter: Waiter/);
+  assert.match(compared, /── yours[^]*my own words[^]*── ours[^]*const waiter = new Waiter/);
   assert.doesNotMatch(compared, /class McpConnection/); // the function, not the file
   assert.match((await run('workshop', 'reset', '4')).output, /old copy is now/);
   const judge = await apart(['mcp.ts', '2'], 'judge.ts');

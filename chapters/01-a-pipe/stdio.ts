@@ -62,14 +62,14 @@ export class StdioTransport implements Transport {
       this.end(kind, `could not be started: ${why}`);
     });
     await once(child, 'spawn'); // rejects on 'error'; the pipes may not exist before 'spawn'
-    child.stdin.on('drain', () => this.write());
-    child.stdin.on('close', () => this.write()); // what it loses is not waited for
     child.stdout.on('data', (chunk: Buffer) => this.read(chunk));
     // A pipe that is not read fills up, and the server blocks in the middle of a log line.
     child.stderr.on('data', (chunk: Buffer) => {
       this.stderrTail = (this.stderrTail + chunk).slice(-STDERR_TAIL);
-      this.events.stderr?.(`${chunk}`);
     });
+    child.stderr.on('data', (chunk: Buffer) => this.events.stderr?.(`${chunk}`));
+    child.stdin.on('drain', () => this.write());
+    child.stdin.on('close', () => this.write()); // what it loses is not waited for
     this.watchForEnd(child);
   }
 
