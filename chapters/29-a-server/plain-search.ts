@@ -1,8 +1,7 @@
 // plain-search.ts: where is this text, or this pattern? On the texts of a CodeTree, line by line.
 //
-// A plain text is looked for here, in the bytes. A regular expression is looked for in a thread, as
-// in chapter 16: nothing else can end one that takes too long. The thread sees the same memory, so
-// no text is copied to it.
+// By a regular expression, in a thread as in chapter 16: nothing else can end one that takes too long.
+// The thread sees the same memory, so no text is copied to it.
 
 import { textOf } from '../../mcp.ts';
 import { aside, TooSlow, type AsideOptions } from '../16-hands/aside.ts';
@@ -14,7 +13,6 @@ const MAX_PATTERN = 10_000;
 const MAX_LINE = 500; // characters of one that is shown
 const LF = 10;
 const CR = 13;
-const TURN_MS = 8;
 
 /** Numbers count from 1. */
 type Match = { file_path: string; line_number: number; column: number; line: string };
@@ -50,8 +48,7 @@ export class PlainSearch {
     if (query.query === '') throw new Error('query is empty; give a text to look for');
     if (query.query.length > MAX_PATTERN)
       throw new Error(`query has more than ${MAX_PATTERN} characters; shorten it`);
-    const isText = !query.regex && !query.ignore_case;
-    if (!isText) compile(query); // throws before anything is read
+    const pattern = compile(query); // throws before anything is read
     await this.tree.refresh(signal);
     const { timeoutMs } = this;
     const options = { timeoutMs, signal };
@@ -60,9 +57,7 @@ export class PlainSearch {
     };
     const files = await this.filesFor(query.glob, options).catch(explained);
     const most = query.max_results + 1; // one more shows that there are more
-    const hits = isText
-      ? await inBytes(files, query.query, most, signal)
-      : await this.byPattern(files, query, most, options).catch(explained);
+    const hits = await this.byPattern(files, pattern, most, options).catch(explained);
     const matches = hits.slice(0, query.max_results).map((hit) => matchOf(files[hit.file]!, hit));
     return { matches, isCut: hits.length > query.max_results };
   }
@@ -78,11 +73,10 @@ export class PlainSearch {
 
   private async byPattern(
     files: SourceFile[],
-    query: PlainQuery,
+    { source, flags }: RegExp,
     most: number,
     options: AsideOptions,
   ): Promise<Hit[]> {
-    const { source, flags } = compile(query);
     const literals = flags === '' ? literalsIn(source) : [];
     const places = new Int32Array(files.length * 3);
     for (const [n, { slab, offset, bytes }] of files.entries()) {
@@ -107,7 +101,7 @@ function tooSlow(timeoutMs: number): string {
   );
 }
 
-function compile({ query, regex, ignore_case }: PlainQuery): { source: string; flags: string } {
+function compile({ query, regex, ignore_case }: PlainQuery): RegExp {
   const source = regex ? query : query.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
   try {
     return new RegExp(source, ignore_case ? 'i' : '');
@@ -136,52 +130,6 @@ export function literalsIn(source: string): string[] {
     else runs.push('');
   }
   return runs.filter((run) => run.length > 2);
-}
-
-/** Looks at bytes, and decodes nothing but the lines that it finds. */
-async function inBytes(
-  files: SourceFile[],
-  query: string,
-  most: number,
-  signal: AbortSignal,
-): Promise<Hit[]> {
-  const wanted = Buffer.from(query);
-  const hits: Hit[] = [];
-  let since = performance.now();
-  for (const [file, { bytes }] of files.entries()) {
-    if (hits.length >= most) break;
-    const at = bytes.indexOf(wanted);
-    if (at !== -1) findLines(bytes, wanted, at, file, hits, most);
-    if (performance.now() - since < TURN_MS) continue;
-    await new Promise(setImmediate);
-    signal.throwIfAborted();
-    since = performance.now();
-  }
-  return hits;
-}
-
-function findLines(
-  bytes: Buffer,
-  wanted: Buffer,
-  first: number,
-  file: number,
-  hits: Hit[],
-  most: number,
-): void {
-  let line = 1;
-  let counted = 0;
-  for (let at = first; at !== -1 && hits.length < most; ) {
-    for (;;) {
-      const end = bytes.indexOf(LF, counted);
-      if (end === -1 || end >= at) break;
-      counted = end + 1;
-      line++;
-    }
-    const column = bytes.subarray(counted, at).toString().length + 1;
-    hits.push({ file, start: counted, column, line });
-    const end = bytes.indexOf(LF, at);
-    at = end === -1 ? -1 : bytes.indexOf(wanted, end + 1);
-  }
 }
 
 function matchOf({ path, bytes }: SourceFile, { start, column, line }: Hit): Match {

@@ -1,7 +1,6 @@
 // ranking.ts: which of many small documents is a question about? BM25F: a word counts more the
 // rarer it is, and more in a name than in a body; the tenth time it is there counts little.
 
-import { documentIn, MAX_DOCUMENTS, postingFor, Postings } from './code/postings.ts';
 import { Vocabulary, codeWords } from './vocabulary.ts';
 
 /** What a document is made of. */
@@ -18,6 +17,10 @@ const FIELDS: RankedField[] = [
   { name: 'body', weight: 1, shift: 0, most: 63 },
 ];
 const COUNT = FIELDS.length;
+/** A posting is one number: the document in the upper 20 bits, below it the counts of its fields. */
+const DOCUMENT_BITS = 12;
+const MAX_DOCUMENTS = 2 ** (32 - DOCUMENT_BITS);
+const documentIn = (posting: number) => posting >>> DOCUMENT_BITS;
 const SATURATION = 4; // k1: how soon one more time counts little
 const LENGTH = 0.75; // b: how much a long field is held against it
 const BEGINNING = 0.3; // dir finds directory, but counts less
@@ -36,11 +39,12 @@ const STOP_WORDS = new Set(
 
 export class Ranking {
   private vocabulary = new Vocabulary();
-  private postings = new Postings();
+  private postings: number[][] = []; // by word: where it is
   private lengths = new Uint16Array(COUNT * 64); // of each field of each document
   private sums: number[] = FIELDS.map(() => 0); // of the lengths of all
   private alive = 0;
   private next = 0;
+  private gone = new Set<number>(); // documents whose postings are still there
   private free: number[] = []; // numbers of documents that are gone
 
   get size(): number {
@@ -54,7 +58,10 @@ export class Ranking {
     if ((document + 1) * COUNT > this.lengths.length) this.grow();
     const counts = new Map<number, number>(); // by word
     for (const [n, field] of FIELDS.entries()) this.count(fields[field.name], n, document, counts);
-    for (const [word, count] of counts) this.postings.add(word, postingFor(document, count));
+    for (const [word, count] of counts) {
+      this.postings[word] ??= [];
+      this.postings[word].push(((document << DOCUMENT_BITS) | count) >>> 0);
+    }
     this.alive++;
     return document;
   }
@@ -79,14 +86,17 @@ export class Ranking {
   }
 
   remove(document: number): void {
-    this.postings.remove(document);
+    this.gone.add(document);
     this.alive--;
     for (let n = 0; n < COUNT; n++) this.sums[n]! -= this.lengths[document * COUNT + n]!;
   }
 
   /** After documents were added or removed, and before the next search. */
   settle(): void {
-    this.free.push(...this.postings.settle());
+    const isThere = (posting: number) => !this.gone.has(documentIn(posting));
+    if (this.gone.size > 0) this.postings = this.postings.map((found) => found.filter(isThere));
+    this.free.push(...this.gone);
+    this.gone.clear();
     this.vocabulary.forgetNames();
   }
 
@@ -97,7 +107,7 @@ export class Ranking {
     const { terms, unknown } = this.termsOf(query);
     let most = unknown * this.rarity(0);
     for (const [word, weight] of terms) {
-      const found = this.postings.of(word);
+      const found = this.postings[word]!;
       const value = weight * this.rarity(found.length);
       if (weight >= COMMON) most += value;
       for (const posting of found) {
@@ -130,7 +140,7 @@ export class Ranking {
     const terms = new Map<number, number>();
     const add = (word: string, weight: number): boolean => {
       const number = this.vocabulary.numberOf(word);
-      if (number === undefined || this.postings.of(number).length === 0) return false;
+      if (number === undefined || !this.postings[number]?.length) return false;
       terms.set(number, Math.max(terms.get(number) ?? 0, weight));
       return true;
     };
