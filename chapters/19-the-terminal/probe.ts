@@ -62,7 +62,7 @@ export async function probe(args: string[], screen: Screen, rows: LoadRows): Pro
   if (server === undefined) throw usage(`which server? Write: ${FORMS}`);
   const composition = await rows();
   const typed = command ? { command, args: commandArgs } : addressConfig(server);
-  const config = typed ?? (await approved(server, screen, composition, values['allow-server']));
+  const config = typed ?? (await approved(server, screen, composition, values.allowServer));
   const masker = new Masker();
   masker.learnEntry(config, typed ? 'user' : 'project');
   const onWire = (direction: 'out' | 'in', message: unknown) => {

@@ -15,7 +15,13 @@ import { EXIT, refused, usage } from '../19-the-terminal/exit.ts';
 import type { LoadRows } from '../19-the-terminal/host.ts';
 import type { Run } from '../19-the-terminal/own-verbs.ts';
 import { GATE_FLAGS, modeOf } from '../19-the-terminal/command-line/options.ts';
-import { FLAG, parseFlags, TEXT_FLAG, TEXTS_FLAG } from '../19-the-terminal/command-line/parse.ts';
+import {
+  FLAG,
+  numberFlag,
+  parseFlags,
+  TEXT_FLAG,
+  TEXTS_FLAG,
+} from '../19-the-terminal/command-line/parse.ts';
 import { gateRules } from '../19-the-terminal/program.ts';
 import type { Screen } from '../19-the-terminal/screen.ts';
 import { refuseKeys, shellEnvIn } from '../19-the-terminal/shell-env.ts';
@@ -41,20 +47,7 @@ const FLAGS = {
 const GRACE_MS = 5000;
 
 /** What was typed, checked before anything begins. */
-type ServeWords = Secrets & {
-  place: string;
-  port?: number; // else on stdio
-  host?: string;
-  hostnames?: string[];
-  mode: Mode;
-  tools?: string[];
-  answerMs: number;
-  isPassing: boolean; // --servers
-  allow: string[];
-  deny: string[];
-  addDir: string[];
-  env: string[];
-};
+type ServeWords = ReturnType<typeof readServe>;
 
 export const serve: Run = async (args, screen, rows) => {
   const wanted = readServe(args);
@@ -100,26 +93,29 @@ async function optionsFor(
 
 // ─── The command line ──────────────────────────────────────────────────────────────────────────
 
-export function readServe(args: string[]): ServeWords {
+export function readServe(args: string[]) {
   const {
     values,
     positionals: [folder, ...more],
   } = parseFlags(args, FLAGS);
   if (more.length > 0) throw usage('serve is: serve [FOLDER] [--http PORT] …, with one folder');
-  const { http, host, hostname: hostnames, allow = [], deny = [], env = [] } = values;
+  const { http, host, hostname, secretFile, answerWithin, addDir, allow, deny, env } = values;
+  const isPort = (port: number) => Number.isInteger(port) && port < 2 ** 16;
+  const isPatience = (seconds: number) => seconds > 0 && seconds <= 3600;
+  const form = 'a number of seconds, up to 3600';
   return {
     place: placeFrom(folder),
-    port: http === undefined ? undefined : portIn(http),
+    port: numberFlag('--http', http, 'a port, such as 3000', isPort), // else on stdio
     host,
-    hostnames,
-    ...secretsFor(host, values['secret-file']),
+    hostnames: hostname,
+    ...secretsFor(host, secretFile),
     mode: modeIn(values.mode),
     tools: namesIn(values.tools),
-    answerMs: secondsIn(values['answer-within']) * 1000,
+    answerMs: 1000 * (numberFlag('--answer-within', answerWithin, form, isPatience) ?? 300),
     isPassing: passingIn(values.servers),
     allow,
     deny,
-    addDir: (values['add-dir'] ?? []).map(existing),
+    addDir: addDir.map(existing),
     env,
   };
 }
@@ -138,13 +134,6 @@ function existing(folder: string): string {
   throw refused(`there is no folder ${folder}`);
 }
 
-function portIn(text: string): number {
-  const port = Number(text);
-  const isPort = Number.isInteger(port) && port >= 0 && port < 2 ** 16 && text !== '';
-  if (!isPort) throw usage(`--http is a port, such as 3000, not ${text}`);
-  return port;
-}
-
 /** A defaultMode that loosens was chosen for chats at your own terminal; one that tightens counts. */
 function modeIn(word?: string): Mode {
   if (word === undefined) return readDefaultMode(homedir()) === 'read-only' ? 'read-only' : 'ask';
@@ -158,17 +147,11 @@ function namesIn(list?: string): string[] | undefined {
   return names;
 }
 
-function passingIn(isWanted = false): boolean {
+function passingIn(isWanted: boolean): boolean {
   if (!isWanted || process.env[SERVES_MARK] === undefined) return isWanted;
   throw refused(
     'serve --servers is among the servers that serve --servers has started: without end',
   );
-}
-
-function secondsIn(text = '300'): number {
-  const seconds = Number(text);
-  if (seconds > 0 && seconds <= 3600) return seconds;
-  throw usage(`--answer-within is a number of seconds, up to 3600, not ${text}`);
 }
 
 function secretsFor(host = '127.0.0.1', file?: string): Secrets {

@@ -2,7 +2,16 @@
 
 import { transportType, type Json } from '../../../mcp.ts';
 import { usage } from '../exit.ts';
-import { atDashes, FLAG, isUrl, pairs, parseFlags, TEXT_FLAG, TEXTS_FLAG } from './parse.ts';
+import {
+  atDashes,
+  FLAG,
+  isUrl,
+  numberFlag,
+  pairs,
+  parseFlags,
+  TEXT_FLAG,
+  TEXTS_FLAG,
+} from './parse.ts';
 
 /** Of every command that talks to one server. */
 export const SERVER_FLAGS = {
@@ -43,17 +52,19 @@ export function readCall(args: string[]): WantedCall {
   const [tool, ...given] = words;
   if (tool === undefined) throw usage(`which tool, of which server?\n${FORMS}`);
   const isRemote = !isCommand && typed !== undefined;
-  if (values.header && !isRemote) throw usage('--header goes with an address: call URL TOOL');
-  if (values.env && !isCommand) throw usage('--env goes with a command: call TOOL -- COMMAND');
+  if (values.header.length > 0 && !isRemote)
+    throw usage('--header goes with an address: call URL TOOL');
+  if (values.env.length > 0 && !isCommand)
+    throw usage('--env goes with a command: call TOOL -- COMMAND');
   return {
     server,
     typed,
     tool,
     words: given,
-    isJson: values.json ?? false,
+    isJson: values.json,
     trace: values.trace,
     timeoutMs,
-    allowServers: values['allow-server'] ?? [],
+    allowServers: values.allowServer,
   };
 }
 
@@ -61,12 +72,18 @@ export function readCall(args: string[]): WantedCall {
 export function serverInWords(
   positionals: string[],
   command: string[],
-  values: { header?: string[]; env?: string[]; timeout?: string },
+  values: { header: string[]; env: string[]; timeout?: string },
 ): WantedServer {
   const [program, ...args] = command;
-  const headers = pairs(values.header ?? [], ':', '--header is "Name: value"');
-  const env = pairs(values.env ?? [], '=', '--env is NAME=VALUE');
-  const timeoutMs = milliseconds(values.timeout);
+  const headers = pairs(values.header, ':', '--header is "Name: value"');
+  const env = pairs(values.env, '=', '--env is NAME=VALUE');
+  const seconds = numberFlag(
+    '--timeout',
+    values.timeout,
+    'a number of seconds',
+    (given) => given > 0,
+  );
+  const timeoutMs = seconds && seconds * 1000;
   if (program !== undefined) {
     const typed = { command: program, args, env };
     return { server: program, typed, words: positionals, timeoutMs };
@@ -75,11 +92,4 @@ export function serverInWords(
   if (!isUrl(server)) return { server, words, timeoutMs };
   const typed = { type: transportType({ url: server }), url: server, headers };
   return { server, typed, words, timeoutMs };
-}
-
-function milliseconds(seconds?: string): number | undefined {
-  if (seconds === undefined) return undefined;
-  const ms = Number(seconds) * 1000;
-  if (ms > 0) return ms;
-  throw usage(`--timeout is a number of seconds, not ${seconds}`);
 }

@@ -25,11 +25,11 @@ import type { Screen } from '../screen.ts';
 // ─── From words to an entry ───────────────────────────────────────────────────────────────────
 
 type AddFlags = {
-  env?: string[];
-  header?: string[];
+  env: string[];
+  header: string[];
   transport?: string;
-  'client-id'?: string;
-  'callback-port'?: string;
+  clientId?: string;
+  callbackPort?: string;
 };
 
 /** The words behind `mcp add NAME`: an address, or a command and its arguments. */
@@ -40,7 +40,7 @@ export function configFrom(words: string[], flags: AddFlags): Json {
   return { ...remoteConfig(words, flags), ...oauthConfig(flags) };
 }
 
-function commandConfig([command, ...args]: string[], { env = [] }: AddFlags): Json {
+function commandConfig([command, ...args]: string[], { env }: AddFlags): Json {
   if (!command) throw usage('what shall it start? Write: mcp add NAME -- COMMAND ARGS');
   const config: Json = { command };
   if (args.length > 0) config.args = args;
@@ -49,7 +49,7 @@ function commandConfig([command, ...args]: string[], { env = [] }: AddFlags): Js
 }
 
 function remoteConfig([url = '', ...rest]: string[], flags: AddFlags): Json {
-  const { transport: type = transportType({ url }), header = [] } = flags;
+  const { transport: type = transportType({ url }), header } = flags;
   if (url === '' || rest.length > 0)
     throw usage(`what is its address? Write: mcp add --transport ${type} NAME URL`);
   const config: Json = { type, url };
@@ -58,9 +58,7 @@ function remoteConfig([url = '', ...rest]: string[], flags: AddFlags): Json {
 }
 
 /** For authorization servers that know us already, by an id and a port that they were told. */
-function oauthConfig(flags: AddFlags): Json {
-  const clientId = flags['client-id'];
-  const port = flags['callback-port'];
+function oauthConfig({ clientId, callbackPort: port }: AddFlags): Json {
   const oauth = { ...(clientId && { clientId }), ...(port && { callbackPort: Number(port) }) };
   return Object.keys(oauth).length > 0 ? { oauth } : {};
 }

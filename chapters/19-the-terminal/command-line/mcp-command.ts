@@ -62,7 +62,7 @@ export async function mcpCommand(args: string[], screen: Screen, rows: LoadRows)
   const { scope } = values;
   if (scope !== undefined) placeForScope(composition, scope); // it tells of a mistake first
   const desk = { screen, trust: keeping(screen), composition };
-  const isJson = values.json ?? false;
+  const isJson = values.json;
   const others = composition.mcp ?? {};
   const known = [...ACTIONS, ...Object.keys(others)];
   if (!known.includes(action))

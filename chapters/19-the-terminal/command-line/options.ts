@@ -5,10 +5,12 @@ import { MODES, modeNamed, type Mode } from '../../17-the-gate/modes.ts';
 import { usage } from '../exit.ts';
 import type { Composition } from '../host.ts';
 import { ownVerbs, type Verb } from '../own-verbs.ts';
-import { FLAG, parseFlags, TEXT_FLAG, TEXTS_FLAG, type Flags } from './parse.ts';
+import { FLAG, numberFlag, parseFlags, TEXT_FLAG, TEXTS_FLAG } from './parse.ts';
 
 const MAX_WAIT_S = 3600;
 const HELP_COLUMN = 34; // where its second column begins
+const ABOVE_0 = 'a number above 0';
+const isCount = (number: number) => Number.isSafeInteger(number) && number > 0;
 
 /** For every command whose tools pass the gate. */
 export const GATE_FLAGS = {
@@ -43,7 +45,7 @@ const FLAGS = {
   'no-color': FLAG,
   help: { ...FLAG, short: 'h' },
   version: { ...FLAG, short: 'v' },
-} as const satisfies Flags;
+} as const;
 
 /** The text of --help. Its commands, models and their keys are those that the program has. */
 export function helpText({ models, verbs }: Pick<Composition, 'models' | 'verbs'>): string {
@@ -111,35 +113,7 @@ Examples
   mcp-by-hand probe -- npx -y @modelcontextprotocol/server-everything
   mcp-by-hand call add a=2 b=40 -- node server.mjs`;
 
-export type ProgramOptions = {
-  prompt: string;
-  print: boolean;
-  json: boolean;
-  model?: string;
-  baseUrl?: string;
-  continue: boolean;
-  resume?: string; // empty: the person is to choose
-  maxTurns?: number;
-  maxTokens?: number;
-  contextWindow?: number;
-  mode?: Mode; // else that of the user's settings
-  allow: string[];
-  deny: string[];
-  addDir: string[];
-  env: string[];
-  mcpConfig: string[];
-  strictMcpConfig: boolean;
-  ide: boolean;
-  wait?: number; // seconds
-  demo: boolean;
-  allowServer: string[];
-  verbose: boolean;
-  wire: boolean;
-  trace?: string;
-  page: boolean;
-  help: boolean;
-  version: boolean;
-};
+export type ProgramOptions = ReturnType<typeof readProgramOptions>;
 
 /** The value of --resume may be missing, which parseArgs does not know. */
 function withEmptyValue(arg: string, n: number, args: string[]): string {
@@ -150,45 +124,23 @@ function withEmptyValue(arg: string, n: number, args: string[]): string {
   return isBare ? '--resume=' : arg;
 }
 
-export function readProgramOptions(args: string[]): ProgramOptions {
+export function readProgramOptions(args: string[]) {
   const { values, positionals } = parseFlags(args.map(withEmptyValue), FLAGS);
+  const { mode, wait, maxTurns, maxTokens, contextWindow, allowServer } = values;
   if (values.continue && values.resume !== undefined)
     throw usage('--continue is the last chat, --resume another one: give one of them');
-  const mode = values.mode === undefined ? undefined : modeOf(values.mode);
-  const maxTurns = count('--max-turns', values['max-turns']);
-  const maxTokens = count('--max-tokens', values['max-tokens']);
-  const contextWindow = count('--context-window', values['context-window']);
-  const odd = values['allow-server']?.find((each) => !/^[^=]+=sha256:[0-9a-f]{64}$/.test(each));
+  const odd = allowServer.find((each) => !/^[^=]+=sha256:[0-9a-f]{64}$/.test(each));
   const form = 'NAME=sha256: and 64 digits, as a refusal prints it';
   if (odd) throw usage(`--allow-server is ${form}, not ${odd}`);
+  const waitForm = `a number of seconds, 0 to ${MAX_WAIT_S}`;
   return {
+    ...values,
     prompt: positionals.join(' '),
-    print: values.print ?? false,
-    json: values.json ?? false,
-    model: values.model,
-    baseUrl: values['base-url'],
-    continue: values.continue ?? false,
-    resume: values.resume,
-    maxTurns,
-    maxTokens,
-    contextWindow,
-    mode,
-    allow: values.allow ?? [],
-    deny: values.deny ?? [],
-    addDir: values['add-dir'] ?? [],
-    env: values.env ?? [],
-    mcpConfig: values['mcp-config'] ?? [],
-    strictMcpConfig: values['strict-mcp-config'] ?? false,
-    ide: values.ide ?? false,
-    wait: values.wait === undefined ? undefined : secondsIn(values.wait),
-    demo: values.demo ?? false,
-    allowServer: values['allow-server'] ?? [],
-    verbose: values.verbose ?? false,
-    wire: values.wire ?? false,
-    trace: values.trace,
-    page: values.page ?? false,
-    help: values.help ?? false,
-    version: values.version ?? false,
+    mode: mode === undefined ? undefined : modeOf(mode), // else that of the user's settings
+    wait: numberFlag('--wait', wait, waitForm, (seconds) => seconds <= MAX_WAIT_S),
+    maxTurns: numberFlag('--max-turns', maxTurns, ABOVE_0, isCount),
+    maxTokens: numberFlag('--max-tokens', maxTokens, ABOVE_0, isCount),
+    contextWindow: numberFlag('--context-window', contextWindow, ABOVE_0, isCount),
   };
 }
 
@@ -196,17 +148,4 @@ export function modeOf(word: string): Mode {
   const mode = modeNamed(word);
   if (!mode) throw usage(`--mode is one of ${MODES.join(', ')}, not ${word}`);
   return mode;
-}
-
-function count(option: string, value?: string): number | undefined {
-  if (value === undefined) return undefined;
-  const number = Number(value);
-  if (Number.isSafeInteger(number) && number > 0) return number;
-  throw usage(`${option} is a number above 0, not ${value}`);
-}
-
-function secondsIn(text: string): number {
-  const isNumber = /^\d+(\.\d+)?$/.test(text);
-  if (isNumber && Number(text) <= MAX_WAIT_S) return Number(text);
-  throw usage(`--wait is a number of seconds, 0 to ${MAX_WAIT_S}, not ${text}`);
 }

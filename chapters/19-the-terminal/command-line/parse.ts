@@ -5,17 +5,25 @@ import { nearestHint } from '../../16-hands/nearest.ts';
 import { usage } from '../exit.ts';
 
 export const TEXT_FLAG = { type: 'string' } as const;
-export const TEXTS_FLAG = { type: 'string', multiple: true } as const;
-export const FLAG = { type: 'boolean' } as const;
+export const TEXTS_FLAG = { type: 'string', multiple: true, default: [] as string[] } as const;
+export const FLAG = { type: 'boolean', default: false } as const;
 
 export type Flags = NonNullable<ParseArgsConfig['options']>;
 type Strict<T extends Flags> = { options: T; allowPositionals: true; strict: true };
-type Parsed<T extends Flags> = ReturnType<typeof parseArgs<Strict<T>>>;
+type Values<T extends Flags> = ReturnType<typeof parseArgs<Strict<T>>>['values'];
+type Camel<S> = S extends `${infer A}-${infer B}` ? `${A}${Capitalize<Camel<B> & string>}` : S;
+type Parsed<T extends Flags> = {
+  values: { [Name in keyof Values<T> as Camel<Name> & string]: Values<T>[Name] };
+  positionals: string[];
+};
 
-/** Parses flags; a wrong one is answered with the nearest right one. */
+/** Parses flags: --max-turns is maxTurns. A wrong one is answered with the nearest right one. */
 export function parseFlags<T extends Flags>(args: string[], options: T): Parsed<T> {
+  const camel = (name: string) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
   try {
-    return parseArgs({ args, options, allowPositionals: true, strict: true });
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
+    const named = Object.entries(values).map(([name, value]) => [camel(name), value]);
+    return { values: Object.fromEntries(named), positionals };
   } catch (error) {
     const { message } = error as Error;
     const unknown = /^Unknown option '([^']+)'/.exec(message)?.[1];
@@ -25,6 +33,18 @@ export function parseFlags<T extends Flags>(args: string[], options: T): Parsed<
     const hint = nearestHint(unknown, known, otherwise);
     throw usage(`there is no option ${unknown}; ${hint} (see --help)`);
   }
+}
+
+/** The number that a flag brings, if it was given. */
+export function numberFlag(
+  flag: string,
+  text: string | undefined,
+  form: string,
+  isGood: (number: number) => boolean,
+): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^\d+(\.\d+)?$/.test(text) && isGood(Number(text))) return Number(text);
+  throw usage(`${flag} is ${form}, not ${text}`);
 }
 
 /** The words before and behind the lone `--`. */

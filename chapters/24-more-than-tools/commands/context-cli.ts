@@ -42,8 +42,7 @@ type TypedWords = WantedServer & {
 function wantedBy(args: string[]): TypedWords {
   const { before, command } = atDashes(args);
   const { values, positionals } = parseFlags(before, SERVER_FLAGS);
-  const isJson = values.json ?? false;
-  const allowServers = values['allow-server'];
+  const { json: isJson, allowServer: allowServers } = values;
   return { ...serverInWords(positionals, command, values), isJson, allowServers };
 }
 

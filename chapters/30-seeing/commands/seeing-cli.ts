@@ -14,7 +14,13 @@ import { aside } from '../../16-hands/aside.ts';
 import { EXIT, refused, usage } from '../../19-the-terminal/exit.ts';
 import { forConnections, type LoadRows } from '../../19-the-terminal/host.ts';
 import type { Run } from '../../19-the-terminal/own-verbs.ts';
-import { atDashes, FLAG, parseFlags, TEXT_FLAG } from '../../19-the-terminal/command-line/parse.ts';
+import {
+  atDashes,
+  FLAG,
+  numberFlag,
+  parseFlags,
+  TEXT_FLAG,
+} from '../../19-the-terminal/command-line/parse.ts';
 import type { Screen } from '../../19-the-terminal/screen.ts';
 import { serveHttp } from '../../29-a-server/serve-http.ts';
 import { OwnStdio } from '../../29-a-server/pipe.ts';
@@ -80,34 +86,27 @@ export const replayVerb: Run = async (args, screen, rows) => {
     live: FLAG,
   });
   const [file, wanted, ...more] = positionals;
-  const isLive = values.live ?? false;
-  if (!file || more.length > 0 || isLive !== command.length > 0) throw misused('replay');
+  if (!file || more.length > 0 || values.live !== command.length > 0) throw misused('replay');
   const recording = readFile(file, true);
   const server = serverIn(recording, wanted, file);
   let misses = 0;
   const options: ReplayOptions = {
-    speed: numberIn(values.speed ?? '0', '--speed'),
+    speed: numberFlag('--speed', values.speed, 'a number', Number.isFinite),
     onMiss: (text) => {
       misses++;
       process.stderr.write(`replay: ${text}\n`);
     },
   };
-  if (isLive) options.live = await liveServer(command, server, file, rows);
+  if (values.live) options.live = await liveServer(command, server, file, rows);
   const newReplay = () => new Replay(recording, server, options);
-  const port = numberIn(values.port ?? '0', '--port');
-  if (values.http) await overHttp(new ReplayServer(newReplay, server), server, port, screen);
+  const port = numberFlag('--port', values.port, 'a number', Number.isInteger);
+  if (values.http) await overHttp(new ReplayServer(newReplay, server), server, screen, port);
   else
     await new Promise<void>((done) => void new PipeReplay(newReplay(), new OwnStdio()).start(done));
   return misses > 0 ? EXIT.unexpected : EXIT.done;
 };
 
-function numberIn(text: string, flag: string): number {
-  const number = Number(text);
-  if (text.trim() === '' || !(number >= 0)) throw usage(`${flag} is a number, not ${text}`);
-  return number;
-}
-
-async function overHttp(played: ReplayServer, server: string, port: number, screen: Screen) {
+async function overHttp(played: ReplayServer, server: string, screen: Screen, port = 0) {
   const http = await serveHttp(played, { port });
   screen.say(`${server}, as recorded, is at ${http.url} until Ctrl-C`);
   await new Promise<void>((done) => {
@@ -175,7 +174,7 @@ export const traceVerb: Run = async (args, screen) => {
     return EXIT.done;
   }
   if (what !== 'check') throw misused('trace');
-  return check(file, screen, values.json ?? false, values.strict ?? false);
+  return check(file, screen, values.json, values.strict);
 };
 
 /** 0: nothing is wrong; 1: something is; 2: it could not be judged. Warnings count if asked to. */
