@@ -10,9 +10,9 @@ import { McpConnection, McpManager, textOf, type Json, type ServerEntry } from '
 import { plainHost } from '../19-the-terminal/host.ts';
 import { compose } from '../composition.ts';
 
-/** The files of this chapter; nothing on the program of the chapter before. */
+/** The files of this chapter; undefined on the program of the step before. */
 async function loadPipes() {
-  if (!existsSync(new URL('in-process.ts', import.meta.url))) return undefined;
+  if (!existsSync(new URL('websocket.ts', import.meta.url))) return undefined;
   const { withBuiltIns } = await import('./in-process.ts');
   const { calculator } = await import('./calculator.ts');
   const { encodeFrame, TEXT } = await import('./frames.ts');
