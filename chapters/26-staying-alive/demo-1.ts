@@ -22,7 +22,11 @@ function onWire(direction: string, message: unknown): void {
 }
 
 async function open(...args: string[]): Promise<McpConnection> {
-  const connection = new McpConnection('calculator', { command: 'node', args }, { extensions, onWire });
+  const connection = new McpConnection(
+    'calculator',
+    { command: 'node', args },
+    { extensions, onWire },
+  );
   await connection.connect();
   await connection.initialize();
   return connection;
@@ -52,7 +56,11 @@ const sums = (await Promise.all(calls)).filter((text) => text === '42');
 console.log(`\n100 calls meet it dead. Handshakes: ${starts}, answers: ${sums.length}`);
 await calculator.close();
 
-const doomed = await open('fixtures/habits.mjs', 'next-life', `${join(folder, 'note')}:dies-at-once`);
+const doomed = await open(
+  'fixtures/habits.mjs',
+  'next-life',
+  `${join(folder, 'note')}:dies-at-once`,
+);
 await kill(doomed);
 for (let n = 0; n < 10; n++) await add(doomed);
 console.log(`\nA server that cannot live any more is called ten times. Starts: ${starts}`);

@@ -28,8 +28,6 @@ export const NOT_YET: NotYet = {
   'chapters/22-no-handshake/README.md': ['words', 'lines', 'exercise', 'questions'],
   'chapters/23-the-server-asks/README.md': ['words', 'lines', 'gaps', 'exercise', 'questions'],
   'chapters/24-more-than-tools/README.md': ['words', 'lines', 'gaps', 'exercise'],
-  'chapters/25-other-pipes/README.md': ['words', 'lines', 'exercise', 'questions'],
-  'chapters/26-staying-alive/README.md': ['words', 'lines', 'gaps', 'exercise', 'questions'],
   'chapters/27-scopes/README.md': ['words', 'lines', 'gaps', 'questions'],
   'chapters/28-a-thousand-tools/README.md': ['words', 'lines', 'gaps', 'questions'],
 };
