@@ -11,8 +11,8 @@ import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { usage, withDashes } from './book/files.ts';
 import { peers } from './judge/peers.ts';
-import { absentLines, linesOf, summaryOf, wholeSummary } from './judge/report.ts';
-import { judgeAll, look, type Judged, type Subject } from './judge/run.ts';
+import { absentLines, linesOf, summaryOf } from './judge/report.ts';
+import { isFault, judgeAll, look, type Judged, type Subject } from './judge/run.ts';
 import { judgeServer } from './judge/server.ts';
 
 const USAGE = `npm run judge path/to/client.ts [chapter …]
@@ -33,7 +33,7 @@ async function judgeClient(path: string, numbers: string[], wishes: Wishes): Pro
   const chapters = await judgeAll(subject, there, isWanted, teller(wishes));
   const isSomething = chapters.some(({ state }) => state === 'holds');
   const isGood = isSomething && chapters.every(({ state }) => state !== 'broken');
-  return { summary: summaryOf(chapters, numbers.length === 0), isGood, chapters };
+  return { summary: summaryOf(chapters), isGood, chapters };
 }
 
 async function judgeTransport(path: string, config: string, wishes: Wishes): Promise<Outcome> {
@@ -46,7 +46,7 @@ async function judgeTransport(path: string, config: string, wishes: Wishes): Pro
   const subject: Subject = { kind: 'transport', file, config: { ...ours.config, ...own } };
   const [judged] = await judgeAll(subject, there, () => true, teller(wishes));
   await ours.close();
-  return { ...wholeSummary(judged!, 'transport'), chapters: [judged!] };
+  return { summary: summaryOf([judged!]), isGood: judged!.state === 'holds', chapters: [judged!] };
 }
 
 /** Which export is the transport? The same rule as `factoryIn`, said once and not per promise. */
@@ -63,11 +63,10 @@ async function judgeCommand(command: string[], wishes: Wishes): Promise<Outcome>
   const { verdicts, problem } = await judgeServer(command, start());
   if (problem)
     return { summary: `It cannot be started: ${problem}.`, isGood: false, chapters: [], problem };
-  const isBroken = verdicts.some(({ state }) => state === 'broken');
-  const state = isBroken ? 'broken' : 'holds';
-  const judged: Judged = { n: 0, title: 'server', state, verdicts };
+  const state = verdicts.some(isFault) ? 'broken' : 'holds';
+  const judged: Judged = { n: 0, title: 'server', state, missing: [], absent: 0, verdicts };
   teller(wishes)(judged);
-  return { ...wholeSummary(judged, 'server'), chapters: [judged] };
+  return { summary: summaryOf([judged]), isGood: state === 'holds', chapters: [judged] };
 }
 
 function unloadable(problem = ''): Outcome {

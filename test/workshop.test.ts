@@ -169,6 +169,10 @@ test('a solution that leaves, or never ends, or is no program, is not solved, an
     (await solve('process.exit(0);')).output,
     /came: +the program left before it was judged/,
   );
+  assert.match(
+    (await solve("process.kill(0, 'SIGTERM');")).output,
+    /came: +it was ended by SIGTERM/, // and so was its group, which is not ours
+  );
   assert.match((await solve('}')).output, /✗ Node can load the program[^]*TransformError/);
   const nothing = await solve('return new Promise(() => {});');
   assert.equal(nothing.code, 1);
@@ -176,6 +180,29 @@ test('a solution that leaves, or never ends, or is no program, is not solved, an
     nothing.output,
     /✗ a result resolves the promise[^]*came: +nothing, in three seconds/,
   );
+});
+
+test('a solution that judges itself is not solved', async () => {
+  const { run, work } = runner();
+  await run('workshop', 'start', '13');
+  const mine = join(work, '13', 'chapters', '13-names', 'labels.ts');
+  const shipped = readFileSync(mine, 'utf8');
+  const tricks = {
+    'it prints the last line, and leaves': "console.log('(that was all)'); process.exit(0);",
+    'it reads the word that the judge has read': `
+      const { readFileSync } = await import('node:fs');
+      console.log(readFileSync(0, 'utf8') || process.argv.join('\\n'), process.env);
+      process.exit(0);`,
+    'no failure ends the judge': 'process.exit = process.reallyExit = (() => {}) as never;',
+    'all patterns fit': 'RegExp.prototype.test = () => true;',
+    'all races are won': 'Promise.race = async () => "mcp__a__b";',
+  };
+  for (const [trick, code] of Object.entries(tricks)) {
+    writeFileSync(mine, `${shipped}\n${code}\n`);
+    const { code: exitCode, output } = await run('workshop', 'check', '13');
+    assert.equal(exitCode, 1, `${trick}: ${output}`);
+    assert.match(output, /✗ /, trick);
+  }
 });
 
 test('a program cannot be cut out of a changed mcp.ts, and the reader is told how to get it back', async () => {

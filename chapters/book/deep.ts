@@ -4,7 +4,7 @@ import { buildSync } from 'esbuild';
 import { execFile, spawn } from 'node:child_process';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Judged } from '../judge/run.ts';
+import { isFault, type Judged } from '../judge/run.ts';
 import { exercisesOf, notSolved, writeExercise, type Exercise } from './exercise.ts';
 import { filesIn, linesOf, pad, put, read, sideBySide } from './files.ts';
 import { judged, judgeOf, verdict, type Verdict } from './judge.ts';
@@ -114,7 +114,7 @@ function trialsOfWhole(book: Book): Trial[] {
   function inOneRow({ n, verdicts }: Judged): string {
     const { title, folder } = book.chapters.find((chapter) => chapter.n === n)!;
     const kept = verdicts.filter(({ state }) => state === 'kept').length;
-    const { fault } = verdicts.find(({ state }) => state === 'broken')!;
+    const { fault } = verdicts.find(isFault)!;
     const link = `[${n}. ${title}](../${basename(folder)}/README.md)`;
     return `| ${link} | ${kept} of ${verdicts.length} | ${fault} |`;
   }

@@ -1,21 +1,37 @@
 // judge.ts: what the judge of an exercise says of the program in a folder.
 
-import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { inspect, promisify } from 'node:util';
+import { text } from 'node:stream/consumers';
+import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
+import { endGroup, nodeInOwnGroup } from './own-group.ts';
 import type { Bench, Exercise, Judge } from './exercise.ts';
 import type { Book } from './pages.ts'; // types only: hundreds of solutions are judged, each by this file alone
 
 /** Runs a judge, which is an exercise.ts, in this process, on the program in this folder. If that was compiled, then into
- *  `modules`. */
-export async function judge(file: string, folder: string, modules?: string): Promise<void> {
+ *  `modules`. Whoever reads the verdict from outside gives a word that the solution cannot know, and that is printed when
+ *  all is well: else a solution could print the last line itself, and leave. */
+export async function judge(
+  file: string,
+  folder: string,
+  modules?: string,
+  word = ALL_WELL,
+): Promise<void> {
+  const print = console.log.bind(console); // as it is before the solution is loaded
+  let isFailed = false;
+  for (const each of OUT_OF_REACH) Object.freeze(each);
+  for (const way of ['exit', 'reallyExit'])
+    Object.defineProperty(process, way, { writable: false, configurable: false });
   const wire: { direction: string; text: string; serverName?: string }[] = [];
   let hope = { what: 'Node can load the program', wanted: 'no error' };
   const fail = (came: unknown) => {
+    isFailed = true;
     const text = cutShort(show(came)).replaceAll('\n', '\n            ');
-    console.log(`✗ ${hope.what}\n  expected: ${hope.wanted}\n  came:     ${text}`);
+    print(`✗ ${hope.what}\n  expected: ${hope.wanted}\n  came:     ${text}`);
     const names = new Set(wire.map(({ serverName }) => serverName)); // one alone needs no name
     const lines = wire
       .slice(-12)
@@ -26,7 +42,7 @@ export async function judge(file: string, folder: string, modules?: string): Pro
       );
     const isWire = wire.some(({ text }) => text.includes('"jsonrpc"'));
     if (wire.length > 0)
-      console.log(`  ${isWire ? 'on the wire' : 'what happened'}:\n    ${lines.join('\n    ')}`);
+      print(`  ${isWire ? 'on the wire' : 'what happened'}:\n    ${lines.join('\n    ')}`);
     process.exit(1);
   };
   process.on('uncaughtException', fail);
@@ -52,15 +68,17 @@ export async function judge(file: string, folder: string, modules?: string): Pro
       const came = await Promise.race([promise, late]).catch((error) => error);
       if (isRight instanceof RegExp ? !isRight.test(show(came)) : !isRight(came)) fail(came);
       wire.length = 0; // the next check begins with a clean page
-      console.log(`✓ ${what}`);
+      print(`✓ ${what}`);
     },
   };
   const module = await import(pathToFileURL(file).href);
   await (module.judge as Judge)(bench).catch(fail);
-  console.log(ALL_WELL);
+  if (!isFailed) print(word);
   process.exit(0);
 }
-export const ALL_WELL = '(that was all)'; // else the program has left before the judge was done, and a code of 0 says nothing
+const ALL_WELL = '(that was all)';
+/** What a judge compares with. A solution that changes it would judge itself. */
+const OUT_OF_REACH = [Array.prototype, JSON, Promise, Promise.prototype, RegExp.prototype];
 
 export const cutShort = (text: string) => (text.length > 400 ? `${text.slice(0, 400)}…` : text);
 export const show = (value: unknown) =>
@@ -111,29 +129,31 @@ export function judged(book: Book, exercise: Exercise, folder: string): Promise<
   ]);
 }
 
-export function verdict(book: Book, args: string[]): Promise<Verdict> {
-  const run = promisify(execFile)(process.execPath, args, {
-    cwd: book.root,
-    timeout: LIMIT_MS,
-    killSignal: 'SIGKILL',
-  });
-  return run.then(
-    ({ stdout }) => {
-      const isGreen = stdout.includes(ALL_WELL);
-      return {
-        isGreen,
-        output: isGreen
-          ? stdout.replace(`${ALL_WELL}\n`, '')
-          : stdout + odd('the program left before it was judged'),
-      };
-    },
-    ({ stdout, stderr, killed }) => {
-      const endless = killed ? odd(`none in ${LIMIT_MS / 1000} s`) : '';
-      return { isGreen: false, output: stdout + stderr + endless };
-    },
-  );
+export async function verdict(book: Book, args: string[]): Promise<Verdict> {
+  const word = randomUUID();
+  const child = nodeInOwnGroup(args, { cwd: book.root, stdio: 'pipe' });
+  child.stdin!.on('error', () => {}).end(word);
+  let isLate = false;
+  const late = () => {
+    isLate = true;
+    endGroup(child);
+  };
+  const timer = setTimeout(late, LIMIT_MS);
+  const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
+  const [stdout, stderr, [code, signal]] = await Promise.all([
+    text(child.stdout!),
+    text(child.stderr!),
+    closed,
+  ]);
+  clearTimeout(timer);
+  const isGreen = code === 0 && stdout.endsWith(`${word}\n`);
+  if (isGreen) return { isGreen, output: stdout.slice(0, -word.length - 1) };
+  if (isLate) return { isGreen, output: stdout + stderr + odd(`none in ${LIMIT_MS / 1000} s`) };
+  if (code === 0) return { isGreen, output: stdout + odd('the program left before it was judged') };
+  const ended = signal && !stdout.includes(ENDLESS) ? odd(`it was ended by ${signal}`) : '';
+  return { isGreen, output: stdout + stderr + ended };
 }
 
 const [, started = '', file = '', folder = '', modules] = process.argv;
 if (resolve(started) === fileURLToPath(import.meta.url))
-  await judge(file, resolve(folder), modules);
+  await judge(file, resolve(folder), modules, readFileSync(0, 'utf8'));

@@ -6,17 +6,32 @@ import { mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+/** Protocol: what the specification says, and what others who share the wire or the files count on.
+ *  Safety: nothing hangs, crashes, leaks or reaches the wrong caller, whatever the other side does.
+ *  Courtesy: what makes it pleasant. A client without it is still right. */
+export type PromiseKind = 'protocol' | 'safety' | 'courtesy';
+
 /** One thing that a program does for its users. `fault` is the sentence for when it does not. */
 export type Promised = {
+  id: string; // stable: other lists name it
+  kind?: PromiseKind; // protocol, unless it says otherwise
   promise: string;
   fault: string;
+  needs?: string[]; // in place of its chapter's
   limitMs?: number; // for one that needs longer than most
   play: (bench: Bench) => Promise<unknown>; // throws, best a Mismatch, if the promise is broken
 };
+/** What a verdict says of the promise itself. */
+export const named = ({ id, kind = 'protocol', promise }: Omit<Promised, 'play'>) => ({
+  id,
+  kind,
+  promise,
+});
+
 export type Chapter = {
   n: number;
   title: string;
-  /** What must be there before the promises make sense, such as `McpConnection.close`. */
+  /** What must be there before a promise makes sense, such as `McpConnection.close`. */
   needs: string[];
   promises: Promised[];
 };

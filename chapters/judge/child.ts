@@ -1,20 +1,32 @@
 // child.ts: the process in which a module is judged: it may hang, loop or exit, and only this
 // process with it. It plays the promises of one chapter, and tells the judge of each.
 
+import { once } from 'node:events';
 import { pathToFileURL } from 'node:url';
-import { Mismatch, NotTried, show, type Bench, type Promised } from './bench.ts';
+import {
+  Mismatch,
+  named,
+  NotTried,
+  pause,
+  show,
+  type Bench,
+  type PromiseKind,
+  type Promised,
+} from './bench.ts';
 import { catalogue, type Kind } from './catalogue.ts';
 
-/** `from` is the promise to begin with; without a chapter it only looks at what is there. */
+/** `promises` are the ids of those to play; without a chapter it only looks at what is there. */
 export type Job = {
   kind: Kind;
   file: string;
   scratch: string;
   config?: unknown;
   chapter?: number;
-  from?: number;
+  promises?: string[];
 };
 export type Verdict = {
+  id: string;
+  kind: PromiseKind;
   promise: string;
   state: 'kept' | 'broken' | 'not tried';
   fault?: string;
@@ -23,14 +35,14 @@ export type Verdict = {
   why?: string; // it was not tried
   isLost?: boolean; // the promise did not come to an end
 };
-/** What it tells: what is there, a verdict, or only that it lives. */
-export type Told = { there?: string[]; verdict?: Verdict };
+/** What it tells: what is there, a verdict, or only that it lives. The word is the judge's own. */
+export type Told = { word: string; there?: string[]; verdict?: Verdict };
 
 const LIMIT_MS = 12_000;
 const CLEANING_MS = 4000;
+const ECHO_MS = 20; // an error that comes behind the end of a promise belongs to it
 const SIGN_OF_LIFE_MS = 1000;
 
-const tell = (told: Told) => new Promise((done) => process.send!(told, done));
 const within = (ms: number, work: Promise<unknown>, late: () => unknown) =>
   Promise.race([work, new Promise((done) => setTimeout(done, ms).unref()).then(late)]);
 
@@ -62,11 +74,13 @@ function methodsOf(thing: any): string[] {
   return [...found];
 }
 
-async function judge({ promise, fault, play, limitMs = LIMIT_MS }: Promised, bench: Bench) {
+async function judge(promised: Promised, bench: Bench) {
+  const { fault, play, limitMs = LIMIT_MS } = promised;
+  const about = named(promised);
   const cleaners: (() => unknown)[] = [];
   const later = (clean: () => unknown) => cleaners.push(clean);
-  const broken = { promise, state: 'broken' as const, fault };
-  let verdict: Verdict = { promise, state: 'kept' };
+  const broken = { ...about, state: 'broken' as const, fault };
+  let verdict: Verdict = { ...about, state: 'kept' };
   const late = () => {
     verdict = { ...broken, came: `no end within ${limitMs / 1000} s`, isLost: true };
   };
@@ -76,7 +90,7 @@ async function judge({ promise, fault, play, limitMs = LIMIT_MS }: Promised, ben
     await within(limitMs, playing, late);
   } catch (error) {
     verdict = { ...broken, ...explained(error) };
-    if (error instanceof NotTried) verdict = { promise, state: 'not tried', why: error.message };
+    if (error instanceof NotTried) verdict = { ...about, state: 'not tried', why: error.message };
   }
   const clean = async () => {
     for (const each of cleaners.reverse())
@@ -85,6 +99,7 @@ async function judge({ promise, fault, play, limitMs = LIMIT_MS }: Promised, ben
         .catch(() => {});
   };
   await within(CLEANING_MS, clean(), () => {});
+  await pause(ECHO_MS);
   return verdict;
 }
 
@@ -95,12 +110,16 @@ function explained(error: unknown): Partial<Verdict> {
 }
 
 async function main(): Promise<void> {
-  const job: Job = JSON.parse(process.argv[2]!);
+  // The client under judgement shares this process, and could speak to the judge as well. So the
+  // judge's word is heard before that module is loaded, and stays in this function.
+  const [{ word, job }] = (await once(process, 'message')) as [{ word: string; job: Job }];
+  const send = process.send!.bind(process);
+  const tell = (told: Omit<Told, 'word'>) => new Promise((done) => send({ ...told, word }, done));
   process.on('disconnect', () => process.exit()); // the judge is gone
   process.on('unhandledRejection', (reason) => {
     if (!(reason instanceof Mismatch)) throw reason; // those are ours: somebody has stopped waiting
   });
-  const { kind, file, scratch, config, chapter: n, from = 0 } = job;
+  const { kind, file, scratch, config, chapter: n, promises: wanted = [] } = job;
   const subject = await import(pathToFileURL(file).href);
   setInterval(() => void tell({}), SIGN_OF_LIFE_MS).unref();
   if (n === undefined) {
@@ -109,9 +128,8 @@ async function main(): Promise<void> {
   }
   const chapter = catalogue[kind].find((each) => each.n === n)!;
   const bench = { subject, file, config, scratch, later: () => {} };
-  for (const [index, promised] of chapter.promises.entries()) {
-    if (index < from) continue;
-    await tell({ verdict: await judge(promised, bench) });
+  for (const promised of chapter.promises) {
+    if (wanted.includes(promised.id)) await tell({ verdict: await judge(promised, bench) });
   }
   process.exit();
 }

@@ -56,9 +56,10 @@ function fill(bench: Bench, text: string, env: object): unknown {
 const threeFiles: Chapter = {
   n: 12,
   title: 'three files',
-  needs: ['loadEntries', 'fillIn'],
+  needs: ['loadEntries'],
   promises: [
     {
+      id: 'three-files',
       promise: 'three files are merged, and of one name the later wins',
       fault: 'three files are not merged so that of one name the later wins',
       play: async (bench) => {
@@ -69,6 +70,8 @@ const threeFiles: Chapter = {
       },
     },
     {
+      id: 'entry-origin',
+      kind: 'courtesy',
       promise: 'an entry knows its file, and whose word it is',
       fault: 'an entry does not know its file, or whose word it is',
       play: async (bench) => {
@@ -79,6 +82,7 @@ const threeFiles: Chapter = {
       },
     },
     {
+      id: 'settings-keys',
       promise: 'in a settings file only "mcpServers" counts; .mcp.json may be bare',
       fault: 'other parts of a settings file count, or a bare .mcp.json does not',
       play: async (bench) => {
@@ -89,6 +93,8 @@ const threeFiles: Chapter = {
       },
     },
     {
+      id: 'broken-file',
+      kind: 'safety',
       promise: 'a broken file is named, and the others count',
       fault: 'a broken file is not named, or hides the others',
       play: async (bench) => {
@@ -99,6 +105,8 @@ const threeFiles: Chapter = {
       },
     },
     {
+      id: 'no-file',
+      kind: 'safety',
       promise: 'no file is no problem',
       fault: 'a file that is not there is a problem',
       play: async (bench) => {
@@ -107,6 +115,8 @@ const threeFiles: Chapter = {
       },
     },
     {
+      id: 'comments-bom',
+      kind: 'courtesy',
       promise: 'comments and a byte order mark are read',
       fault: 'comments or a byte order mark break a file',
       play: async (bench) => {
@@ -117,6 +127,8 @@ const threeFiles: Chapter = {
       },
     },
     {
+      id: 'variables',
+      needs: ['fillIn'],
       promise: '${VAR} and ${VAR:-default} are filled in, and one that is missing is named',
       fault: '${VAR} and ${VAR:-default} are not filled in, or a missing one is not named',
       play: async (bench) => {
@@ -159,6 +171,7 @@ const names: Chapter = {
   needs: ['toolLabel'],
   promises: [
     {
+      id: 'plain-label',
       promise: 'ordinary names are put together as everyone expects',
       fault: 'ordinary names are not put together as mcp__server__tool',
       play: async ({ subject }) => {
@@ -167,6 +180,7 @@ const names: Chapter = {
       },
     },
     {
+      id: 'fit-label',
       promise: "any two names make a label fit for a model's wire",
       fault: "a label is not fit for a model's wire: 1 to 64 of A-Z a-z 0-9 _ -",
       play: async ({ subject }) => {
@@ -177,6 +191,8 @@ const names: Chapter = {
       },
     },
     {
+      id: 'no-shared-label',
+      kind: 'safety',
       promise: 'two different pairs never share a label',
       fault: 'two different pairs share a label',
       play: async ({ subject }) => {
@@ -193,6 +209,8 @@ const names: Chapter = {
       },
     },
     {
+      id: 'stable-label',
+      kind: 'courtesy',
       promise: 'a label depends on its two names only',
       fault: 'a label changes from call to call',
       play: async ({ subject }) => {
@@ -238,6 +256,7 @@ const theManager: Chapter = {
   needs: METHODS.map((name) => `McpManager.${name}`),
   promises: [
     {
+      id: 'manager-works',
       promise: 'it connects, lists, routes a call and says goodbye',
       fault: 'it does not connect, list, route a call and say goodbye',
       play: async (bench) => {
@@ -252,6 +271,8 @@ const theManager: Chapter = {
       },
     },
     {
+      id: 'lazy-start',
+      kind: 'courtesy',
       promise: 'nothing starts before loadAndConnect(), and it connects once',
       fault: 'a server starts before loadAndConnect(), or twice',
       play: async (bench) => {
@@ -265,6 +286,8 @@ const theManager: Chapter = {
       },
     },
     {
+      id: 'bad-server',
+      kind: 'safety',
       promise: 'a bad server has a state and a reason, and spoils nothing',
       fault: 'a bad server spoils others, or has no state and reason',
       limitMs: 20_000,
@@ -288,6 +311,8 @@ const theManager: Chapter = {
       },
     },
     {
+      id: 'side-by-side',
+      kind: 'courtesy',
       promise: 'servers start side by side',
       fault: 'servers do not start side by side',
       limitMs: 25_000,
@@ -302,6 +327,8 @@ const theManager: Chapter = {
       },
     },
     {
+      id: 'project-asked',
+      kind: 'safety',
       promise: 'what a project brings along does not start unasked',
       fault: 'what a project brings along starts unasked',
       play: async (bench) => {
@@ -314,6 +341,8 @@ const theManager: Chapter = {
       },
     },
     {
+      id: 'unknown-name',
+      kind: 'safety',
       promise: 'a name that no server has is an error',
       fault: 'a name that no server has is not an error',
       play: async (bench) => {
@@ -326,6 +355,7 @@ const theManager: Chapter = {
       },
     },
     {
+      id: 'changed-list',
       promise: 'a changed list of tools is read again',
       fault: 'a changed list of tools is not read again',
       play: async (bench) => {
@@ -336,6 +366,8 @@ const theManager: Chapter = {
       },
     },
     {
+      id: 'none-left',
+      kind: 'safety',
       promise: 'after disconnectAll() no server is running',
       fault: 'after disconnectAll() a server is running',
       play: async (bench) => {

@@ -21,6 +21,8 @@ import {
 } from './bench.ts';
 import { callText, connect, heard, pipe } from './client.ts';
 
+const REQUESTING = ['McpConnection.connect', 'McpConnection.request'];
+
 const STORY = 'Zoë 🦊 ate 3 € of 日本 noodles\u2028and then\u2029slept';
 
 const aPipe: Chapter = {
@@ -29,6 +31,7 @@ const aPipe: Chapter = {
   needs: ['StdioTransport.start or McpConnection.request'],
   promises: [
     {
+      id: 'answer-comes-back',
       promise: 'what is sent reaches the server, and its answer comes back',
       fault: 'a ping to the server brings no answer back',
       play: async (bench) => {
@@ -37,6 +40,8 @@ const aPipe: Chapter = {
       },
     },
     {
+      id: 'stderr-flood',
+      kind: 'safety',
       promise: 'a server that floods its stderr is not blocked',
       fault: 'a server that floods its stderr is blocked',
       play: async (bench) => {
@@ -45,6 +50,8 @@ const aPipe: Chapter = {
       },
     },
     {
+      id: 'launch-as-written',
+      kind: 'safety',
       promise: '"args", "cwd" and "env" arrive as they were written',
       fault: '"args", "cwd" and "env" do not arrive as they were written',
       play: async (bench) => {
@@ -59,6 +66,8 @@ const aPipe: Chapter = {
       },
     },
     {
+      id: 'keys-stay-here',
+      kind: 'safety',
       promise: 'the keys in our environment do not reach the server',
       fault: 'the keys in our environment reach the server',
       play: async (bench) => {
@@ -71,6 +80,8 @@ const aPipe: Chapter = {
       },
     },
     {
+      id: 'no-shell',
+      kind: 'safety',
       promise: 'no shell reads the configuration',
       fault: 'a shell reads the configuration',
       play: async (bench) => {
@@ -90,6 +101,7 @@ const framing: Chapter = {
   needs: ['StdioTransport.start or McpConnection.request'],
   promises: [
     {
+      id: 'byte-by-byte',
       promise: 'an answer that comes byte by byte is read',
       fault: 'an answer that comes byte by byte is not read',
       play: async (bench) => {
@@ -98,6 +110,7 @@ const framing: Chapter = {
       },
     },
     {
+      id: 'cut-character',
       promise: 'a character that is cut in two arrives whole',
       fault: 'a character that is cut in two does not arrive whole',
       play: async (bench) => {
@@ -106,6 +119,7 @@ const framing: Chapter = {
       },
     },
     {
+      id: 'separator-in-answer',
       promise: 'U+2028 in an answer does not end a line',
       fault: 'U+2028 in an answer is taken for the end of a line',
       play: async (bench) => {
@@ -114,6 +128,8 @@ const framing: Chapter = {
       },
     },
     {
+      id: 'separator-in-argument',
+      kind: 'courtesy',
       promise: 'U+2028 in an argument arrives whole, also where readline reads it',
       fault: 'U+2028 in an argument does not arrive whole where readline reads it',
       play: async (bench) => {
@@ -132,6 +148,8 @@ const framing: Chapter = {
       },
     },
     {
+      id: 'crlf-blank-bom',
+      kind: 'safety',
       promise: 'CRLF, blank lines and a byte order mark do no harm',
       fault: 'CRLF, blank lines or a byte order mark do harm',
       play: async (bench) => {
@@ -142,6 +160,7 @@ const framing: Chapter = {
       },
     },
     {
+      id: 'line-feed-in-argument',
       promise: 'a line feed in an argument does not end the message',
       fault: 'a line feed in an argument ends the message',
       play: async (bench) => {
@@ -151,6 +170,7 @@ const framing: Chapter = {
       },
     },
     {
+      id: 'one-megabyte',
       promise: 'a message of a megabyte arrives whole',
       fault: 'a message of a megabyte does not arrive whole',
       play: async (bench) => {
@@ -188,6 +208,7 @@ const threeShapes: Chapter = {
   needs: ['McpConnection.connect', 'McpConnection.notify'],
   promises: [
     {
+      id: 'notification-shape',
       promise: 'a notification has a method, and no id',
       fault: 'a notification does not arrive as a method without an id',
       play: async (bench) => {
@@ -200,6 +221,8 @@ const threeShapes: Chapter = {
       },
     },
     {
+      id: 'not-a-message',
+      kind: 'safety',
       promise: 'what is not a message does no harm',
       fault: 'what is not a message ends the program, or the connection',
       play: async (bench) => {
@@ -214,6 +237,8 @@ const threeShapes: Chapter = {
       },
     },
     {
+      id: 'noise-reported',
+      kind: 'courtesy',
       promise: 'noise on stdout is reported, once, and shown',
       fault: 'noise on stdout is not reported, once, by onWarning',
       play: async (bench) => {
@@ -227,6 +252,7 @@ const threeShapes: Chapter = {
       },
     },
     {
+      id: 'not-an-answer',
       promise: 'what a server asks or tells is not taken for an answer',
       fault: 'what a server asks or tells is taken for an answer',
       play: async (bench) => {
@@ -248,6 +274,8 @@ const threeShapes: Chapter = {
       },
     },
     {
+      id: 'notify-too-early',
+      kind: 'courtesy',
       promise: 'notify() before connect() fails, and says so',
       fault: 'notify() before connect() does not fail',
       play: async ({ subject }) => {
@@ -269,9 +297,10 @@ const RIGHT = '{"jsonrpc":"2.0","id":$ID,"result":{"real":1}}';
 const correlation: Chapter = {
   n: 4,
   title: 'correlation',
-  needs: ['McpConnection.connect', 'McpConnection.notify', 'McpConnection.request'],
+  needs: REQUESTING,
   promises: [
     {
+      id: 'request-shape',
       promise: 'requests say jsonrpc 2.0, and each has an id of its own',
       fault: 'requests do not say jsonrpc 2.0 with an id each',
       play: async (bench) => {
@@ -288,6 +317,7 @@ const correlation: Chapter = {
       },
     },
     {
+      id: 'wrong-order',
       promise: 'two answers in the wrong order reach the right callers',
       fault: 'two answers in the wrong order do not reach the right callers',
       play: async (bench) => {
@@ -297,6 +327,7 @@ const correlation: Chapter = {
       },
     },
     {
+      id: 'hundred-at-once',
       promise: 'a hundred requests at once are all answered',
       fault: 'of a hundred requests at once some are not answered, or wrongly',
       play: async (bench) => {
@@ -308,6 +339,7 @@ const correlation: Chapter = {
       },
     },
     {
+      id: 'same-id-both-ways',
       promise: "a server's request is not our answer, though its id is the same",
       fault: "a server's request with the id of ours is taken for its answer",
       play: async (bench) => {
@@ -317,6 +349,8 @@ const correlation: Chapter = {
       },
     },
     {
+      id: 'foreign-ids',
+      kind: 'safety',
       promise: 'answers under foreign ids settle nothing, and the right one counts once',
       fault: 'an answer under a foreign id settles a call',
       play: async (bench) => {
@@ -329,6 +363,7 @@ const correlation: Chapter = {
       },
     },
     {
+      id: 'refusal-kept',
       promise: 'what a server refuses keeps its code, its words and its data',
       fault: 'a refusal loses its code, its words or its data',
       play: async (bench) => {
@@ -341,6 +376,8 @@ const correlation: Chapter = {
       },
     },
     {
+      id: 'no-result-no-error',
+      kind: 'safety',
       promise: 'neither a result nor an error, or both, is an error for that call',
       fault: 'an answer with neither result nor error, or both, is taken for a good one',
       play: async (bench) => {
@@ -354,6 +391,8 @@ const correlation: Chapter = {
       },
     },
     {
+      id: 'not-json',
+      kind: 'safety',
       promise: 'arguments that JSON cannot hold fail their own call only',
       fault: 'arguments that JSON cannot hold do not fail their own call only',
       play: async (bench) => {
@@ -374,9 +413,11 @@ const FOREVER_MS = 1e8;
 const death: Chapter = {
   n: 5,
   title: 'death',
-  needs: correlation.needs,
+  needs: REQUESTING,
   promises: [
     {
+      id: 'missing-command',
+      kind: 'safety',
       promise: 'a command that is missing fails at once, and is named',
       fault: 'a command that is missing does not fail at once with its name',
       play: async (bench) => {
@@ -386,6 +427,8 @@ const death: Chapter = {
       },
     },
     {
+      id: 'dies-in-call',
+      kind: 'safety',
       promise: 'a call to a server that dies fails at once, and says why',
       fault: 'a call to a server that dies does not fail at once and say why',
       play: async (bench) => {
@@ -399,6 +442,8 @@ const death: Chapter = {
       },
     },
     {
+      id: 'call-after-death',
+      kind: 'safety',
       promise: 'a call after the death fails at once as well',
       fault: 'a call after the death waits, or the program ends',
       play: async (bench) => {
@@ -410,6 +455,7 @@ const death: Chapter = {
       },
     },
     {
+      id: 'last-answer',
       promise: 'the last answer of a dying server still counts',
       fault: 'the last answer of a dying server is lost',
       play: async (bench) => {
@@ -423,6 +469,8 @@ const death: Chapter = {
       },
     },
     {
+      id: 'closed-stdout',
+      kind: 'safety',
       promise: 'a server that closes its stdout, and lives, is given up',
       fault: 'a server that closes its stdout keeps its callers waiting',
       play: async (bench) => {
@@ -431,6 +479,8 @@ const death: Chapter = {
       },
     },
     {
+      id: 'endless-line',
+      kind: 'safety',
       promise: 'a line without end is refused',
       fault: 'a line without end is not refused at maxLineBytes',
       play: async (bench) => {
@@ -458,9 +508,11 @@ async function cancelled(connection: any): Promise<void> {
 const deadlines: Chapter = {
   n: 6,
   title: 'deadlines',
-  needs: correlation.needs,
+  needs: REQUESTING,
   promises: [
     {
+      id: 'call-limit',
+      kind: 'safety',
       promise: 'a call without an answer ends by its limit',
       fault: 'a call without an answer does not end by its timeoutMs',
       play: async (bench) => {
@@ -470,6 +522,7 @@ const deadlines: Chapter = {
       },
     },
     {
+      id: 'cancel-said',
       promise: 'giving up is said: the server hears notifications/cancelled',
       fault: 'the server does not hear notifications/cancelled when we give up',
       play: async (bench) => {
@@ -480,6 +533,7 @@ const deadlines: Chapter = {
       },
     },
     {
+      id: 'late-answer',
       promise: 'an answer that comes too late is ignored, and not reported',
       fault: 'an answer that comes too late is not ignored without a word',
       play: async (bench) => {
@@ -491,6 +545,8 @@ const deadlines: Chapter = {
       },
     },
     {
+      id: 'abort-signal',
+      kind: 'courtesy',
       promise: 'an AbortSignal ends a call, and the server hears of it',
       fault: 'an AbortSignal does not end a call, or the server does not hear of it',
       play: async (bench) => {
@@ -504,6 +560,8 @@ const deadlines: Chapter = {
       },
     },
     {
+      id: 'aborted-before',
+      kind: 'courtesy',
       promise: 'a call whose signal was aborted before is not sent',
       fault: 'a call whose signal was aborted before is sent',
       play: async (bench) => {
@@ -519,6 +577,8 @@ const deadlines: Chapter = {
       },
     },
     {
+      id: 'initialize-not-cancelled',
+      needs: [...REQUESTING, 'McpConnection.notify'],
       promise: 'initialize is never cancelled on the wire',
       fault: 'initialize is cancelled on the wire',
       play: async (bench) => {
@@ -532,6 +592,8 @@ const deadlines: Chapter = {
       },
     },
     {
+      id: 'timer-stopped',
+      kind: 'courtesy',
       promise: 'the timer of a call that was answered is stopped',
       fault: 'the timer of a call that was answered goes on',
       play: async (bench) => {

@@ -33,6 +33,7 @@ const handshake: Chapter = {
   needs: CONNECTION,
   promises: [
     {
+      id: 'handshake-order',
       promise: '"initialize" comes first, then "initialized", and nothing between',
       fault: '"initialize" and "initialized" are not the first two things said',
       play: async (bench) => {
@@ -42,6 +43,7 @@ const handshake: Chapter = {
       },
     },
     {
+      id: 'handshake-offer',
       promise: 'it offers a revision, its capabilities and its name',
       fault: 'it does not offer a revision, its capabilities and its name',
       play: async (bench) => {
@@ -54,6 +56,8 @@ const handshake: Chapter = {
       },
     },
     {
+      id: 'every-revision',
+      kind: 'courtesy',
       promise: 'every revision that has a handshake is accepted',
       fault: 'a revision that has a handshake is not accepted',
       play: async (bench) => {
@@ -66,6 +70,7 @@ const handshake: Chapter = {
       },
     },
     {
+      id: 'unknown-revision',
       promise: 'a revision that we do not speak is refused by name',
       fault: 'a revision that we do not speak is not refused by name',
       play: async (bench) => {
@@ -86,6 +91,8 @@ const handshake: Chapter = {
       },
     },
     {
+      id: 'description-kept',
+      kind: 'courtesy',
       promise: 'what the server says of itself is kept',
       fault: 'what the server says of itself is not kept',
       play: async (bench) => {
@@ -96,6 +103,8 @@ const handshake: Chapter = {
       },
     },
     {
+      id: 'silent-handshake',
+      kind: 'safety',
       promise: 'a server that never answers "initialize" does not keep us',
       fault: 'a server that never answers "initialize" keeps us',
       play: async (bench) => {
@@ -104,6 +113,8 @@ const handshake: Chapter = {
       },
     },
     {
+      id: 'refused-handshake',
+      kind: 'courtesy',
       promise: 'a server that refuses the handshake is heard: its reason is in the error',
       fault: 'a server that refuses the handshake is not heard',
       play: async (bench) => {
@@ -129,6 +140,7 @@ const discovery: Chapter = {
   needs: [...CONNECTION, 'McpConnection.listTools'],
   promises: [
     {
+      id: 'tools-listed',
       promise: 'tools come with their names, descriptions and schemas',
       fault: 'tools do not come with their names, descriptions and schemas',
       play: async (bench) => {
@@ -139,12 +151,14 @@ const discovery: Chapter = {
       },
     },
     {
+      id: 'all-pages',
       promise: 'all pages are read',
       fault: 'not all pages are read',
       play: async (bench) =>
         same(await namesOf(bench, habit('pages')), ['t0', 't1', 't2', 't3', 't4']),
     },
     {
+      id: 'odd-cursors',
       promise: 'an empty string is a cursor, and null is none',
       fault: 'an empty string is not taken for a cursor, or null is',
       play: async (bench) => {
@@ -153,6 +167,8 @@ const discovery: Chapter = {
       },
     },
     {
+      id: 'cursor-loop',
+      kind: 'safety',
       promise: 'a cursor that comes again ends the search with an error',
       fault: 'a cursor that comes again does not end the search with an error',
       play: async (bench) => {
@@ -161,6 +177,8 @@ const discovery: Chapter = {
       },
     },
     {
+      id: 'odd-tool',
+      kind: 'courtesy',
       promise: 'an odd tool costs itself only',
       fault: 'an odd tool costs others, or is taken along',
       play: async (bench) => {
@@ -171,6 +189,8 @@ const discovery: Chapter = {
       },
     },
     {
+      id: 'list-no-list',
+      kind: 'safety',
       promise: 'a list that is not a list is an error',
       fault: 'a list that is not a list is not an error',
       play: async (bench) => {
@@ -179,6 +199,7 @@ const discovery: Chapter = {
       },
     },
     {
+      id: 'no-tools-declared',
       promise: 'a server that declared no tools is not asked for any',
       fault: 'a server that declared no tools is asked for some',
       play: async (bench) => same(await namesOf(bench, habit('no-tools')), []), // it exits if asked
@@ -186,7 +207,7 @@ const discovery: Chapter = {
   ],
 };
 
-const CALLING = [...discovery.needs, 'McpConnection.callTool'];
+const CALLING = [...CONNECTION, 'McpConnection.callTool'];
 
 /** The result of a call to which the server answers exactly this. */
 function resultOf(connection: any, result: unknown): Promise<any> {
@@ -199,6 +220,7 @@ const calling: Chapter = {
   needs: CALLING,
   promises: [
     {
+      id: 'call-text',
       promise: 'a call goes out with its arguments, and its text comes back',
       fault: 'a call does not bring its text back',
       play: async (bench) => {
@@ -208,6 +230,7 @@ const calling: Chapter = {
       },
     },
     {
+      id: 'tool-failed',
       promise: 'a tool that failed is a result with isError, and says why',
       fault: 'a tool that failed is not a result with isError that says why',
       play: async (bench) => {
@@ -217,6 +240,8 @@ const calling: Chapter = {
       },
     },
     {
+      id: 'odd-is-error',
+      kind: 'courtesy',
       promise: 'what is not true is no failure: the text "false", for instance',
       fault: 'an isError that is not true, such as the text "false", is taken for a failure',
       play: async (bench) => {
@@ -229,6 +254,7 @@ const calling: Chapter = {
       },
     },
     {
+      id: 'unknown-tool',
       promise: 'a tool that does not exist is an error with the code of the server',
       fault: 'a tool that does not exist is not an error with the code of the server',
       play: async (bench) => {
@@ -239,6 +265,7 @@ const calling: Chapter = {
       },
     },
     {
+      id: 'all-blocks',
       promise: 'no block of a result vanishes',
       fault: 'a block of a result vanishes',
       play: async (bench) => {
@@ -258,6 +285,7 @@ const calling: Chapter = {
       },
     },
     {
+      id: 'structured-content',
       promise: 'structured content is kept, and is the text where there is no other',
       fault: 'structured content is not kept, or not the text where there is no other',
       play: async (bench) => {
@@ -271,6 +299,8 @@ const calling: Chapter = {
       },
     },
     {
+      id: 'content-no-list',
+      kind: 'safety',
       promise: 'content that is not a list is an error for that call',
       fault: 'content that is not a list is not an error for that call',
       play: async (bench) => {
@@ -300,6 +330,7 @@ const talkingBack: Chapter = {
   needs: CALLING,
   promises: [
     {
+      id: 'ping-answered',
       promise: 'a ping is answered',
       fault: 'a ping is not answered',
       play: async (bench) => {
@@ -308,6 +339,7 @@ const talkingBack: Chapter = {
       },
     },
     {
+      id: 'ping-odd-id',
       promise: 'a ping is answered under the id 0, and under an id like our own',
       fault: 'a ping under the id 0, or under an id like our own, is not answered',
       play: async (bench) => {
@@ -319,6 +351,7 @@ const talkingBack: Chapter = {
       },
     },
     {
+      id: 'unknown-request',
       promise: 'a request that we do not know is refused with -32601',
       fault: 'a request that we do not know is not refused with -32601',
       play: async (bench) => {
@@ -330,6 +363,7 @@ const talkingBack: Chapter = {
       },
     },
     {
+      id: 'notification-unanswered',
       promise: 'a notification gets no answer, known or not',
       fault: 'a notification is answered',
       play: async (bench) => {
@@ -342,6 +376,8 @@ const talkingBack: Chapter = {
       },
     },
     {
+      id: 'handler-answers',
+      kind: 'courtesy',
       promise: "an extension's handler answers, and what it throws is the refusal",
       fault: "an extension's handler does not answer, or what it throws is no refusal",
       play: async (bench) => {
@@ -355,6 +391,8 @@ const talkingBack: Chapter = {
       },
     },
     {
+      id: 'handlers-in-order',
+      kind: 'courtesy',
       promise: 'notifications reach the handlers, in order',
       fault: 'notifications do not reach the handlers in order',
       play: async (bench) => {
@@ -369,6 +407,8 @@ const talkingBack: Chapter = {
       },
     },
     {
+      id: 'progress',
+      kind: 'courtesy',
       promise: 'progress reaches the caller, and starts the wait again',
       fault: 'progress does not reach the caller, or does not start the wait again',
       play: async (bench) => {
@@ -393,13 +433,15 @@ function onUnix(): void {
   if (process.platform === 'win32') throw new NotTried('there are no signals on Windows');
 }
 
-const GOODBYE = [...CALLING, 'McpConnection.close'];
+const GOODBYE = [...CONNECTION, 'McpConnection.close'];
+const CALL_AND_CLOSE = [...GOODBYE, 'McpConnection.callTool'];
 const goodbye: Chapter = {
   n: 11,
   title: 'goodbye',
   needs: GOODBYE,
   promises: [
     {
+      id: 'close-waits',
       promise: 'close() waits for a server that leaves by itself',
       fault: 'close() does not wait for a server that leaves by itself',
       play: async (bench) => {
@@ -412,6 +454,7 @@ const goodbye: Chapter = {
       },
     },
     {
+      id: 'close-sigterm',
       promise: 'a server that ignores the end of its stdin gets SIGTERM, and may save',
       fault: 'a server that ignores the end of its stdin is not ended by SIGTERM',
       play: async (bench) => {
@@ -430,6 +473,8 @@ const goodbye: Chapter = {
       },
     },
     {
+      id: 'close-whole-group',
+      kind: 'safety',
       promise: 'one that ignores that too is ended, with what it started',
       fault: 'a server that ignores SIGTERM, or what it started, goes on running',
       play: async (bench) => {
@@ -442,6 +487,9 @@ const goodbye: Chapter = {
       },
     },
     {
+      id: 'call-while-closing',
+      needs: CALL_AND_CLOSE,
+      kind: 'safety',
       promise: 'a call that waits when we close fails at once',
       fault: 'a call that waits when we close does not fail at once',
       play: async (bench) => {
@@ -452,6 +500,9 @@ const goodbye: Chapter = {
       },
     },
     {
+      id: 'close-twice',
+      needs: CALL_AND_CLOSE,
+      kind: 'courtesy',
       promise: 'closing twice does no harm, and calls afterwards fail',
       fault: 'closing twice does harm, or a call afterwards does not fail',
       play: async (bench) => {
@@ -463,6 +514,9 @@ const goodbye: Chapter = {
       },
     },
     {
+      id: 'sent-before-close',
+      needs: ['McpConnection.connect', 'McpConnection.notify', 'McpConnection.close'],
+      kind: 'courtesy',
       promise: 'what was sent just before close() still arrives',
       fault: 'what was sent just before close() is lost',
       play: async (bench) => {
@@ -477,6 +531,8 @@ const goodbye: Chapter = {
       },
     },
     {
+      id: 'no-orphan',
+      kind: 'safety',
       promise: 'no server is left when the program exits or is ended by SIGTERM',
       fault: 'a server is left when the program exits or is ended by SIGTERM',
       limitMs: 30_000,

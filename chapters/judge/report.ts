@@ -1,7 +1,7 @@
 // report.ts: verdicts in words: one line per chapter, one per broken promise, and a last one.
 
 import type { Verdict } from './child.ts';
-import { isFault, type Judged } from './run.ts';
+import { isBroken, isFault, type Judged } from './run.ts';
 
 const WIDTH = 80;
 const INDENT = 20; // behind the mark, the number and the title
@@ -12,15 +12,16 @@ const GREEN = 32;
 const RED = 31;
 
 /** The lines of one chapter. With `isLong` each promise has one, kept or not. */
-export function linesOf({ n, title, state, verdicts }: Judged, isLong = false): string[] {
+export function linesOf(judged: Judged, isLong = false): string[] {
+  const { n, title, state, verdicts } = judged;
   const number = n > 0 ? `${n}`.padStart(2) : '  ';
   const head = `${number} ${title}`.padEnd(INDENT - 2);
   const isWhole = state === 'holds';
   const mark = isWhole ? paint(GREEN, '✓') : paint(RED, '✗');
   const kept = verdicts.filter((verdict) => verdict.state === 'kept');
   const faults = verdicts.filter((verdict) => verdict.state === 'broken').map(faultOf);
-  const count = `${kept.length} of ${verdicts.length}`;
-  const texts = [...(isWhole || isLong ? [count] : []), ...faults, ...notTried(verdicts)];
+  const texts = [`${kept.length} of ${verdicts.length}`, ...faults, ...notTried(verdicts)];
+  if (judged.absent > 0) texts.push(`${judged.absent} not there yet: ${needsOf(judged)}`);
   if (isLong) texts.push(...kept.map(({ promise }) => `kept: ${promise}`));
   const lines = texts.flatMap((text) => wrapped(text, WIDTH - INDENT));
   return lines.map((line, at) => (at === 0 ? `${mark} ${head}` : ' '.repeat(INDENT)) + line);
@@ -32,13 +33,14 @@ export function absentLines(judged: Judged[]): string[] {
   const [first] = absent;
   if (!first) return [];
   const head = `· ${ranges(absent.map(({ n }) => n))}`.padEnd(INDENT);
-  return [`${head}not there yet: ${needOf(first)}`];
+  return [`${head}not there yet: ${first.n} ${needsOf(first)}`];
 }
 
-/** "a ping is not answered (expected an answer {}, came nothing)" */
-function faultOf({ fault, expected, came }: Verdict): string {
+/** "✗ a ping is not answered (expected an answer {}, came nothing)" */
+function faultOf({ kind, fault, expected, came }: Verdict): string {
   const both = expected === undefined ? `came: ${came}` : `expected ${expected}, came ${came}`;
-  return `${fault} (${both})`;
+  const mark = kind === 'courtesy' ? '· courtesy:' : paint(RED, '✗');
+  return `${mark} ${fault} (${both})`;
 }
 
 function notTried(verdicts: Verdict[]): string[] {
@@ -49,8 +51,8 @@ function notTried(verdicts: Verdict[]): string[] {
   });
 }
 
-const needOf = ({ n, missing = '' }: Judged) =>
-  `${n} needs ${missing.replace(/\w+\.\w+|^\w+$/g, '$&()')}`;
+const needsOf = ({ missing: [first = ''] }: Judged) =>
+  `needs ${first.replace(/\w+\.\w+|^\w+$/g, '$&()')}`;
 
 function wrapped(text: string, width = WIDTH): string[] {
   const lines = [''];
@@ -64,37 +66,26 @@ function wrapped(text: string, width = WIDTH): string[] {
   return lines;
 }
 
-/** "1 to 9 hold. 10: a ping is not answered." If only some chapters were judged, it says nothing of
- *  the others. */
-export function summaryOf(judged: Judged[], isAll = true): string {
-  const good = judged.filter(({ state }) => state === 'holds').map(({ n }) => n);
-  const broken = judged.filter(({ state }) => state === 'broken');
-  const absent = judged.filter(({ state }) => state === 'absent');
-  const [first] = broken;
-  const verb = good.length === 1 ? 'holds' : 'hold';
-  const sentences = good.length > 0 ? [`${ranges(good)} ${verb}.`] : [];
-  if (good.length === 0 && isAll) sentences.push('Nothing holds yet.');
-  if (first) sentences.push(`${first.n}: ${firstFault(first)}.`);
-  if (!first && absent[0]) {
-    sentences.push(`Next: ${needOf(absent[0])}.`);
+/** "51 of 73 kept; next: 10, a ping is not answered." */
+export function summaryOf(judged: Judged[]): string {
+  const verdicts = judged.flatMap((chapter) => chapter.verdicts);
+  const kept = verdicts.filter(({ state }) => state === 'kept').length;
+  const next = nextOf(judged);
+  return `${kept} of ${verdicts.length} kept${next ? `; next: ${next}` : ''}.`;
+}
+
+/** What to do next: the first fault, then what would only be courteous, then what is missing. */
+function nextOf(judged: Judged[]): string | undefined {
+  const numbered = (n: number, what: string) => (n > 0 ? `${n}, ${what}` : what);
+  for (const isMeant of [isFault, isBroken]) {
+    const chapter = judged.find(({ verdicts }) => verdicts.some(isMeant));
+    if (chapter) return numbered(chapter.n, faultIn(chapter.verdicts.find(isMeant)!));
   }
-  return sentences.join(' ');
+  const lacking = judged.find(({ absent }) => absent > 0);
+  return lacking && `${lacking.n} ${needsOf(lacking)}`;
 }
 
-/** Of something that is judged as a whole. */
-export function wholeSummary(judged: Judged, what: string) {
-  const { state, verdicts } = judged;
-  const isGood = state === 'holds';
-  const kept = verdicts.filter((verdict) => verdict.state === 'kept').length;
-  const count = `${kept} of ${verdicts.length} promises`;
-  const fault = isGood ? '' : `: ${firstFault(judged)}`;
-  return { isGood, summary: `This ${what} keeps ${count}${fault}.` };
-}
-
-function firstFault({ verdicts }: Judged): string {
-  const { fault, promise, why } = verdicts.find((verdict) => isFault(verdict))!;
-  return fault ?? `${promise}: not tried, ${why}`;
-}
+const faultIn = ({ fault, promise, why }: Verdict) => fault ?? `${promise}: not tried, ${why}`;
 
 /** [1, 2, 3, 5] is "1 to 3 and 5". */
 function ranges(numbers: number[]): string {

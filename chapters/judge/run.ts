@@ -1,12 +1,14 @@
 // run.ts: plays promises in processes of their own, a few at a time, each with a limit.
 
-import { spawn } from 'node:child_process';
+import type { StdioOptions } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { linesIn, show, type Chapter } from './bench.ts';
+import { endGroup, nodeInOwnGroup } from '../book/own-group.ts';
+import { linesIn, named, show, type Chapter, type Promised } from './bench.ts';
 import { catalogue, type Kind } from './catalogue.ts';
 import type { Job, Told, Verdict } from './child.ts';
 
@@ -14,8 +16,9 @@ export type Judged = {
   n: number;
   title: string;
   state: 'holds' | 'broken' | 'absent';
-  missing?: string; // what is not there yet
-  verdicts: Verdict[];
+  missing: string[]; // what is not there yet
+  absent: number; // promises that need it
+  verdicts: Verdict[]; // of the others
 };
 /** What one run may cost, and what was lost of it. */
 type Budget = { deadline: number; lost: number };
@@ -73,26 +76,31 @@ async function judgeChapter(
   there: string[],
   budget: Budget,
 ): Promise<Judged> {
-  const { n, title, needs, promises } = chapter;
+  const { n, title } = chapter;
   const isThere = (need: string) => need.split(' or ').some((name) => there.includes(name));
-  const missing = needs.find((need) => !isThere(need));
-  if (missing) return { n, title, state: 'absent', missing, verdicts: [] };
+  const needed = (promised: Promised) => promised.needs ?? chapter.needs;
+  const promises = chapter.promises.filter((promised) => needed(promised).every(isThere));
+  const absent = chapter.promises.length - promises.length;
+  const names = chapter.promises.flatMap(needed).filter((need) => !isThere(need));
+  const about = { n, title, absent, missing: [...new Set(names)] };
+  if (promises.length === 0) return { ...about, state: 'absent', verdicts: [] };
   const verdicts = await inScratch(async (scratch) => {
     const given: Verdict[] = [];
     while (given.length < promises.length) {
       const why = whyNotTried(given, budget);
-      if (why) given.push({ promise: promises[given.length]!.promise, state: 'not tried', why });
-      else await onePass({ ...subject, scratch, chapter: n }, chapter, given, budget);
+      if (why) given.push({ ...named(promises[given.length]!), state: 'not tried', why });
+      else await onePass({ ...subject, scratch, chapter: n }, promises, given, budget);
     }
     return given;
   });
-  const isBroken = verdicts.some((verdict) => isFault(verdict));
-  return { n, title, state: isBroken ? 'broken' : 'holds', verdicts };
+  return { ...about, state: verdicts.some(isFault) ? 'broken' : 'holds', verdicts };
 }
 
 /** A promise that we had no time for is not kept, either. */
-export const isFault = ({ state, why }: Verdict) =>
+export const isBroken = ({ state, why }: Verdict) =>
   state === 'broken' || (state === 'not tried' && (why === TOO_MANY || why === NO_TIME));
+/** Without courtesy a program is still right. */
+export const isFault = (verdict: Verdict) => isBroken(verdict) && verdict.kind !== 'courtesy';
 const TOO_MANY = 'too much before it did not come to an end';
 const NO_TIME = 'the time was up';
 
@@ -104,8 +112,8 @@ function whyNotTried(given: Verdict[], { deadline, lost }: Budget): string | und
 
 /** Plays the promises from the first that has no verdict, until all have one or the process is
  *  lost. */
-async function onePass(job: Job, chapter: Chapter, given: Verdict[], budget: Budget) {
-  const from = given.length;
+async function onePass(job: Job, all: Promised[], given: Verdict[], budget: Budget) {
+  const promises = all.slice(given.length).map(({ id }) => id);
   const add = (verdict: Verdict) => {
     given.push(verdict);
     if (verdict.isLost) budget.lost++;
@@ -114,23 +122,21 @@ async function onePass(job: Job, chapter: Chapter, given: Verdict[], budget: Bud
     if (verdict) add(verdict);
     return whyNotTried(given, budget) === undefined;
   };
-  const how = await run({ ...job, from }, hear, budget.deadline);
-  const next = chapter.promises[given.length];
+  const how = await run({ ...job, promises }, hear, budget.deadline);
+  const next = all[given.length];
   if (!next || whyNotTried(given, budget)) return; // all are judged, or we have stopped it
-  const { promise, fault } = next;
-  add({ promise, state: 'broken', fault, came: how, isLost: true });
+  add({ ...named(next), state: 'broken', fault: next.fault, came: how, isLost: true });
 }
 
 /** Runs one process to its end, and says how it ended. `hear` hears it every second, and returns
- *  false to end it. */
+ *  false to end it. It leads a group of its own: `process.kill(0)` in a client ends no one else. */
 function run(job: Job, hear: (told: Told) => unknown, deadline = Infinity): Promise<string> {
-  const args = ['--import', tsx, program, JSON.stringify(job)];
+  const word = randomUUID();
+  const args = ['--import', tsx, program];
   const env = { ...process.env, HOME: job.scratch, USERPROFILE: job.scratch };
-  const child = spawn(process.execPath, args, {
-    cwd: job.scratch,
-    env,
-    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-  });
+  const stdio: StdioOptions = ['ignore', 'ignore', 'pipe', 'ipc'];
+  const child = nodeInOwnGroup(args, { cwd: job.scratch, env, stdio });
+  child.send({ word, job });
   return new Promise((done) => {
     let stderr = '';
     let isLate = false;
@@ -140,7 +146,7 @@ function run(job: Job, hear: (told: Told) => unknown, deadline = Infinity): Prom
       timer = setTimeout(
         () => {
           isLate = true;
-          child.kill('SIGKILL');
+          endGroup(child);
         },
         Math.max(1, Math.min(ms, deadline + 1 - Date.now())),
       );
@@ -148,14 +154,16 @@ function run(job: Job, hear: (told: Told) => unknown, deadline = Infinity): Prom
     waitFor(START_MS);
     child.stderr!.on('data', (text) => (stderr = (stderr + text).slice(-16_384)));
     child.on('message', (told: Told) => {
+      if (told?.word !== word) return; // the client itself speaks
       waitFor(SILENCE_MS);
-      if (hear(told) === false) child.kill('SIGKILL');
+      if (hear(told) === false) endGroup(child);
     });
-    child.on('exit', (code) => {
+    child.on('exit', (code, signal) => {
       clearTimeout(timer);
       if (isLate) return done('no end: a loop without an end, and without an await in it?');
       // stderr may still be in the pipe, and a server of theirs may hold it open.
-      setTimeout(() => done(`the program ended with code ${code}${reasonIn(stderr)}`), 100);
+      const how = signal ? `was ended by ${signal}` : `ended with code ${code}`;
+      setTimeout(() => done(`the program ${how}${reasonIn(stderr)}`), 100);
     });
   });
 }

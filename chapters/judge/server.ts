@@ -5,7 +5,7 @@ import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { asObject, isObject, LineBuffer, REVISIONS, type Json } from '../../mcp.ts';
 import { VERSION_KEY } from '../20-streamable-http/mirrored-headers.ts';
 import { STATELESS } from '../22-no-handshake/era.ts';
-import { holds, Mismatch, NotTried, pause, same, show } from './bench.ts';
+import { holds, Mismatch, named, NotTried, pause, same, show, type Promised } from './bench.ts';
 import type { Verdict } from './child.ts';
 
 const START_MS = 30_000; // some are installed first
@@ -13,9 +13,7 @@ const ANSWER_MS = 5000;
 const LEAVE_MS = 5000;
 const FENCE_MS = 300; // for what must not come, after the answer to a request that was sent later
 
-type ServerPromise = {
-  promise: string;
-  fault: string;
+type ServerPromise = Omit<Promised, 'play'> & {
   play: (bench: ServerBench) => Promise<unknown>;
 };
 const CLIENT = { name: 'judge', version: '1.0.0' };
@@ -167,11 +165,13 @@ const hasMethod = (message: any) => typeof message?.method === 'string';
 
 const promises: ServerPromise[] = [
   {
+    id: 'server-opens',
     promise: 'it opens with initialize, or with server/discover',
     fault: 'it does not open in a revision that we know',
     play: (bench) => bench.server(),
   },
   {
+    id: 'server-id-as-it-went',
     promise: 'an id comes back as it went, a number or a text',
     fault: 'an id does not come back as it went, a number or a text',
     play: async (bench) => {
@@ -180,6 +180,7 @@ const promises: ServerPromise[] = [
     },
   },
   {
+    id: 'server-unknown-method',
     promise: 'an unknown method is refused with -32601',
     fault: 'an unknown method is not refused with -32601',
     play: async (bench) => {
@@ -189,6 +190,7 @@ const promises: ServerPromise[] = [
     },
   },
   {
+    id: 'server-notification-silent',
     promise: 'a notification gets no answer',
     fault: 'a notification gets an answer',
     play: async (bench) => {
@@ -205,6 +207,7 @@ const promises: ServerPromise[] = [
     },
   },
   {
+    id: 'server-ping',
     promise: 'a ping is answered with {}',
     fault: 'a ping is not answered with {}',
     play: async (bench) => {
@@ -215,6 +218,7 @@ const promises: ServerPromise[] = [
     },
   },
   {
+    id: 'server-list-of-tools',
     promise: 'tools/list is a list of tools with names and schemas',
     fault: 'tools/list is not a list of tools with names and schemas',
     play: async (bench) => {
@@ -225,6 +229,7 @@ const promises: ServerPromise[] = [
     },
   },
   {
+    id: 'server-call-result',
     promise: 'a call of a tool gives a result or an error with a code',
     fault: 'a call of a tool gives neither a result nor an error with a code',
     play: async (bench) => {
@@ -235,6 +240,7 @@ const promises: ServerPromise[] = [
     },
   },
   {
+    id: 'server-call-unknown',
     promise: 'a call of a tool that does not exist fails',
     fault: 'a call of a tool that does not exist does not fail',
     play: async (bench) => {
@@ -246,6 +252,7 @@ const promises: ServerPromise[] = [
     },
   },
   {
+    id: 'server-two-at-once',
     promise: 'two requests at once, in one write, are both answered',
     fault: 'two requests at once, in one write, are not both answered',
     play: async (bench) => {
@@ -259,6 +266,7 @@ const promises: ServerPromise[] = [
     },
   },
   {
+    id: 'server-in-two-pieces',
     promise: 'a request that comes in two pieces is read',
     fault: 'a request that comes in two pieces is not read',
     play: async (bench) => {
@@ -273,6 +281,8 @@ const promises: ServerPromise[] = [
     },
   },
   {
+    id: 'server-broken-line',
+    kind: 'safety',
     promise: 'a broken line does not end it',
     fault: 'a broken line ends it, or makes it deaf',
     play: async (bench) => {
@@ -283,6 +293,7 @@ const promises: ServerPromise[] = [
     },
   },
   {
+    id: 'server-only-messages',
     promise: 'there is nothing but messages on stdout',
     fault: 'there is something else than messages on stdout',
     play: async (bench) => {
@@ -292,6 +303,8 @@ const promises: ServerPromise[] = [
     },
   },
   {
+    id: 'server-ends-with-stdin',
+    kind: 'safety',
     promise: 'it ends when its stdin ends',
     fault: 'it does not end when its stdin ends',
     play: async (bench) => {
@@ -328,21 +341,20 @@ export async function judgeServer(command: string[], cwd: string) {
   return { verdicts, problem: isThere ? undefined : bench.all[0]?.ended };
 }
 
-const unopened = ({ promise }: ServerPromise): Verdict => ({
-  promise,
+const unopened = (promised: ServerPromise): Verdict => ({
+  ...named(promised),
   state: 'not tried',
   why: 'it has not opened',
 });
 
-async function judgeOne({ promise, fault, play }: ServerPromise, bench: ServerBench) {
-  const broken = { promise, state: 'broken' as const, fault };
+async function judgeOne(promised: ServerPromise, bench: ServerBench): Promise<Verdict> {
+  const about = named(promised);
+  const broken = { ...about, state: 'broken' as const, fault: promised.fault };
   try {
-    await play(bench);
-    return { promise, state: 'kept' as const };
+    await promised.play(bench);
+    return { ...about, state: 'kept' };
   } catch (error) {
-    if (error instanceof NotTried) {
-      return { promise, state: 'not tried' as const, why: error.message };
-    }
+    if (error instanceof NotTried) return { ...about, state: 'not tried', why: error.message };
     if (!(error instanceof Mismatch)) return { ...broken, came: show(error) };
     return { ...broken, expected: error.expected, came: error.came };
   }

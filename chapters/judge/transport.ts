@@ -111,6 +111,7 @@ export const transport: Chapter = {
   needs: [],
   promises: [
     {
+      id: 'transport-works',
       promise: 'a handshake and a call work through our own client',
       fault: 'a handshake and a call do not work through our own client',
       play: async (bench) => {
@@ -131,6 +132,7 @@ export const transport: Chapter = {
       },
     },
     {
+      id: 'transport-hundred',
       promise: 'a hundred requests at once are each answered once',
       fault: 'of a hundred requests at once some are not answered once',
       play: async (bench) => {
@@ -144,21 +146,25 @@ export const transport: Chapter = {
       },
     },
     {
+      id: 'transport-megabyte',
       promise: 'a message of a megabyte arrives whole, both ways',
       fault: 'a message of a megabyte does not arrive whole',
       play: (bench) => comesBack(bench, 'x'.repeat(2 ** 20), 'an id of a megabyte'),
     },
     {
+      id: 'transport-characters',
       promise: 'characters of several bytes arrive whole',
       fault: 'characters of several bytes do not arrive whole',
       play: (bench) => comesBack(bench, 'Zoë 🦊 日本 € '.repeat(9000), 'the id "Zoë 🦊 日本 €" …'),
     },
     {
+      id: 'transport-separators',
       promise: 'U+2028 and a line feed inside a message arrive whole',
       fault: 'U+2028 or a line feed inside a message does not arrive whole',
       play: (bench) => comesBack(bench, 'a\u2028b\u2029c\nd\r\ne', 'the id "a U+2028 b …"'),
     },
     {
+      id: 'transport-order',
       promise: 'messages arrive in the order in which they were sent',
       fault: 'messages do not arrive in the order in which they were sent',
       play: async (bench) => {
@@ -178,6 +184,8 @@ export const transport: Chapter = {
       },
     },
     {
+      id: 'transport-nobody',
+      kind: 'safety',
       promise: 'start() rejects where nothing listens',
       fault: 'start() does not reject where nothing listens',
       play: async (bench) => {
@@ -193,6 +201,8 @@ export const transport: Chapter = {
       },
     },
     {
+      id: 'transport-close',
+      kind: 'safety',
       promise: 'after close() nothing comes any more, and closing twice does no harm',
       fault: 'after close() something still comes, or closing twice does harm',
       play: async (bench) => {
@@ -208,6 +218,8 @@ export const transport: Chapter = {
       },
     },
     {
+      id: 'transport-end',
+      kind: 'safety',
       promise: 'the end is told once, and with a reason',
       fault: 'the end is not told once and with a reason',
       play: async (bench) => {
@@ -219,6 +231,8 @@ export const transport: Chapter = {
       },
     },
     {
+      id: 'transport-send-late',
+      kind: 'safety',
       promise: 'a send after the end does not wait, and nobody is left to believe that it arrived',
       fault: 'a send after the end waits, or seems to arrive',
       play: async (bench) => {
@@ -239,6 +253,8 @@ export const transport: Chapter = {
       },
     },
     {
+      id: 'transport-leaves-nothing',
+      kind: 'safety',
       promise: 'after close() no process, socket or timer is left',
       fault: 'after close() a process, a socket or a timer is left',
       play: async (bench) => {

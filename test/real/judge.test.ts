@@ -66,9 +66,12 @@ test('the program of chapter 9 is told that 10 is missing, within two minutes', 
   const { code, output } = await judge(join(work, 'program-09'));
   assert.equal(code, 1);
   assert.match(output, /^✓ {2}9 calling {8}7 of 7$/m);
-  assert.match(output, /^✗ 10 talking back {3}a ping is not answered \(expected .*, came nothing/m);
+  assert.match(
+    output,
+    /^✗ 10 talking back {3}\d of 7\n +✗ a ping is not answered \(expected .*, came/m,
+  );
   assert.match(output, /^· 11 to 14 {10}not there yet: 11 needs McpConnection\.close\(\)$/m);
-  assert.match(output, /\n\n1 to 9 hold\. 10: a ping is not answered\.\n$/);
+  assert.match(output, /\n\n\d+ of 66 kept; next: 10, a ping is not answered\.\n$/);
   assert.ok(
     output.split('\n').every((line) => line.length <= 80),
     output,
@@ -77,7 +80,7 @@ test('the program of chapter 9 is told that 10 is missing, within two minutes', 
 
 test('our own client keeps what the later chapters promise', LONG, async () => {
   const { code, summary, seconds } = await asJson('mcp.ts', '10', '11', '12', '13', '14');
-  assert.deepEqual([code, summary], [0, '10 to 14 hold.']);
+  assert.deepEqual([code, summary], [0, '33 of 33 kept.']);
   assert.ok(seconds < 120);
 });
 
@@ -127,6 +130,37 @@ test('a client that loops, or exits, costs the judge one promise', LONG, async (
   );
 });
 
+test('a client that signals its group, or speaks for the judge, harms no other', LONG, async () => {
+  const notify = 'notify(method: string, params?: Json): Promise<void> {';
+  const signals = broken(
+    'mcp.ts',
+    notify,
+    `${notify} if (method.endsWith('/two')) process.kill(0);`,
+  );
+  const lie = "{ verdict: { id: 'not-a-message', kind: 'safety', promise: '', state: 'kept' } }";
+  const lies = broken('mcp.ts', notify, `${notify} process.send!(${lie}); process.exit(0);`);
+  const [signalled, lied] = await Promise.all([asJson(signals, '3'), asJson(lies, '3')]);
+  assert.match(signalled.chapters[0].verdicts[1].came, /was ended by SIGTERM/);
+  assert.ok(lied.chapters[0].verdicts.every(({ state }: any) => state !== 'kept'));
+});
+
+test('courtesy is no fault, and needs are those of each promise', LONG, async () => {
+  const rude = await asJson(
+    broken('mcp.ts', "return this.warn('noise',", "return void ('noise',"),
+    '3',
+  );
+  assert.deepEqual([rude.code, rude.chapters[0].state], [0, 'holds']);
+  assert.match(rude.summary, /^4 of 5 kept; next: 3, noise on stdout is not reported/);
+  const notify = 'notify(method: string, params?: Json): Promise<void> {';
+  const silent = broken('mcp.ts', notify, notify.replace('notify', 'say'));
+  const { chapters, summary } = await asJson(silent, '3', '4');
+  assert.deepEqual(
+    chapters.map(({ state }: any) => state),
+    ['absent', 'holds'],
+  );
+  assert.equal(summary, '8 of 8 kept; next: 3 needs McpConnection.notify().');
+});
+
 test('a client of another style needs no transport; fields may be its methods', LONG, async () => {
   const file = join(folder(), 'client.mjs');
   writeFileSync(
@@ -166,7 +200,10 @@ test('a client of another style needs no transport; fields may be its methods', 
     ['holds', 'broken', 'absent'],
   );
   assert.equal(code, 1);
-  assert.match(summary, /^1 holds\. 2: U\+2028 in an argument does not arrive whole/);
+  assert.match(
+    summary,
+    /^\d+ of 12 kept; next: 2, CRLF, blank lines or a byte order mark do harm\.$/,
+  );
 });
 
 test('exit codes: a wrong command is 2, a module that fails to load is 1', LONG, async () => {
@@ -206,7 +243,7 @@ test('a transport is judged: those of chapters 1 and 25 keep all promises', LONG
   await Promise.all(
     ['mcp.ts', UNIX, 'chapters/25-other-pipes/websocket.ts'].map(async (file) => {
       const { code, summary } = await asJson('transport', file);
-      assert.deepEqual([code, summary], [0, 'This transport keeps 11 of 11 promises.'], file);
+      assert.deepEqual([code, summary], [0, '11 of 11 kept.'], file);
     }),
   );
 });
@@ -348,5 +385,5 @@ for line in sys.stdin:
 `,
   );
   const { code, summary } = await asJson('server', 'python3', file);
-  assert.deepEqual([code, summary], [0, 'This server keeps 13 of 13 promises.']);
+  assert.deepEqual([code, summary], [0, '13 of 13 kept.']);
 });
