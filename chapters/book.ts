@@ -2,6 +2,7 @@
 // whose a line is; so the program of each chapter can be cut out of the files at the top.
 //
 //   npm run book check | fix | deep      is the book true? repair its quotations; run every chapter's tests
+//   npm run book fifty [6]               is a right solution ever refused, fifty times, beside other work?
 //   npm run book limits [5]              how long the pages are, and may be
 //   npm run book homes [move]            which modules are in the wrong folder, now that the pages quote what they quote
 //   npm run chapter 5 [before | diff | code | page]      the program as it is at the end of a chapter
@@ -14,6 +15,7 @@ import { chapterCommand } from './book/chapter.ts';
 import { check } from './book/check.ts';
 import { fixContents } from './book/contents.ts';
 import { deep } from './book/deep.ts';
+import { fifty } from './book/fifty.ts';
 import { usage } from './book/files.ts';
 import { fix } from './book/fix.ts';
 import { moveFiles, problemsOfHomes, wrongHomes } from './book/homes.ts';
@@ -42,6 +44,7 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
     tell(lost, 'Every quotation matches.');
   } else if (command === 'deep')
     tell(await deep(book, args[0]), 'Every chapter adds what it says.');
+  else if (command === 'fifty') tell(await fifty(book, args[0]), 'No right solution is refused.');
   else if (command === 'limits') console.log(tellLimits(book, args[0]).join('\n'));
   else if (command === 'homes') {
     if (args[0] === 'move') moveFiles(book, wrongHomes(book));
@@ -51,7 +54,7 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
   else if (command === 'judge') await judge(judgeOf(book, exerciseNamed(book, args[0])), args[1]!);
   else
     throw usage(
-      'npm run book check | fix | deep | limits | homes; npm run chapter; npm run workshop',
+      'npm run book check | fix | deep | fifty | limits | homes; npm run chapter; npm run workshop',
     );
 }
 
