@@ -20,7 +20,6 @@ export const NOT_YET: NotYet = {
   'chapters/12-three-files/README.md': ['words', 'lines', 'questions'],
   'chapters/13-names/README.md': ['questions'],
   'chapters/14-the-manager/README.md': ['words', 'lines', 'gaps', 'questions'],
-  'chapters/16-hands/README.md': ['words', 'lines', 'gaps', 'questions'],
   'chapters/17-the-gate/README.md': ['words', 'lines', 'questions'],
   'chapters/18-minds/README.md': ['words', 'lines', 'gaps', 'questions'],
   'chapters/19-the-terminal/README.md': ['words', 'lines', 'gaps', 'questions'],
