@@ -49,7 +49,4 @@ if (existsSync(new URL('tool-shelf.ts', import.meta.url))) {
   const shelf = new ToolShelf();
   console.log('\nWith a shelf:');
   await converse(searching, { shelf: shelf.arrange, tools: [shelf.findTools] });
-  console.log('\nA call without a search:');
-  const again = [call('mcp__diary__create_event', { name: 'Lunch' }), ...directly];
-  await converse(again, { shelf: shelf.arrange, tools: [shelf.findTools] });
 }
