@@ -4,6 +4,7 @@
 //   npm run book check | fix | deep      is the book true? repair its quotations; run every chapter's tests
 //   npm run book fifty [6]               is a right solution ever refused, fifty times, beside other work?
 //   npm run book limits [5]              how long the pages are, and may be
+//   npm run book pictures                draw them again
 //   npm run book homes [move]            which modules are in the wrong folder, now that the pages quote what they quote
 //   npm run chapter 5 [before | diff | code | page]      the program as it is at the end of a chapter
 //   npm run workshop [start | check | hint | reset | watch | compare  N]
@@ -22,6 +23,7 @@ import { moveFiles, problemsOfHomes, wrongHomes } from './book/homes.ts';
 import { judge, judgeOf } from './book/judge.ts';
 import { fixLimits, tellLimits } from './book/limits.ts';
 import { readBook } from './book/pages.ts';
+import { drawPictures } from './book/pictures.ts';
 import { tellShares } from './book/shares.ts';
 import { exerciseNamed, workshop } from './book/workshop.ts';
 
@@ -46,6 +48,7 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
     tell(await deep(book, args[0]), 'Every chapter adds what it says.');
   else if (command === 'fifty') tell(await fifty(book, args[0]), 'No right solution is refused.');
   else if (command === 'limits') console.log(tellLimits(book, args[0]).join('\n'));
+  else if (command === 'pictures') drawPictures(book);
   else if (command === 'homes') {
     if (args[0] === 'move') moveFiles(book, wrongHomes(book));
     tell(problemsOfHomes(readBook(at)), 'Every file is where it belongs.');
@@ -54,7 +57,7 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
   else if (command === 'judge') await judge(judgeOf(book, exerciseNamed(book, args[0])), args[1]!);
   else
     throw usage(
-      'npm run book check | fix | deep | fifty | limits | homes; npm run chapter; npm run workshop',
+      'npm run book check | fix | deep | fifty | limits | pictures | homes; npm run chapter; npm run workshop',
     );
 }
 

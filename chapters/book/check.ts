@@ -24,6 +24,7 @@ import {
 import { problemsOfHomes } from './homes.ts';
 import { problemsOfLimits } from './limits.ts';
 import { targetOf } from './plumbing.ts';
+import { problemsOfPictures } from './pictures.ts';
 import { problemsOfWrong } from './wrong.ts';
 import { demoOf, linesOfAllSteps } from './program.ts';
 import { problemsOfTypes } from './types.ts';
@@ -38,7 +39,7 @@ export async function check(book: Book, only = ''): Promise<string[]> {
 
 /** What is wrong with the pages, as far as nothing has to be run to know it. */
 export function problemsOnPages(book: Book): string[] {
-  const problems = problemsOfQuotations(book);
+  const problems = [...problemsOfQuotations(book), ...problemsOfPictures(book)];
   for (const chapter of book.chapters) {
     const { page, folder } = chapter;
     const exercises = exercisesOf(book, chapter);
