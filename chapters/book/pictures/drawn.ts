@@ -49,7 +49,10 @@ function threePipes(): string {
     text({ x: 310, y: 100 }, 'stdout: what it answers'),
     arrow({ x: 448, y: 156 }, { x: 174, y: 156 }, true),
     text({ x: 310, y: 148 }, 'stderr: a log for people'),
-    label({ x: 310, y: 206 }, 'stderr is not the wire, but it must be read: a full pipe stops the server'),
+    label(
+      { x: 310, y: 206 },
+      'stderr is not the wire, but it must be read: a full pipe stops the server',
+    ),
   ]);
 }
 
