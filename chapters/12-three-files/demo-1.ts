@@ -21,7 +21,7 @@ const short = (text: string) =>
 write(
   'home/.claude/settings.json',
   `{
-  "statusLine": { "type": "command", "command": "date" }, // not a server
+  "statusLine": { "type": "command", "command": "date" },
   "mcpServers": { "calculator": { "command": "old-calculator" }, "notes": { "command": "notes" } }
 }`,
 );
