@@ -8,9 +8,8 @@ import http, { type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { plainHost } from '../19-the-terminal/host.ts';
-import { compose } from '../composition.ts';
 import { McpConnection, McpManager, type Json, type ServerEntry } from '../../mcp.ts';
+import { Logins } from './login.ts';
 
 // ─── What is shown ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -90,7 +89,9 @@ http.request = ((url: URL, options: http.RequestOptions) => {
 
 // ─── A browser, a home, and the servers ───────────────────────────────────────────────────────────────────────────
 
+let pages = 0;
 const go = async (url: URL) => {
+  pages++;
   const { status, headers } = await fetch(url, { redirect: 'manual' });
   const answer = new URL(headers.get('location')!);
   show(`→ the browser: GET ${url.origin}${url.pathname}`, url.search.slice(1));
@@ -105,13 +106,10 @@ const openUserAgent = async () => ({
 
 const home = mkdtempSync(join(tmpdir(), 'logins-'));
 process.on('exit', () => rmSync(home, { recursive: true, force: true }));
-const isThere = existsSync(new URL('login.ts', import.meta.url)); // not before this chapter
-const { Logins } = isThere ? await import('./login.ts') : {};
-const { TokenStore } = isThere ? await import('./tokens.ts') : {};
-const transportsOf = (given = {}) =>
-  Logins && TokenStore
-    ? new Logins({ store: new TokenStore({ home }), ...given }).transports
-    : compose(plainHost()).transports;
+const isKept = existsSync(new URL('tokens.ts', import.meta.url)); // the simplest login keeps no tokens
+const { TokenStore } = isKept ? await import('./tokens.ts') : {};
+const store = () => TokenStore && new TokenStore({ home });
+const transportsOf = (given = {}) => new Logins({ store: store(), ...given }).transports;
 
 async function start(name: string, ...args: string[]): Promise<string> {
   const child = spawn('node', args, { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -146,12 +144,14 @@ await call(calculator, 'add', { a: 2, b: 40 });
 
 await fetch(`${issuer}/expire`, { method: 'POST' });
 isShown = false;
+pages = 0;
 const sums = await Promise.allSettled(
   Array.from({ length: 50 }, () => calculator.callTool('add', { a: 2, b: 40 })),
 );
 const good = sums.filter(({ status }) => status === 'fulfilled').length;
 say(
-  `\nThe token has expired, and there are 50 calls at once. Refreshes: ${refreshes}, answers: ${good}`,
+  '\nThe token has expired, and there are 50 calls at once. ' +
+    `Refreshes: ${refreshes}, login pages: ${pages}, answers: ${good}`,
 );
 isShown = true;
 

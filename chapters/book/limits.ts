@@ -21,7 +21,6 @@ export const NOT_YET: NotYet = {
   'chapters/17-the-gate/README.md': ['words', 'lines', 'questions'],
   'chapters/18-minds/README.md': ['words', 'lines', 'gaps', 'questions'],
   'chapters/19-the-terminal/README.md': ['words', 'lines', 'gaps', 'questions'],
-  'chapters/21-authorization/README.md': ['words', 'lines', 'gaps', 'questions'],
   'chapters/22-no-handshake/README.md': ['words', 'lines', 'exercise', 'questions'],
   'chapters/23-the-server-asks/README.md': ['words', 'lines', 'gaps', 'exercise', 'questions'],
   'chapters/24-more-than-tools/README.md': ['words', 'lines', 'gaps', 'exercise'],
