@@ -74,6 +74,7 @@ const RESTRICTIONS: [word: string, list: string[], isDenied: boolean][] = [
   ['excluded_tools', ['set_x'], true],
   ['blockedTools', ['set_x'], true],
   ['deniedTools', ['mcp__s__set_x'], true], // by its label
+  ['deniedTools', ['mcp__a__s__set_x'], true], // of the server "a__s"
   ['allowedTools', ['mcp__s__set_x'], false],
 ];
 
@@ -99,10 +100,36 @@ test("C36: other programs' words that restrict are obeyed, by the gate and in th
 test('C36: what they restrict in a way that we cannot read, the entry does not start', async () => {
   const odd = { enabledTools: 'set_x', disabled_tools: { set_x: true }, excludeTools: null };
   const unclear = { allowedResources: 'x:*', tools: { set_x: { approval_mode: 'prompt' } } };
-  for (const [word, value] of Object.entries({ ...odd, ...unclear, disabled: 'yes' })) {
+  const impossible = { sandboxEnabled: true, default_tools_approval_mode: 'never' };
+  for (const [word, value] of Object.entries({
+    ...odd,
+    ...unclear,
+    ...impossible,
+    disabled: 'yes',
+  })) {
     const error = await rejection(openHeld({ [word]: value }));
     assert.deepEqual([error.kind, error.message.includes(`"${word}"`)], ['config', true], word);
   }
+});
+
+test('C36: Codex may want a question for all tools, or for those that write; VS Code may want no sandbox', async () => {
+  const mode = 'default_tools_approval_mode';
+  const rows: [string, Json, string?][] = [
+    ['prompt', READER, 'ask'],
+    ['prompt', WRITER, 'ask'],
+    ['writes', READER],
+    ['writes', WRITER, 'ask'],
+    ['approve', WRITER],
+    ['auto', WRITER],
+  ];
+  for (const [value, tool, effect] of rows)
+    assert.equal(entryOpinion(tool, { [mode]: value })?.effect, effect, value);
+  const both = { [mode]: 'prompt', writePermission: 'deny' };
+  assert.equal(entryOpinion(WRITER, both)?.effect, 'deny');
+  const asked = gated({ [mode]: 'prompt' }, { rules: { allow: ['mcp__s__*'] } });
+  await asked.agent.chat('go');
+  assert.deepEqual(asked.outcomes(), ['denied', 'denied']);
+  assert.deepEqual((await openHeld({ sandboxEnabled: false })).warnings, []);
 });
 
 test('C36: words that grant are told once, and grant nothing', async () => {

@@ -311,6 +311,93 @@ test('D17: of a program without a row, a rule of its name means no word that cou
   assert.deepEqual(quiet.warnings, []);
 });
 
+test('D17: a line changes neither the PATH nor the folder of what comes behind it, and lists no other folder', () => {
+  const { effect } = inFolder('printf', 'sort', 'cd', 'find', 'ls', 'echo', 'uniq', 'xxd', 'test');
+  const asked = [
+    "printf 'abc%n' PATH && sort", // PATH is "3" then
+    "printf '%*n' 3 PATH && sort",
+    'cd && find -name id_rsa', // at home
+    'cd; ls -la',
+    'cd -; ls',
+    'echo ~/.ssh/*',
+    'echo $HOME/.ssh/*',
+    'echo {/etc,x}/*',
+    'echo src/../../*',
+    "printf '%s\\n' /etc/*",
+    '[ -e /*/x ]',
+    'xxd f -p', // writes a file of that name
+    'uniq f -d', // so does this on a Mac
+  ];
+  for (const line of asked) assert.equal(effect(line), 'ask', line);
+  const allowed = [
+    "printf '%s: %5.2f%%\\n' a 1 && sort",
+    'cd src && find',
+    'echo *.ts src/*',
+    'echo $HOME "a*" \\*',
+    'xxd -p f',
+    'uniq -d f',
+  ];
+  for (const line of allowed) assert.equal(effect(line), 'allow', line);
+});
+
+test('D17: what a rule forbids to read, or asks about, is no value of an option and no file of a commit', () => {
+  const files = { 'secrets/x': 'x', f: 'f' };
+  const allow = ruled('git', 'tar', 'sort').allow;
+  for (const forbidding of ['deny', 'ask'] as const) {
+    const { effect } = judges({ files, rules: { allow, [forbidding]: ['read(secrets/**)'] } });
+    const lines = [
+      'git commit -Fsecrets/x',
+      'tar -tfsecrets/x',
+      'git show HEAD:secrets/x',
+      'git show HEAD:secrets/gone',
+      'git log -p -- secrets/gone',
+    ];
+    for (const line of lines) assert.notEqual(effect(line), 'allow', line);
+    assert.equal(effect('git commit -Ff'), 'allow');
+  }
+  const { effect } = judges({ files, rules: { allow } });
+  assert.equal(effect('git show HEAD:secrets/x'), 'allow');
+  assert.equal(effect('git show HEAD:.env'), 'ask', 'a secret that is only in the history');
+});
+
+test('D17: a rule for a launcher names a program, and not only a user, a signal or a variable', () => {
+  const words = [
+    'sudo -u me',
+    'env -u FOO',
+    'stdbuf -o L',
+    'timeout -s TERM 60',
+    'bash -o pipefail',
+    'su me',
+  ];
+  const open = judges({ rules: ruled(...words) });
+  assert.match(open.warnings.join(), /too broad to allow anything.*"bash\(su me:\*\)"/);
+  for (const word of words) assert.equal(open.effect(`${word} touch M`), 'ask', word);
+  const named = ['sudo -u me git status', 'bash scripts/test.sh', 'sh ./run', 'env A=b node x'];
+  const { effect, warnings } = judges({ rules: ruled(...named) });
+  assert.deepEqual(warnings, []);
+  for (const word of named.slice(1)) assert.equal(effect(`${word} y`), 'allow', word);
+});
+
+test('D17: of a program without a row, the name of a file is no command line', () => {
+  const files = { 'touch M': '', 'a;b': '', '$(x)': '', 'über.txt': '' };
+  const { effect } = judges({ files, rules: ruled('script', 'perl') });
+  for (const line of ["script -c 'touch M'", "perl -e 'a;b'", "script -c '$(x)'"])
+    assert.equal(effect(line), 'ask', line);
+  assert.equal(effect('script über.txt'), 'allow');
+});
+
+test('J30: a line of ten thousand commands is judged soon, and asked about', () => {
+  const { effect } = judges({ files: { f: '' } });
+  assert.equal(effect('ls;'.repeat(100)), 'allow');
+  const before = process.cpuUsage();
+  effect('ls;'.repeat(100));
+  const { user } = process.cpuUsage(before);
+  const again = process.cpuUsage();
+  assert.equal(effect('ls;'.repeat(9999)), 'ask');
+  const { user: long } = process.cpuUsage(again);
+  assert.ok(long < 20 * user, `${long} µs, and ${user} µs for a hundred`); // it was a hundred times
+});
+
 test('D17: what is denied is found behind if, while, for and their like, in groups and in functions', () => {
   const { effect } = judges({ mode: 'yolo', rules: { deny: ['bash(rm:*)'] } });
   const denied = [
@@ -332,6 +419,8 @@ test('D17: what is denied is found behind if, while, for and their like, in grou
     "if 'rm' x; then :; fi",
     'if { ! rm x; }; then :; fi',
     'time if rm x; then :; fi',
+    'find . -name y -exec rm {} +',
+    "find . -execdir rm '{}' ';'",
   ];
   for (const line of denied) assert.equal(effect(line), 'deny', line);
   for (const line of ['if true; then ls; fi', 'git rm x', 'echo rm'])
@@ -499,6 +588,28 @@ test('D17: git reads no file behind a link, and goes on with nothing that the fo
       state,
     );
   }
+});
+
+test('D17: git takes in no secret that is neither ignored nor named, and compares no folders that are no repository', () => {
+  const place = repository(() => {});
+  const lines = ['git add .', 'git add -A && git diff --cached', 'git add -- .e*', 'git stash -u'];
+  assert.deepEqual(
+    judging(place, lines),
+    lines.map(() => 'allow'),
+  );
+  writeFileSync(join(place.cwd, '.env'), 'S=1');
+  assert.deepEqual(
+    judging(place, lines),
+    lines.map(() => 'ask'),
+  );
+  assert.deepEqual(judging(place, ['git commit -m x', 'git diff']), ['allow', 'allow']);
+  writeFileSync(join(place.cwd, '.gitignore'), '.env\nx.git\nhome\n');
+  assert.deepEqual(
+    judging(place, lines),
+    lines.map(() => 'allow'),
+  );
+  const { effect } = judges({ files: { 'a/.env': 'S=1', 'b/x': '' }, rules: ruled('git') });
+  assert.deepEqual(['git diff a b', 'git diff --stat a b'].map(effect), ['ask', 'ask']);
 });
 
 test('D17: a link inside of .git leads git to any file, to read and to write, so no rule covers it', () => {

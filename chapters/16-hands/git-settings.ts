@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readdirSync, type Dirent } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { findCommand, safeEnv, withSafePath } from '../../mcp.ts';
+import { reasonFor } from './delicate.ts';
 import { isUnder } from './paths.ts';
 
 const TIMEOUT_MS = 3000; // the configuration may include a FIFO
@@ -78,6 +79,15 @@ function mayEnterRepositories(cwd: string, manner: Manner): boolean {
   if (manner === 'moves') return holdsRepository(top);
   const others = run(cwd, 'ls-files', '--others', '--exclude-standard', '-z', '--', ':/');
   return others === undefined || others.includes('/\0'); // a repository is listed as a folder
+}
+
+export const isRepository = (cwd: string) => run(cwd, 'rev-parse', '--git-dir') !== undefined;
+
+/** What `git add .` would take in, and `git diff --cached` show. */
+export function secretsNear(cwd: string): string[] {
+  const others = run(cwd, 'ls-files', '--others', '--exclude-standard', '-z', '--', ':/') ?? '';
+  const secrets = others.split('\0').filter((file) => reasonFor('secret', join(cwd, file)));
+  return secrets.map((file) => `the file ${file}, which may hold secrets`);
 }
 
 /** Is there a .git below this folder? */

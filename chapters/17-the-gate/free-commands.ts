@@ -44,13 +44,16 @@ const NAMING = new Set(
   ).split(' '),
 );
 
+/** No %n, which would put a number into a variable: into PATH, for example. */
+const PLAIN_FORMAT = /^(?!-)([^%]|%[-\d. ]*[%bcdfiqsx])*$/;
+
 /** Would a builtin of the shell run a command that is in quotes? `printf -v 'a[$(rm x)]' 1` does,
  *  and so does `printf -v $_ 1`, behind a command whose last word was that. */
 export function evaluates({ words }: SimpleCommand): boolean {
   const [command, ...rest] = unwrapped(words);
   const name = command?.text ?? '';
   if (!SHELL_BUILTINS.has(name)) return false;
-  const isFormat = name === 'printf' && rest[0]?.isPlain && !rest[0].text.startsWith('-');
+  const isFormat = name === 'printf' && rest[0]?.isPlain && PLAIN_FORMAT.test(rest[0].text);
   if (name === 'printf' && !isFormat) return true; // printf -v PATH ./bin
   if (NAMING.has(name) && !isFormat && rest.some(({ isPlain }) => !isPlain)) return true;
   return rest.some(({ text }) => text.includes('[') && /[$`]/.test(text.slice(text.indexOf('['))));

@@ -519,7 +519,7 @@ export class Gate {
     const touch = tool.touches?.(args);
     if (touch?.kind !== 'shell') return [];
     const programs = folderPrograms(takeApart(touch.command) ?? [], this.roots.cwd);
-    const why = 'git may run programs that this folder names, so no rule for git covers it';
+    const why = 'git may do more in this folder than the line says, so no rule for git covers it';
     const names = commandsOfLine(touch.command).map((part) => part.split(' ', 1)[0]!);
     const own = programsOfProject(names, this.roots);
     return [

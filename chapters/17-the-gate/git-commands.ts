@@ -1,7 +1,13 @@
 // git-commands.ts: what git would run besides. The folder may name programs for git, another
 // repository has hooks of its own, and the line itself may set up either.
 
-import { gitPrograms, gitRemotes, type Manner } from '../16-hands/git-settings.ts';
+import {
+  gitPrograms,
+  gitRemotes,
+  isRepository,
+  secretsNear,
+  type Manner,
+} from '../16-hands/git-settings.ts';
 import { isHarmless } from './free-commands.ts';
 import { gitMannerOf, meaningsOf, type GitManner } from './known-programs.ts';
 import { unwrapped, type SimpleCommand, type Word } from './shell-syntax.ts';
@@ -32,6 +38,9 @@ export function folderPrograms(line: SimpleCommand[], cwd: string): string[] {
   // What one of them sets up, the next one would run, and we look at the folder before both.
   const isSettled = ours.length === 1 || !manners.includes('others');
   if (!isSettled) found.push('what the line itself sets up');
+  const isSaid = (name: string) => commands.some(([said]) => said?.text === name);
+  if (isSaid('add') || isSaid('stash')) found.push(...secretsNear(cwd));
+  if (isSaid('diff') && !isRepository(cwd)) found.push('a comparison outside of any repository');
   return found;
 }
 

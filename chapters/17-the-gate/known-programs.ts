@@ -10,7 +10,7 @@
 //   -#           a number with a dash before it
 //   | file*      what the other words are, in this order; the last may come any number of times
 
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { findCommand } from '../../mcp.ts';
 import { canBeStarted } from '../16-hands/git-settings.ts';
@@ -39,12 +39,12 @@ const RULED = `
   [: | any
   true: | any
   false: | any
-  cd: -[LP] | file
+  cd: -[LP] | folder
   sed: -[nErsuz] -e:sed --expression:sed --quiet --silent --regexp-extended | sed file*
   awk: -F:text -v:text | awk file*
   sort: -[bcCdfghiMmnrRsuVz] -k:text -t:text --reverse --unique --numeric-sort --version-sort
     --human-numeric-sort --ignore-case --stable --key:text --field-separator:text | file*
-  uniq: -[cdui] -f:number -s:number --count --repeated --unique --ignore-case | file
+  uniq: -[cdui] -f:number -s:number --count --repeated --unique --ignore-case | input
   cut: -[s] -b:text -c:text -d:text -f:text --delimiter:text --fields:text | file*
   tr: -[cCds] | text*
   grep: -[EFGPHchilnoqsvwxr] -# -e:pattern -A:number -B:number -C:number -m:number --color
@@ -77,7 +77,7 @@ const RULED = `
   md5sum: | file*
   sha1sum: | file*
   sha256sum: | file*
-  xxd: -p -u -b -l:number -s:number -c:number -g:number | file
+  xxd: -p -u -b -l:number -s:number -c:number -g:number | input
   od: -[bcx] -A:text -t:text -N:number -j:number | file*
   tar: tf:file tvf:file tzf:file tzvf:file tvzf:file tjf:file tJf:file -[tvzjJ] -f:file --list
     --verbose --gzip --file:file
@@ -227,7 +227,7 @@ export type Meaning = { kind: string; word: Word; isSpelled: boolean };
  *  has spelled need not be. */
 export function meaningsOf(name: string, words: Word[], spelled = 0): Meaning[] | undefined {
   const row = ROWS.get(name)!;
-  if (row.operands[0] === 'any') return [];
+  if (row.operands[0] === 'any') return words.some(listsOutside) ? undefined : [];
   const values: Meaning[] = [];
   const others: Omit<Meaning, 'kind'>[] = [];
   let isEnded = false; // by "--"
@@ -248,6 +248,7 @@ export function meaningsOf(name: string, words: Word[], spelled = 0): Meaning[] 
       if (option.kind !== 'pattern' && /^-[^\d\s]/.test(value.text)) return undefined;
       values.push({ kind: option.kind, word: value, isSpelled: at < spelled });
     } else if (others.length > 0) {
+      if (row.operands[0] === 'input') return undefined;
       values.push({ kind: 'late', word, isSpelled });
     }
     if (option && !word.isPlain && !isSpelled) return undefined;
@@ -264,6 +265,7 @@ function withOperands(
 ): Meaning[] | undefined {
   const isGiven = values.some(({ kind }) => kind === kinds[0]); // sed -e: the script is no operand
   const rest = isGiven ? kinds.slice(1) : kinds;
+  if (rest[0] === 'folder' && others.length === 0) return undefined; // cd goes home
   const all = [...values];
   for (const [n, other] of others.entries()) {
     const last = rest.at(-1) ?? '';
@@ -305,7 +307,7 @@ export type Place = {
   isHidden: (real: string) => boolean; // a rule forbids to read it, or asks
   isSettled: boolean; // nothing before it in the line can have put another file there
 };
-const FILES = new Set(['file', 'one', 'new', 'tree']);
+const FILES = new Set(['file', 'input', 'folder', 'one', 'new', 'tree']);
 
 /** To many a program, the "/" in /[/]/ is not the end: then what looks like text is a command. */
 const REGEX = String.raw`/([^/\\[\n]|\[\^?(\[:[a-z]+:\]|[^\]^/\\[\n])+\])*/`;
@@ -333,15 +335,17 @@ const KINDS: Record<string, (word: Word, place: Place) => boolean> = {
   sed: ({ text }) => PLAIN_SED.test(text),
   awk: ({ text }) => PLAIN_AWK.test(text),
   jq: ({ text }) => PLAIN_JQ.test(text),
-  file: (word, { roots }) => word.text === '-' || readable(word, roots) !== undefined,
+  file: isReadable,
+  input: isReadable, // a second word would be written
+  folder: (word, place) => word.text !== '-' && isReadable(word, place), // the one before
   one: (word, { roots }) => isFolder(readable(word, roots)) === false, // diff shows all that is in a folder
   new: (word, { roots }) => isFreeToWrite(readable(word, roots)),
   tree: (word, place) => word.text === '-' || isFreeToRead(word, place),
   remote: ({ text }) => /^\w[\w.-]*$/.test(text), // and is it one? see git-commands.ts
-  ref: ({ text }, { roots }) =>
-    !leadsOut(text) && [text, text.replace(/^.*:/, '')].every((each) => isNoSecret(each, roots)),
+  ref: ({ text }, place) =>
+    !leadsOut(text) && [text, text.replace(/^.*:/, '')].every((each) => isNoSecret(each, place)),
   // On some systems, an option behind a file is the name of another file.
-  late: ({ text }, { roots }) => isNoSecret(text, roots),
+  late: ({ text }, place) => isNoSecret(text, place),
 };
 
 /** Is this word what its kind says, for certain? */
@@ -351,6 +355,11 @@ export function isAsItsKind({ kind, word, isSpelled }: Meaning, place: Place): b
   // Behind "--", git makes nothing but paths of the folder of a glob.
   const isSure = word.isPlain || (kind === 'ref' && word.isGlob === true);
   return isSure && KINDS[kind]!(word, place);
+}
+
+function isReadable(word: Word, { roots, isHidden }: Place): boolean {
+  const file = readable(word, roots);
+  return word.text === '-' || (file !== undefined && !isHidden(file.real));
 }
 
 /** Where a path leads, if it may be read without a question. The program opens it by its name, and
@@ -392,11 +401,15 @@ const MAX_LOOK_MS = 500;
 /** `git diff /dev/null /etc/passwd` compares any two files. */
 const leadsOut = (text: string) => /^([\\/]|[a-z]:[\\/]|~)|(^|[\\/=:])\.\.([\\/]|$)/i.test(text);
 
-/** If there is a file of that name. */
-function isNoSecret(text: string, roots: Roots): boolean {
+/** `echo /etc/*` would show what is in another folder. */
+const listsOutside = ({ text, isPlain }: Word) =>
+  !isPlain && /[*?[]/.test(text) && /(^|[{,])[~/]|\.\./.test(text);
+
+/** If it is a file, now or in some commit. */
+function isNoSecret(text: string, { roots, isHidden }: Place): boolean {
   try {
     const file = roots.locate(text);
-    return !existsSync(file.real) || (file.readable && !file.secret);
+    return file.readable && !file.secret && !isHidden(file.real);
   } catch {
     return text.length > 255; // too long for a name, or else a link that leads nowhere
   }
@@ -406,11 +419,12 @@ function isNoSecret(text: string, roots: Roots): boolean {
 
 /** Nothing is known of the program. What starts another one is told which: by a word, by the value
  *  of an option, or by what comes in. So a rule that spells no more than its name means options
- *  without a value, and files of the folder that cannot be started. */
+ *  without a value, and files of the folder that cannot be started, nor are named like a command. */
 export function isModest(word: Word, { roots, isSettled }: Place): boolean {
   const { text, isPlain } = word;
   if (isPlain && /^(-[A-Za-z]|--[A-Za-z][\w-]*)$/.test(text)) return true;
-  const file = !isSettled || text.startsWith('-') ? undefined : readable(word, roots);
+  const isName = isSettled && /^[\p{L}\d_./][\p{L}\d_./+-]*$/u.test(text);
+  const file = isName ? readable(word, roots) : undefined;
   const isFile = file && statSync(file.real, { throwIfNoEntry: false })?.isFile();
   return isFile === true && !canBeStarted(file.real) && findCommand(text) === text;
 }

@@ -1,6 +1,7 @@
 // reach.ts: how far a rule of some words reaches. What it spells is meant; of the rest, only what
 // is known to be harmless.
 
+import { findCommand } from '../../mcp.ts';
 import { SHELL_BUILTINS } from './free-commands.ts';
 import { namesGit, subcommandAt } from './git-commands.ts';
 import { isKnownProgram, isAsItsKind, isModest, meaningsOf, type Place } from './known-programs.ts';
@@ -17,9 +18,12 @@ const HANDING_ON = new Set('sudo doas nice ionice stdbuf setsid'.split(' '));
 const nameOf = (word?: Word) => word?.text.replace(/^.*\//, '') ?? '';
 const isOperand = (word: string) => !/^(-|\d|\w+=)/.test(word);
 
-/** Does a rule of these words leave the command open? `env`, `timeout 60` and `bash -c` do. */
+const isProgram = (word: string) =>
+  isOperand(word) && (/[./]/.test(word) || isKnownProgram(word) || findCommand(word) !== word);
+
+/** Does a rule of these words leave the command open? `env`, `sudo -u me` and `bash -c` do. */
 export function isLauncher([first = '', ...rest]: string[]): boolean {
-  return COMMAND_LAUNCHERS.has(first.replace(/^.+\//, '')) && !rest.some(isOperand);
+  return COMMAND_LAUNCHERS.has(first.replace(/^.+\//, '')) && !rest.some(isProgram);
 }
 
 /** Does a rule of these words spell no more than the name of a program that has no row? */

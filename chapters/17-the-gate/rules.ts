@@ -337,7 +337,9 @@ export function commandsOfLine(line: string): string[] {
       .trim(),
   );
   const bare = unquoted.map(withoutKeywords);
-  const named = bare.map((part) => part.replace(/^[^ ]*\//, '')); // /bin/rm is rm
+  const named = bare
+    .map((part) => part.replace(FIND_EXEC, ''))
+    .map((part) => part.replace(/^[^ ]*\//, '')); // /bin/rm is rm
   const launched = [...unquoted, ...bare].flatMap(launchedIn);
   const git = named.map((part) => part.replace(GIT_OPTIONS, 'git '));
   return [line.trim(), ...parts, ...unquoted, ...bare, ...named, ...launched, ...git].filter(
@@ -354,6 +356,7 @@ function withoutKeywords(part: string): string {
   return words.slice(Math.max(at, 0)).join(' ');
 }
 
+const FIND_EXEC = /^find .* -(?:exec|ok)(?:dir)? /;
 /** git -C x push is git push. */
 const GIT_OPTIONS = /^git (?:(?:-[Cc]|--(?:git-dir|work-tree)) \S+ |-{1,2}[\w-]+(?:=\S+)? )+/;
 const MAX_LAUNCHED = 20;

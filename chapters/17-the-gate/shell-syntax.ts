@@ -34,6 +34,7 @@ class Unsure extends Error {}
 
 const MAX_LINE = 30_000; // characters: the shell tool takes no more
 const MAX_DEPTH = 20;
+const MAX_PARTS = 100; // for each of them we look at files
 export const SHELL_KEYWORDS = new Set(
   (
     'if then else elif fi case esac for select while until do done in function coproc ' +
@@ -182,8 +183,7 @@ class LineReader {
       else part.words.push(word);
       isTimed = part.words.length === 1 && source === 'time';
     }
-    if (this.at === begin) throw new Unsure();
-    this.parts.push(part);
+    if (this.at === begin || this.parts.push(part) > MAX_PARTS) throw new Unsure();
   }
 
   // ── Redirections ──

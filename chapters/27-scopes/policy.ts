@@ -127,11 +127,9 @@ export class Policy {
   }
 }
 
-const VARIABLE = /\$\{(\w+)(?::-([^}]*))?\}/g;
+const VARIABLE = /\$\{(\w+)(?::-([^{}]*))?\}/g;
 const bare = (text: string) => text.replace(VARIABLE, '');
-const MAX_WORD = 4000; // characters: a variable that never ends costs the square
-const isText = (value: unknown): value is string =>
-  typeof value === 'string' && value !== '' && value.length <= MAX_WORD;
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 const isEqual = (one: string[] | undefined, two: string[]) =>
   one?.length === two.length && two.every((word, n) => word === one[n]);
 

@@ -52,6 +52,9 @@ export function entryOpinion(tool: Json, config: Json): Opinion | undefined {
   const why = `"${key}" of its entry is for tools that ${KINDS[key]}, by their own word`;
   if (permission === 'deny') return { effect: 'deny', why };
   if (permission === 'ask') return { effect: 'ask', why };
+  const { default_tools_approval_mode: mode } = config;
+  if (mode === 'prompt' || (mode === 'writes' && key === 'writePermission'))
+    return { effect: 'ask', why: '"default_tools_approval_mode" of its entry wants a question' };
   if (allow === undefined || isNamed(name, allow, 'exactly')) return undefined;
   return { effect: 'ask', why: `${quoted(name)} is not on the allow list of its server's entry` };
 }
@@ -73,7 +76,10 @@ function isNamed(name: string, patterns: unknown, how?: 'exactly'): boolean {
   if (!Array.isArray(patterns)) return false;
   const same = (text: unknown) => (how ? String(text) : String(text).toLowerCase());
   const bare = (pattern: unknown) => same(pattern).replace(/^mcp__.*?__/i, ''); // a label is a name, too
-  return patterns.some((pattern) => matchesText(bare(pattern), same(name)));
+  // To forbid, wherever its server's name may end.
+  const isLabel = (text: string) =>
+    !how && text.startsWith('mcp__') && text.endsWith(`__${same(name)}`);
+  return patterns.some((each) => matchesText(bare(each), same(name)) || isLabel(same(each)));
 }
 
 // ─── In the connection ─────────────────────────────────────────────────────────────────────────

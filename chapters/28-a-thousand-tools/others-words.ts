@@ -1,7 +1,7 @@
 // others-words.ts: what entries say that were written for other programs. What restricts is obeyed,
 // in a way that is not looser than theirs. What grants is told, and never obeyed.
 
-import { LIST_OF_TEXT, type Json, type Words } from '../../mcp.ts';
+import { LIST_OF_TEXT, type EntryWord, type Json, type Words } from '../../mcp.ts';
 
 /** As in `enabledTools`, and as in `enabled_tools`. */
 const spelled = (verbs: string[], noun: string) =>
@@ -14,7 +14,21 @@ const NO_TOOLS = spelled(FORBIDDEN, 'tools');
 const ONLY_RESOURCES = spelled(PERMITTED, 'resources');
 const GRANTS = ['autoApprove', 'auto_approve', 'alwaysAllow', 'always_allow', 'trust', 'trusted'];
 
-export const OTHERS_WORDS: Words = {};
+/** Codex: which tools want a question. */
+const MODES: EntryWord = {
+  form: 'one of prompt, writes, auto, approve',
+  fits: (value) => /^(prompt|writes|auto|approve)$/.test(String(value)),
+};
+/** VS Code: a server without it could do more than its entry says. */
+const SANDBOX: EntryWord = {
+  form: 'possible: no server has a sandbox here',
+  fits: (value) => value === false,
+};
+
+export const OTHERS_WORDS: Words = {
+  default_tools_approval_mode: MODES,
+  sandboxEnabled: SANDBOX,
+};
 for (const word of [...ONLY_TOOLS, ...NO_TOOLS, ...ONLY_RESOURCES])
   OTHERS_WORDS[word] = LIST_OF_TEXT;
 for (const word of GRANTS) {
