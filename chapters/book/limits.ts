@@ -16,7 +16,6 @@ export const NOT_YET: NotYet = {
   'chapters/03-three-shapes/README.md': ['lines', 'gaps', 'exercise', 'questions'],
   'chapters/13-names/README.md': ['questions'],
   'chapters/14-the-manager/README.md': ['words', 'lines', 'gaps', 'questions'],
-  'chapters/17-the-gate/README.md': ['words', 'lines', 'questions'],
   'chapters/18-minds/README.md': ['words', 'lines', 'gaps', 'questions'],
   'chapters/19-the-terminal/README.md': ['words', 'lines', 'gaps', 'questions'],
   'chapters/22-no-handshake/README.md': ['words', 'lines', 'exercise', 'questions'],
