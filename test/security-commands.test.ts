@@ -444,7 +444,7 @@ test('D15: commands that only show files of the folder are free, by their real t
       'cat a.txt',
       'cat -n a.txt sub/b.txt',
       "cat 'with space'",
-      'cat -- -n',
+      'cat -- a.txt',
       'cat ./-n',
       `cat '${cwd}/a.txt'`,
       'cat within',

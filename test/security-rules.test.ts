@@ -73,7 +73,7 @@ test('D17: a rule for a program reaches the options of its row, spelled in full,
     'cd src && sed p',
     'sort',
     'sort - <f',
-    'sort -- -odd',
+    'sort -- f',
   ];
   for (const line of allowed) assert.equal(effect(line), 'allow', line);
   const asked = [
@@ -143,6 +143,10 @@ test('D17: a rule for a program reaches the options of its row, spelled in full,
     'find -L .',
     'find -D exec .',
     'find -f . -delete',
+    // to find, what is behind "--" is an expression all the same
+    'find -- . -delete',
+    'find . -- -exec ./x +',
+    'sort -- -odd',
     'cut --output-delimiter=x -f1 f .env',
     'jq -f x a.json',
     'jq \'import "x" as $d; $d\' a.json',

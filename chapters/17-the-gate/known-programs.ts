@@ -237,8 +237,8 @@ export function meaningsOf(name: string, words: Word[], spelled = 0): Meaning[] 
     const option = isEnded ? undefined : optionIn(row, word.text);
     if (!isEnded && word.text === '--') isEnded = true;
     else if (!option) {
-      // A variable or a glob may be any option.
-      const isDoubtful = !isEnded && (!word.isPlain || /^[-+]./.test(word.text));
+      // A variable or a glob may be any option; and to find, "--" is not the end of them.
+      const isDoubtful = (!isEnded && !word.isPlain) || /^[-+]./.test(word.text);
       if (isDoubtful && !isSpelled) return undefined;
       if (!isDoubtful) others.push({ word, isSpelled });
     } else if (option.kind !== '') {

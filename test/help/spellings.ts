@@ -125,7 +125,9 @@ export function spelledLines(program: string, count: number, dice: Dice): string
     const words = Array.from({ length: 1 + below(4) }, () =>
       below(3) === 0 ? [pick(VALUES)] : option(),
     ).flat();
-    return [program, ...words.map(quote), ...(below(2) === 0 ? ['f'] : [])].join(' ');
+    const ended = below(8) === 0 ? ['--'] : []; // not every program ends its options there
+    const last = below(2) === 0 ? ['f'] : [];
+    return [program, ...ended, ...words.map(quote), ...last].join(' ');
   });
 }
 
@@ -158,8 +160,8 @@ export function harmDone(
               return [name, size, mtimeMs];
             }),
           );
-    const state = stateOf();
     const runAll = (some: string[]): boolean => {
+      const state = stateOf();
       const script = some.map((line) => `( timeout 5 ${line} ) </dev/null`).join('\n');
       const env = {
         PATH: process.env.PATH,
