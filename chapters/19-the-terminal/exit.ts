@@ -10,6 +10,7 @@ export const EXIT = {
   failed: 5,
   turns: 6,
   length: 7,
+  breaking: 8,
   interrupted: 130,
 };
 

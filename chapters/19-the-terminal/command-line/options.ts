@@ -105,7 +105,8 @@ Output
   -h, --help   -v, --version
 
 Exit codes: 0 done, 1 unexpected, 2 usage, 3 configuration or permission refused, 4 unreachable or timed out,
-5 a tool or server answered with an error, 6 turn limit, 7 answer cut off, 130 interrupted
+5 a tool or server answered with an error, 6 turn limit, 7 answer cut off, 8 a breaking change,
+130 interrupted
 
 Examples
   mcp-by-hand "what does this project do?"

@@ -1,6 +1,6 @@
 // seeing-cli.ts: `record`, `replay` and `trace`.
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import {
   asRefusal,
@@ -17,14 +17,18 @@ import type { Run } from '../../19-the-terminal/own-verbs.ts';
 import {
   atDashes,
   FLAG,
+  isUrl,
   numberFlag,
   parseFlags,
   TEXT_FLAG,
+  TEXTS_FLAG,
 } from '../../19-the-terminal/command-line/parse.ts';
 import type { Screen } from '../../19-the-terminal/screen.ts';
 import { serveHttp } from '../../29-a-server/serve-http.ts';
 import { OwnStdio } from '../../29-a-server/pipe.ts';
 import type { checkTrace } from '../check.ts';
+import { changeLine, compareOffers } from '../compare/offers-diff.ts';
+import { offeredByServer, offeredIn } from '../compare/offered.ts';
 import { Keeper, recordingPath } from '../more/keep.ts';
 import { recordBetween } from '../record.ts';
 import { Replay, type ReplayOptions, type RecordedAnswer } from '../replay.ts';
@@ -198,6 +202,31 @@ async function check(
   if (!isJson) screen.say(`${all}: ${errors.length} wrong, ${findings.length} found in all`, 'dim');
   return errors.length > 0 ? EXIT.unexpected : EXIT.done;
 }
+
+// ─── diff A B ───────────────────────────────────────────────────────────────────────────────────
+
+/** 0: a client of A works with B; 8: it may not. */
+export const diffVerb: Run = async (args, screen, rows) => {
+  const { before, command } = atDashes(args);
+  const { values, positionals } = parseFlags(before, { json: FLAG, 'allow-server': TEXTS_FLAG });
+  const sides: Side[] = positionals.map((word) => ({ word }));
+  if (command.length > 0) sides.push({ word: command[0]!, command });
+  const [first, second, ...more] = sides;
+  if (!first || !second || more.length > 0) throw misused('diff');
+  const offeredBy = ({ word, command: typed }: Side) => {
+    const isFile = !typed && !isUrl(word) && existsSync(word);
+    if (isFile) return offeredIn(textIn(word), word);
+    return offeredByServer(typed ?? word, screen, rows, values.allowServer);
+  };
+  const changes = compareOffers(await offeredBy(first), await offeredBy(second));
+  const breaking = changes.filter(({ isBreaking }) => isBreaking).length;
+  if (values.json) screen.printJson(JSON.stringify({ changes, breaking }));
+  else for (const change of changes) screen.print(changeLine(change));
+  if (!values.json) screen.say(`${changes.length} changes, ${breaking} of them breaking`, 'dim');
+  return breaking > 0 ? EXIT.breaking : EXIT.done;
+};
+
+type Side = { word: string; command?: string[] };
 
 /** A program that was killed may have left half a line, and the next one has written on behind it. A
  *  replay says so, and plays the rest. */

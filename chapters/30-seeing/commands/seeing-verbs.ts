@@ -17,4 +17,9 @@ export const seeingVerbs = {
     help: 'check FILE [--json] [--strict] | view FILE > page.html',
     load: async () => (await load()).traceVerb,
   },
+  diff: {
+    help: `[--json] A B, what has changed for a client: each a recording, a list as JSON,
+a server's NAME or URL; B also -- COMMAND ARGS. Exit code 8: it may break`,
+    load: async () => (await load()).diffVerb,
+  },
 } satisfies Record<string, Verb>;
