@@ -103,9 +103,9 @@ function inputOf(offered: Json): Json {
 
 // ─── In words ───────────────────────────────────────────────────────────────────────────────────
 
-const MARK = { gone: '-', new: '+', narrower: '<', wider: '>', changed: '~' };
+const CHANGE_MARK = { gone: '-', new: '+', narrower: '<', wider: '>', changed: '~' };
 
 export function changeLine({ what, how, isBreaking, where }: OfferChange): string {
   const detail = where === undefined ? '' : `: ${where}`;
-  return `${MARK[how]} ${what} is ${how}${detail}${isBreaking ? '  (breaking)' : ''}`;
+  return `${CHANGE_MARK[how]} ${what} is ${how}${detail}${isBreaking ? '  (breaking)' : ''}`;
 }
