@@ -335,9 +335,9 @@ const KINDS: Record<string, (word: Word, place: Place) => boolean> = {
   sed: ({ text }) => PLAIN_SED.test(text),
   awk: ({ text }) => PLAIN_AWK.test(text),
   jq: ({ text }) => PLAIN_JQ.test(text),
-  file: isReadable,
-  input: isReadable, // a second word would be written
-  folder: (word, place) => word.text !== '-' && isReadable(word, place), // the one before
+  file: isReadableWord,
+  input: isReadableWord, // a second word would be written
+  folder: (word, place) => word.text !== '-' && isReadableWord(word, place), // the one before
   one: (word, { roots }) => isFolder(readable(word, roots)) === false, // diff shows all that is in a folder
   new: (word, { roots }) => isFreeToWrite(readable(word, roots)),
   tree: (word, place) => word.text === '-' || isFreeToRead(word, place),
@@ -357,7 +357,7 @@ export function isAsItsKind({ kind, word, isSpelled }: Meaning, place: Place): b
   return isSure && KINDS[kind]!(word, place);
 }
 
-function isReadable(word: Word, { roots, isHidden }: Place): boolean {
+function isReadableWord(word: Word, { roots, isHidden }: Place): boolean {
   const file = readable(word, roots);
   return word.text === '-' || (file !== undefined && !isHidden(file.real));
 }

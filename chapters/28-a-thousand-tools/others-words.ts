@@ -15,7 +15,7 @@ const ONLY_RESOURCES = spelled(PERMITTED, 'resources');
 const GRANTS = ['autoApprove', 'auto_approve', 'alwaysAllow', 'always_allow', 'trust', 'trusted'];
 
 /** Codex: which tools want a question. */
-const MODES: EntryWord = {
+const APPROVAL_MODES: EntryWord = {
   form: 'one of prompt, writes, auto, approve',
   fits: (value) => /^(prompt|writes|auto|approve)$/.test(String(value)),
 };
@@ -26,7 +26,7 @@ const SANDBOX: EntryWord = {
 };
 
 export const OTHERS_WORDS: Words = {
-  default_tools_approval_mode: MODES,
+  default_tools_approval_mode: APPROVAL_MODES,
   sandboxEnabled: SANDBOX,
 };
 for (const word of [...ONLY_TOOLS, ...NO_TOOLS, ...ONLY_RESOURCES])
