@@ -59,7 +59,7 @@ const cases: Case[] = [
     what: 'all together',
     items: 'a*1 a*2 b1 -1 b2 a3 b3',
     ends: 'b1 a*2 a*1 -1 a3 b2 b3',
-    wanted: 'a*1 a*2 b1, then by a*1: -1, then by -1: b2 a3, then by b2: b3',
+    wanted: 'a*1 a*2 b1, then by a*1: -1, then by -1: a3 b2, then by b2: b3',
   },
 ];
 
@@ -68,9 +68,16 @@ function laneOf(item: string): Lane | undefined {
   return { line: item[0]!, isShared: item.includes('*') };
 }
 
-/** All that can begin has begun. */
+/** What begins by mistake has begun by then. */
 async function settled(): Promise<void> {
   for (let turns = 0; turns < 5; turns++) await new Promise(setImmediate);
+}
+
+/** Waits for a fact, and not without end. */
+async function until(isSo: () => unknown): Promise<boolean> {
+  const deadline = performance.now() + 2000;
+  while (!isSo() && performance.now() < deadline) await new Promise(setImmediate);
+  return Boolean(isSo());
 }
 
 type InLanes = typeof import('./order.ts').inLanes;
@@ -84,20 +91,68 @@ async function watched(inLanes: InLanes, items: string[], ends: string[]): Promi
       rounds.at(-1)!.begun.push(item);
       finish.set(item, () => done(item));
     });
+  const told = () => {
+    const lively = rounds.filter(({ begun }) => begun.length > 0);
+    const words = lively.map(
+      ({ by, begun }) => `${by && `then by ${by}: `}${begun.toSorted().join(' ')}`,
+    );
+    return words.join(', ');
+  };
   const all = inLanes(items, laneOf, work);
-  await settled();
-  for (const item of ends) {
-    rounds.push({ by: item, begun: [] });
-    finish.get(item)?.();
+  let failure: unknown;
+  all.catch((error) => (failure = error));
+  for (let n = 0; n <= ends.length; n++) {
+    if (n > 0) {
+      rounds.push({ by: ends[n - 1]!, begun: [] });
+      finish.get(ends[n - 1]!)?.();
+    }
+    const wanted = wantedOf(items, ends.slice(0, n));
+    const isInTime = await until(() => failure || told().length >= wanted.length);
     await settled();
+    if (failure) throw failure; // no work has failed
+    if (!isInTime) return told();
   }
-  await Promise.race([all, settled()]);
-  const told = rounds
-    .filter(({ begun }) => begun.length > 0)
-    .map(({ by, begun }) => {
-      return `${by && `then by ${by}: `}${begun.join(' ')}`;
+  return told();
+}
+
+/** What begins when, by the rule alone: an item begins once all have ended that it must wait for. */
+function wantedOf(items: string[], ends: string[]): string {
+  const isBeside = (one?: Lane, two?: Lane) =>
+    one && two && (one.line !== two.line || (one.isShared && two.isShared));
+  const over = new Set<string>();
+  const begun = new Set<string>();
+  const beginning = () => {
+    const now = items.filter((item, n) => {
+      const before = items.slice(0, n).filter((other) => !isBeside(laneOf(item), laneOf(other)));
+      return !begun.has(item) && before.every((other) => over.has(other));
     });
-  return told.join(', ');
+    for (const item of now) begun.add(item);
+    return now.toSorted().join(' '); // those that may begin together, in any order
+  };
+  const rounds = [beginning()];
+  for (const item of ends) {
+    over.add(item);
+    const now = beginning();
+    if (now) rounds.push(`then by ${item}: ${now}`);
+  }
+  return rounds.filter(Boolean).join(', ');
+}
+
+const random = (below: number) => Math.floor(Math.random() * below);
+
+/** Items of up to three lines, and the order in which they end: one that has begun, each time. */
+function drawn(): { items: string[]; ends: string[] } {
+  const items = Array.from({ length: 3 + random(7) }, (_, n) => {
+    const line = 'abc-'[random(4)];
+    return line === '-' ? `-${n}` : `${line}${random(2) > 0 ? '*' : ''}${n}`;
+  });
+  const ends: string[] = [];
+  while (ends.length < items.length) {
+    const begun: string[] = wantedOf(items, ends).match(/\S+(?=[ ,]|$)/g) ?? [];
+    const open = items.filter((item) => begun.includes(item) && !ends.includes(item));
+    ends.push(open[random(open.length)]!);
+  }
+  return { items, ends };
 }
 
 const wordsIn = (text: string) => text.split(' ').filter(Boolean);
@@ -108,26 +163,88 @@ export const judge: Judge = async ({ load, expect }) => {
     const came = watched(inLanes, wordsIn(items), wordsIn(ends));
     await expect(what, wanted || 'nothing', came, (began) => began === wanted);
   }
+  for (let n = 0; n < 40; n++) {
+    const { items, ends } = drawn();
+    const wanted = wantedOf(items, ends);
+    const what = `items that are drawn by lot: ${items.join(' ')}; they end as ${ends.join(' ')}`;
+    const came = await watched(inLanes, items, ends);
+    if (came !== wanted) await expect(what, wanted, came, () => false);
+  }
+
+  // ── Results ──
 
   const slowFirst = async (item: string, n: number) => {
     if (n === 0) await settled();
     return `${item} is ${n}`;
   };
-  const results = inLanes(['a1', 'b1', 'a2'], laneOf, slowFirst).then((all) => all.join(', '));
-  const inOrder = 'a1 is 0, b1 is 1, a2 is 2';
+  const results = inLanes(['b1', 'a1', 'c1', 'a2'], laneOf, slowFirst).then((all) =>
+    all.join(', '),
+  );
+  const inOrder = 'b1 is 0, a1 is 1, c1 is 2, a2 is 3';
   const order = 'results come in the order of the items, and work gets the number of its item';
   await expect(order, inOrder, results, (came) => came === inOrder);
+  const twins = inLanes(['a1', 'a1', 'a1'], laneOf, async (_, n) => n).then((all) => all.join(' '));
+  await expect('items may be alike', '0 1 2', twins, (came) => came === '0 1 2');
+  const empty = inLanes(['a1', 'b1', '-1'], laneOf, async () => undefined);
+  const none = (came: unknown[]) => came.length === 3 && came.every((each) => each === undefined);
+  await expect('a result may be nothing at all', 'three times nothing', empty, none);
+  let times = 0;
+  const counted = inLanes(['a1', 'a2', '-1', 'b1'], laneOf, async () => ++times);
+  await expect(
+    'each item is worked on once',
+    '4',
+    counted.then(() => times),
+    (came) => came === 4,
+  );
+  const given = ['a1', 'b1', 'a2'];
+  const kept = inLanes(given, laneOf, async (item) => item).then(() => given.join(' '));
+  await expect('the list of items stays as it is', 'a1 b1 a2', kept, /^a1 b1 a2$/);
 
-  const begun: string[] = [];
-  const failing = async (item: string) => {
-    begun.push(item);
-    if (item === 'a1') throw new Error('a1 has failed');
-    return item;
+  // ── Failures ──
+
+  /** Which began, if this one fails, and how it all ended. */
+  const failing = async (items: string[], which: string) => {
+    const begun: string[] = [];
+    const work = async (item: string) => {
+      begun.push(item);
+      await settled();
+      if (item === which) throw new Error(`${item} has failed`);
+      return item;
+    };
+    const how = await inLanes(items, laneOf, work).then(
+      () => 'all is well',
+      (error) => (error as Error)?.message,
+    );
+    await settled();
+    await settled();
+    return { how, begun: begun.join(' ') };
   };
-  const failed = inLanes(['a1', 'a2', 'b1'], laneOf, failing).catch(({ message }) => message);
-  const told = 'if one fails, that is told';
-  await expect(told, 'a1 has failed', failed, (came) => came === 'a1 has failed');
-  const notBegun = 'and what had to wait for it is not begun';
-  const seen = settled().then(() => begun.join(' '));
-  await expect(notBegun, 'a1 b1', seen, (came) => came === 'a1 b1');
+  for (const items of [
+    ['a1', 'a2', 'b1'],
+    ['b1', 'a1', 'a2'],
+    ['a0', 'a1'],
+  ]) {
+    const came = failing(items, 'a1');
+    await expect('if one fails, that is told', 'a1 has failed', came, ({ how }) => {
+      return how === 'a1 has failed';
+    });
+  }
+  await expect(
+    'what had to wait for it is not begun',
+    'a1 b1',
+    failing(['a1', 'a2', 'b1'], 'a1'),
+    ({ begun }) => begun === 'a1 b1',
+  );
+  await expect(
+    'nor what waited for that',
+    'a1 b1',
+    failing(['a1', 'b1', 'a2', '-1', 'c1'], 'a1'),
+    ({ begun }) => begun === 'a1 b1',
+  );
+  await expect(
+    'also if it fails as the last of those that were waited for',
+    'a*1 a*2',
+    failing(['a*1', 'a*2', 'a3'], 'a*2'),
+    ({ begun }) => begun === 'a*1 a*2',
+  );
 };
