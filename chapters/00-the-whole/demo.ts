@@ -59,6 +59,17 @@ const days: Record<string, () => Promise<void>> = {
     const left = process.getActiveResourcesInfo().filter((each) => each === 'Timeout');
     console.log(`what keeps the program from ending: ${left.length} timer of 15 s`);
   },
+  'the command is misspelled, and we hang up at once': async () => {
+    const connection = new McpConnection('calc', { command: 'nodde' });
+    await connection.connect();
+    const { child } = connection as any;
+    // Not for real: it could reach any process of yours. The page says which ones it reached of mine.
+    child._handle.kill = (signal: number) => {
+      console.log(`signal ${signal} leaves, for the pid ${child.pid}`);
+      return 0;
+    };
+    await connection.close();
+  },
 };
 
 const [, , day] = process.argv;
@@ -86,7 +97,7 @@ function runDay(name: string): Promise<string> {
       clearTimeout(timer);
       const lines = output
         .split('\n')
-        .filter((line) => /^(\w*Error:|The sum|what keeps)/.test(line));
+        .filter((line) => /^(\w*Error:|The sum|what keeps|signal)/.test(line));
       const end = signal ? 'it still waits' : `the program ended with code ${code}`;
       done([`\n${name}:`, ...lines, end].join('\n  '));
     });

@@ -80,13 +80,13 @@ export class McpConnection {
 
 type Row = { tool: Tool; connection: McpConnection };
 
-export function loadEntries(home: string, cwd: string): Map<string, Config> {
-  const entries = new Map<string, Config>();
+export function loadEntries(home: string, cwd: string) {
+  const entries = new Map<string, { config: Config }>();
   const settings = join('.claude', 'settings.json');
   for (const file of [join(home, settings), join(cwd, settings), join(cwd, '.mcp.json')]) {
     if (!existsSync(file)) continue;
     const { mcpServers = {} } = JSON.parse(readFileSync(file, 'utf8'));
-    for (const [name, config] of Object.entries(mcpServers)) entries.set(name, config as Config);
+    for (const [name, config] of Object.entries<Config>(mcpServers)) entries.set(name, { config });
   }
   return entries;
 }
@@ -95,14 +95,14 @@ export const toolLabel = (server: string, tool: string) => `mcp__${server}__${to
 
 export class McpManager {
   private rows = new Map<string, Row>();
-  private entries: Map<string, Config>;
+  private entries: ReturnType<typeof loadEntries>;
 
   constructor({ home = homedir(), cwd = process.cwd() } = {}) {
     this.entries = loadEntries(home, cwd);
   }
 
   async loadAndConnect(): Promise<void> {
-    for (const [name, config] of this.entries) {
+    for (const [name, { config }] of this.entries) {
       const tooLate = new Promise<never>((_, reject) => {
         setTimeout(() => reject(new Error(`${name} did not answer within 15 s`)), 15_000);
       });
