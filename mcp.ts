@@ -758,8 +758,8 @@ export class McpManager {
       const prefix = serverPrefix(name);
       if (!this.prefixes.has(prefix)) this.prefixes.set(prefix, name);
       this.servers.set(name, { entry });
-      this.keepAsItIs(before.get(name), entry);
     }
+    for (const [name, entry] of entries) this.keepAsItIs(before.get(name), entry);
     const changed = changedIn(before, this.servers);
     if (changed.length > 0) await this.end(changed);
     const queue = this.servers.values(); // one queue, and several workers that empty it
