@@ -7,9 +7,9 @@ import { existsSync } from 'node:fs';
 import { McpConnection, textOf, type Extension, type Json } from '../../mcp.ts';
 import { plainHost } from '../19-the-terminal/host.ts';
 import { compose } from '../composition.ts';
+import { inBothEras } from './era.ts';
 
-const isThere = existsSync(new URL('era.ts', import.meta.url)); // not before this chapter
-const eras = isThere ? (await import('./era.ts')).inBothEras() : [];
+const listens = existsSync(new URL('listen-for-changes.ts', import.meta.url)); // not at 22.1
 const { transports } = compose(plainHost());
 const opened: McpConnection[] = [];
 
@@ -35,14 +35,15 @@ async function open(config: Json): Promise<McpConnection | undefined> {
     console.log(direction === 'out' ? '→' : '←', JSON.stringify(message, shorten));
     heard.emit(message.method ?? 'answer');
   };
-  const options = { transports, extensions: [...eras, user], onWire };
+  const options = { transports, extensions: [...inBothEras(), user], onWire };
   const connection = new McpConnection('calculator', config, options);
   opened.push(connection);
   try {
     await connection.connect();
     const { protocolVersion, because } = await connection.initialize();
     console.log(`  it speaks ${protocolVersion}${because ? `: ${because}` : ''}`);
-    if (protocolVersion > '2026') await once(heard, 'notifications/subscriptions/acknowledged');
+    if (listens && protocolVersion > '2026')
+      await once(heard, 'notifications/subscriptions/acknowledged');
     const { text } = await connection.callTool('add', { a: 2, b: 40 });
     console.log('  =', text);
     return connection;
