@@ -16,7 +16,6 @@ export const NOT_YET: NotYet = {
   'chapters/13-names/README.md': ['questions'],
   'chapters/18-minds/README.md': ['words', 'lines', 'gaps', 'questions'],
   'chapters/19-the-terminal/README.md': ['words', 'lines', 'gaps', 'questions'],
-  'chapters/22-no-handshake/README.md': ['words', 'lines', 'exercise', 'questions'],
   'chapters/24-more-than-tools/README.md': ['words', 'lines', 'gaps', 'exercise'],
   'chapters/27-scopes/README.md': ['words', 'lines', 'gaps', 'questions'],
 };
