@@ -18,9 +18,23 @@ const server = createServer(async (request, response) => {
     headers = { 'content-type': 'text/event-stream' },
     lines,
   } = replies.shift()!;
-  console.log([`← ${status}`, ...lines].join('\n← '));
-  response.writeHead(status, headers).end(lines.map((line) => `${line}\n\n`).join(''));
+  const isWhole = status === 200 && !JSON.parse(body).stream;
+  const said = isWhole ? [JSON.stringify({ content: wholeOf(lines) })] : lines;
+  console.log([`← ${status}`, ...said].join('\n← '));
+  response.writeHead(status, headers).end(said.map((line) => `${line}\n\n`).join(''));
 });
+/** The same answer for a model that does not want a stream. */
+function wholeOf(lines: string[]): Json[] {
+  const blocks: any[] = [];
+  for (const line of lines.filter((each) => each.startsWith('data: '))) {
+    const { type, index, content_block, delta } = JSON.parse(line.slice(6));
+    if (type === 'content_block_start') blocks[index] = { ...content_block };
+    if (delta?.type === 'text_delta') blocks[index].text += delta.text;
+    if (delta?.type === 'input_json_delta')
+      blocks[index].json = (blocks[index].json ?? '') + delta.partial_json;
+  }
+  return blocks.map(({ json, ...block }) => (json ? { ...block, input: JSON.parse(json) } : block));
+}
 await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
 const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
@@ -58,25 +72,12 @@ const end = (why: string) => [
   data({ type: 'message_stop' }),
 ];
 
-if ('chooseModel' in (program as object)) await withMinds();
-else await withScript();
+const { Anthropic } = await import('./anthropic.ts');
+await withMessages(new Anthropic({ model: 'demo', key: 'no-real-key', baseUrl: url }));
+if ('chooseModel' in program) await withMinds();
 
-/** The program before this chapter. */
-async function withScript(): Promise<void> {
-  const script = new program.Scripted(['2 and 40 are 42.', 'That is 42, too.']);
-  const scripted = new program.Agent({ model: script, resultsFolder: 'results' });
-  for (const prompt of ['How much is 2 and 40?', 'And 2 and 41?', 'Are you sure?']) {
-    const { ending, text } = await scripted.chat(prompt);
-    console.log(`> ${prompt}\n  ${text || `ended: ${ending}`}`);
-  }
-}
-
-async function withMinds(): Promise<void> {
-  console.log('The Messages API. The arguments of the call come in pieces:');
-  const anthropic = program.chooseModel('anthropic/demo', {
-    baseUrl: url,
-    env: { ANTHROPIC_API_KEY: 'no-real-key' },
-  });
+async function withMessages(anthropic: program.Model): Promise<void> {
+  console.log('The Messages API:');
   turns.push(
     await query(anthropic, {
       lines: [
@@ -104,10 +105,11 @@ async function withMinds(): Promise<void> {
     headers: { 'retry-after-ms': '100' },
     lines: ['{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'],
   };
-  await query(anthropic, busy, {
-    lines: [begin(0, { type: 'text', text: 'It is 42.' }), ...end('end_turn')],
-  });
+  const answer = { lines: [begin(0, { type: 'text', text: 'It is 42.' }), ...end('end_turn')] };
+  await query(anthropic, busy, answer).catch((error) => console.log(`  ${error}`));
+}
 
+async function withMinds(): Promise<void> {
   console.log('\nThe same conversation, as chat completions:');
   const openai = program.chooseModel('openai/demo', { baseUrl: `${url}/v1`, env: {} });
   const piece = (value: Json) => data({ choices: [{ index: 0, ...value }] });
