@@ -14,7 +14,6 @@ type NotYet = Record<string, Limit[]>;
 export const NOT_YET: NotYet = {
   'chapters/03-three-shapes/README.md': ['lines', 'gaps', 'exercise', 'questions'],
   'chapters/13-names/README.md': ['questions'],
-  'chapters/18-minds/README.md': ['words', 'lines', 'gaps', 'questions'],
   'chapters/19-the-terminal/README.md': ['words', 'lines', 'gaps', 'questions'],
   'chapters/24-more-than-tools/README.md': ['words', 'lines', 'gaps', 'exercise'],
   'chapters/27-scopes/README.md': ['words', 'lines', 'gaps', 'questions'],
