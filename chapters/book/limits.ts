@@ -15,8 +15,6 @@ export const NOT_YET: NotYet = {
   'chapters/03-three-shapes/README.md': ['lines', 'gaps', 'exercise', 'questions'],
   'chapters/13-names/README.md': ['questions'],
   'chapters/19-the-terminal/README.md': ['words', 'lines', 'gaps', 'questions'],
-  'chapters/24-more-than-tools/README.md': ['words', 'lines', 'gaps', 'exercise'],
-  'chapters/27-scopes/README.md': ['words', 'lines', 'gaps', 'questions'],
 };
 
 const FIRST_PAGE = { words: 2000, lines: 150, gaps: 2, exercise: 50, questions: 2 };
