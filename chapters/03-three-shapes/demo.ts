@@ -1,4 +1,4 @@
-// Chapter 3: a server that says all kinds of things.
+// Chapter 3: a server that says all kinds of things, and what we say to it.
 
 import * as mcp from '../../mcp.ts';
 
@@ -14,12 +14,14 @@ const until = async (count: number) => {
 };
 
 console.log('A server that writes all kinds of things to its stdout:');
-const chatty = new mcp.McpConnection(
-  'chatty',
-  { command: 'node', args: ['fixtures/habits.mjs', 'chatty'] },
-  { onWire, onWarning },
-);
+const config = { command: 'node', args: ['fixtures/habits.mjs', 'chatty'] };
+// McpConnection brings the pipe by itself; this demo also runs on the program before, which has none.
+const stdio: mcp.TransportFactory = (...given) => new mcp.StdioTransport(...given);
+const chatty = new mcp.Connection('chatty', config, { transports: { stdio }, onWire, onWarning });
 await chatty.connect();
 await until(8);
 await pause(50); // for the last one's warning, if there were any
 console.log(`  ${chatty.warnings.size} warning: ${[...chatty.warnings.keys()].join(', ')}`);
+
+console.log("\nWhat we say to it, without an id, so it needn't answer:");
+await chatty.notify('notifications/initialized');
