@@ -616,6 +616,35 @@ test('D17: git takes in no secret that is neither ignored nor named, and compare
   assert.deepEqual(['git diff a b', 'git diff --stat a b'].map(effect), ['ask', 'ask']);
 });
 
+test('D17: a .git that leads to a repository elsewhere is no repository of the folder, but for one that knows it', () => {
+  const lines = ['git log -p', 'git commit -m x'];
+  const mine = repository(() => {}); // another one of the user's
+  const leading = (make: (git: string) => void) => {
+    const place = repository(() => {});
+    make(join(place.cwd, '.git'));
+    return judging(place, lines);
+  };
+  const inPlace = (make: (git: string) => void) => (git: string) => {
+    rmSync(git, { recursive: true });
+    make(git);
+  };
+  const theirs = join(mine.cwd, '.git');
+  assert.deepEqual(leading(inPlace((git) => writeFileSync(git, `gitdir: ${theirs}\n`))), [
+    'ask',
+    'ask',
+  ]);
+  assert.deepEqual(leading(inPlace((git) => symlinkSync(theirs, git))), ['ask', 'ask']);
+  assert.deepEqual(
+    leading((git) => writeFileSync(join(git, 'commondir'), theirs)),
+    ['ask', 'ask'],
+  );
+  const tree = join(folder(), 'tree');
+  spawnSync('git', ['worktree', 'add', '-q', tree], { cwd: mine.cwd });
+  assert.deepEqual(judging({ ...mine, cwd: tree }, lines), ['allow', 'allow'], 'a worktree of git');
+  mkdirSync(join(tree, 'sub'));
+  assert.deepEqual(judging({ ...mine, cwd: join(tree, 'sub') }, lines), ['allow', 'allow']);
+});
+
 test('D17: a link inside of .git leads git to any file, to read and to write, so no rule covers it', () => {
   const lines = ['git commit -m x', 'git status'];
   for (const path of ['COMMIT_EDITMSG', 'rebase-merge/head-name', 'logs/refs/heads/x']) {

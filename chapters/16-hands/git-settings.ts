@@ -3,8 +3,16 @@
 // differences (diff.external), filters, hooks, signing programs. Some of it can be overridden, and the rest told.
 
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, readdirSync, type Dirent } from 'node:fs';
-import { join, resolve } from 'node:path';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  type Dirent,
+} from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { findCommand, safeEnv, withSafePath } from '../../mcp.ts';
 import { reasonFor } from './delicate.ts';
 import { isUnder } from './paths.ts';
@@ -63,6 +71,7 @@ export function gitPrograms(cwd: string, manner: Manner): string[] {
   if (manner !== 'looks') found.push(...hooksOf(cwd).map((hook) => `the hook ${hook}`));
   if (manner !== 'looks' && isUnderWay(cwd)) found.push('what is left of a rebase or its like');
   if (hasLinks(cwd)) found.push('a link inside of its .git');
+  if (leadsElsewhere(cwd)) found.push('a repository elsewhere, to which its .git leads');
   if (mayEnterRepositories(cwd, manner)) found.push('the settings of a repository inside it');
   return [...new Set(found)];
 }
@@ -150,13 +159,9 @@ function keysOf(cwd: string): string[] {
 /** Where git itself looks for them. A folder elsewhere is by core.hooksPath: yours, or a setting above. But a relative
  *  one means a folder of every project. */
 function hooksOf(cwd: string): string[] {
-  const [path, ...own] = linesOf(
-    run(cwd, 'rev-parse', '--git-path', 'hooks', '--git-common-dir', '--show-toplevel') ??
-      run(cwd, 'rev-parse', '--git-path', 'hooks', '--git-common-dir'),
-  );
-  if (path === undefined) return []; // not a repository
-  const folder = resolve(cwd, path);
-  if (!own.some((part) => isUnder(resolve(cwd, part), folder))) return [];
+  const [folder, , ...own] = foldersOf(cwd);
+  if (folder === undefined) return []; // not a repository
+  if (!own.some((part) => isUnder(part, folder))) return [];
   try {
     return readdirSync(folder).filter(
       (name) => !name.endsWith('.sample') && canBeStarted(join(folder, name)),
@@ -164,6 +169,24 @@ function hooksOf(cwd: string): string[] {
   } catch {
     return []; // there is no such folder
   }
+}
+
+/** Of its hooks, of the repository, of what its worktrees share, and the top of the files, if there are any. */
+function foldersOf(cwd: string): string[] {
+  const asked = ['--git-path', 'hooks', '--git-dir', '--git-common-dir'];
+  const found =
+    run(cwd, 'rev-parse', ...asked, '--show-toplevel') ?? run(cwd, 'rev-parse', ...asked);
+  return linesOf(found).map((path) => resolve(cwd, path));
+}
+
+/** A .git that is a link or a file, or has a "commondir", may lead to any repository of yours. What `git worktree add`
+ *  has made is known there. */
+function leadsElsewhere(cwd: string): boolean {
+  const [, dir, common, top = cwd] = foldersOf(cwd);
+  if (dir === undefined || common === undefined) return false; // not a repository
+  if ([dir, common].every((path) => isUnder(top, realpathSync(path)))) return false;
+  const isTree = dirname(dirname(dir)) === common && existsSync(join(dir, 'gitdir'));
+  return !isTree || readFileSync(join(dir, 'gitdir'), 'utf8') !== `${join(top, '.git')}\n`;
 }
 
 /** What a rebase, a bisection or a list of picks would do next is in files, and a folder that came as an archive may
@@ -177,8 +200,7 @@ function isUnderWay(cwd: string): boolean {
 /** git writes your message to .git/COMMIT_EDITMSG, and shows what is in .git/rebase-merge/head-name: if that is a link,
  *  it is any file of yours. git itself makes none. */
 function hasLinks(cwd: string): boolean {
-  const own = linesOf(run(cwd, 'rev-parse', '--git-dir', '--git-common-dir'));
-  const folders = own.map((path) => resolve(cwd, path));
+  const folders = foldersOf(cwd).slice(1, 3);
   return someFolder(folders, 'objects', (entries) => entries.some((each) => each.isSymbolicLink()));
 }
 
