@@ -126,6 +126,11 @@ test('E1: a NUL character is refused before any system call could cut the path t
   }
 });
 
+test('E1, J5: a path that is too long to be one is refused before any of its parts is looked for', () => {
+  const { roots } = prepare();
+  assert.throws(() => roots.locate('a/'.repeat(250_000)), /more than 4096 characters/);
+});
+
 test('E1: inside are the folder itself, what is in it, and what the user added', async () => {
   const { roots, cwd, outside } = prepare();
   for (const path of ['.', 'a', './a/b', '..a', '...', join(cwd, 'x'), '../app/x', ''])

@@ -22,6 +22,8 @@ import { reasonFor, reasonForLinks, type Delicacy } from './delicate.ts';
 
 // ─── Judging ──────────────────────────────────────────────────────────────────────────────────────────────────
 
+const MAX_PATH = 4096;
+
 export type Location = {
   shown: string; // the path as the model gave it
   named: string; // the same, absolute
@@ -65,6 +67,8 @@ export class Roots {
   locate(path: string): Location {
     if (path.includes('\0'))
       throw new Error('a path cannot contain a NUL character; give another path');
+    if (path.length > MAX_PATH)
+      throw new Error(`a path cannot have more than ${MAX_PATH} characters; give another path`);
     const expanded = /^~(?=$|[\\/])/.test(path) ? homedir() + path.slice(1) : path;
     const named = resolve(this.cwd, expanded);
     const real = follow(named);

@@ -77,7 +77,6 @@ const RANK: Record<Effect, number> = { allow: 0, ask: 1, deny: 2 };
 const MAX_SHOWN_DEFINITION = 16_384;
 const MAX_SHOWN_LIST = 65_536;
 const MAX_OPENING = 100;
-const MAX_PATH = 4096;
 const MAX_WORDS = 20_000; // that may be files; the shell tool takes no longer line
 const MAX_CAUTIONS = 5;
 const MAX_LEVELS = 100; // of arguments: deeper ones nobody could judge
@@ -296,8 +295,7 @@ export class Gate {
       ...commands.flatMap((command) => command.split(/\s+/)),
     ];
     const bare = said.flatMap((word) => [word, word.replace(/^[^=]*=|^@/, '')]);
-    const isPath = (word: string) => word !== '' && word.length < MAX_PATH;
-    const named = [...new Set(bare)].filter(isPath).slice(0, MAX_WORDS);
+    const named = [...new Set(bare)].filter(Boolean).slice(0, MAX_WORDS);
     const located = named
       .flatMap((word) => this.located(word))
       .filter(({ real }) => existsSync(real));

@@ -23,7 +23,9 @@ export type SimpleCommand = {
 export function takeApart(line: string): SimpleCommand[] | undefined {
   if (line.length > MAX_LINE || isOdd(line)) return undefined;
   try {
-    return new LineReader(line).read();
+    const parts = new LineReader(line).read();
+    const size = parts.reduce((sum, { words }) => sum + 1 + words.length, 0);
+    return size > MAX_SIZE ? undefined : parts;
   } catch (error) {
     if (error instanceof Unsure) return undefined;
     throw error;
@@ -34,7 +36,7 @@ class Unsure extends Error {}
 
 const MAX_LINE = 30_000; // characters: the shell tool takes no more
 const MAX_DEPTH = 20;
-const MAX_PARTS = 100; // for each of them we look at files
+const MAX_SIZE = 300; // commands and words: for each we look at files
 export const SHELL_KEYWORDS = new Set(
   (
     'if then else elif fi case esac for select while until do done in function coproc ' +
@@ -183,7 +185,8 @@ class LineReader {
       else part.words.push(word);
       isTimed = part.words.length === 1 && source === 'time';
     }
-    if (this.at === begin || this.parts.push(part) > MAX_PARTS) throw new Unsure();
+    if (this.at === begin) throw new Unsure();
+    this.parts.push(part);
   }
 
   // ── Redirections ──
