@@ -159,7 +159,7 @@ function keysOf(cwd: string): string[] {
 /** Where git itself looks for them. A folder elsewhere is by core.hooksPath: yours, or a setting above. But a relative
  *  one means a folder of every project. */
 function hooksOf(cwd: string): string[] {
-  const [folder, , ...own] = foldersOf(cwd);
+  const [folder, , ...own] = gitFolders(cwd);
   if (folder === undefined) return []; // not a repository
   if (!own.some((part) => isUnder(part, folder))) return [];
   try {
@@ -172,7 +172,7 @@ function hooksOf(cwd: string): string[] {
 }
 
 /** Of its hooks, of the repository, of what its worktrees share, and the top of the files, if there are any. */
-function foldersOf(cwd: string): string[] {
+function gitFolders(cwd: string): string[] {
   const asked = ['--git-path', 'hooks', '--git-dir', '--git-common-dir'];
   const found =
     run(cwd, 'rev-parse', ...asked, '--show-toplevel') ?? run(cwd, 'rev-parse', ...asked);
@@ -182,7 +182,7 @@ function foldersOf(cwd: string): string[] {
 /** A .git that is a link or a file, or has a "commondir", may lead to any repository of yours. What `git worktree add`
  *  has made is known there. */
 function leadsElsewhere(cwd: string): boolean {
-  const [, dir, common, top = cwd] = foldersOf(cwd);
+  const [, dir, common, top = cwd] = gitFolders(cwd);
   if (dir === undefined || common === undefined) return false; // not a repository
   if ([dir, common].every((path) => isUnder(top, realpathSync(path)))) return false;
   const isTree = dirname(dirname(dir)) === common && existsSync(join(dir, 'gitdir'));
@@ -200,7 +200,7 @@ function isUnderWay(cwd: string): boolean {
 /** git writes your message to .git/COMMIT_EDITMSG, and shows what is in .git/rebase-merge/head-name: if that is a link,
  *  it is any file of yours. git itself makes none. */
 function hasLinks(cwd: string): boolean {
-  const folders = foldersOf(cwd).slice(1, 3);
+  const folders = gitFolders(cwd).slice(1, 3);
   return someFolder(folders, 'objects', (entries) => entries.some((each) => each.isSymbolicLink()));
 }
 
