@@ -12,6 +12,7 @@
 //   npm run bench server                    calls that our server answers, beside those of both SDKs: see server.ts
 //   npm run bench search                    search_code beside ripgrep: see search.ts
 //   npm run bench record                    what `record` adds to a call: see record.ts
+//   npm run bench signals                   how soon Ctrl-C is heard while strangers make our work long: see signals.ts
 //   npm run bench calls two-cores         client and server side by side, as a user would run them
 //   npm run bench calls since 0866eeb     ours against ours of that commit, which says whether a change cost something
 
@@ -28,6 +29,7 @@ import { benchTools } from './tools.ts';
 import { benchServer } from './server.ts';
 import { benchSearch } from './search.ts';
 import { benchRecord } from './record.ts';
+import { benchSignals } from './signals.ts';
 
 type Kind = 'ours' | 'limit' | 'v1' | 'v2' | 'then';
 type Metrics = Record<string, number>;
@@ -498,6 +500,7 @@ const names = [
   'server',
   'search',
   'record',
+  'signals',
 ];
 const unknown = positionals.find((name) => !names.includes(name));
 if (unknown) throw new Error(`no row "${unknown}", only ${names.join(', ')}`);
@@ -531,6 +534,7 @@ if (isWanted('tools')) missed += await benchTools();
 if (isWanted('server')) missed += await benchServer(Number(values.rounds));
 if (isWanted('search')) missed += await benchSearch(Number(values.rounds));
 if (isWanted('record')) missed += await benchRecord(Number(values.rounds));
+if (isWanted('signals')) missed += benchSignals();
 const seconds = Math.round((performance.now() - beganAt) / 1000);
 console.log(
   `\n${missed === 0 ? 'All goals are met' : `${missed} goals are missed`} (${seconds} s).`,

@@ -1,6 +1,7 @@
 // Work that strangers have made long: `standstill.ts NAME`. Sends SIGINT to itself, twenty times if
 // the work lasts, and prints as JSON how often it was heard before the work had ended; `ms` is the
-// longest wait. One case for each process: so each of them has a thread to start.
+// longest wait. One case for each process: so each of them has a thread to start. Without a name it
+// prints the names.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -78,6 +79,12 @@ const cases: Record<string, (signal: AbortSignal) => unknown> = {
     problemsFound({ properties: each({}), unevaluatedProperties: false }, each(1), signal),
   'a picture of 32768 × 8192': (signal) => withSavable([image], signal),
 };
+
+if (name === '') {
+  console.log(JSON.stringify(Object.keys(cases)));
+  rmSync(folder, { recursive: true });
+  process.exit();
+}
 
 const TIMES = 20;
 const control = new AbortController();
