@@ -139,13 +139,8 @@ class Yaml {
       this.at--;
       throw this.error('": " or "#" in a text without quotes; put the text into quotes');
     }
-    return parts.length === 1 ? this.json(scalar(parts[0]!)) : folded(parts);
-  }
-
-  /** Infinity and the like are numbers in YAML, and nothing in JSON. */
-  private json(value: unknown): unknown {
-    const isOdd = typeof value === 'number' && !Number.isFinite(value);
-    if (!isOdd) return value;
+    const value = parts.length === 1 ? scalar(parts[0]!) : folded(parts);
+    if (!isNoJson(value)) return value;
     this.at--;
     throw this.error('a number that JSON cannot write');
   }
@@ -199,26 +194,70 @@ class Yaml {
     const lines = raw.map((line) => (first === -1 ? '' : line.slice(within)));
     const last = lines.findLastIndex((line) => line !== '');
     const content = lines.slice(0, last + 1);
-    const body = style === '|' ? content.join('\n') : foldedBlock(content);
+    const body = style === '|' ? content.join('\n') : folded(content);
     if (end === '-') return body;
     const ends = end === '+' ? lines.length - content.length : 0;
     return body === '' ? '\n'.repeat(ends) : body + '\n'.repeat(1 + ends);
   }
 
-  /** Lists and mappings in brackets, as JSON has them, and with texts without quotes. */
+  // ── Lists and mappings in brackets, as JSON has them, and with texts without quotes ──
+
   private flow(rest: string, indent: number, level: number): unknown {
     let text = rest;
-    for (let lines = 1; !isClosed(text); lines++) {
+    let found = flowParts(text);
+    for (let lines = 1; !found; lines++) {
       if (lines > MAX_FLOW_LINES || !this.goesOn(indent))
         throw this.error('a bracket that does not end');
       text += ` ${withoutComment(this.lines[this.at++]!.trim())}`;
+      found = flowParts(text);
     }
     this.at--; // its last line, for the errors
-    const refuse = (what: string) => this.error(what);
-    const unquoted = (quoted: string) => this.unquoted(quoted);
-    const value = new Flow(text, refuse, unquoted).document(level);
+    const value = this.flowValue(found.parts, level);
+    if (withoutComment(found.rest).trim() !== '')
+      throw this.error('something behind a closed bracket');
     this.at++;
     return value;
+  }
+
+  /** Takes the first value out of these parts. */
+  private flowValue(parts: string[], level: number): unknown {
+    if (level > MAX_LEVELS) throw this.error(`more than ${MAX_LEVELS} levels`);
+    const [first = ''] = parts.splice(0, 1);
+    if (first === '[') return this.flowItems(parts, level);
+    if (first === '{') return this.flowFields(parts, level);
+    if (/^["']/.test(first)) return this.unquoted(first);
+    const value = scalar(first);
+    if (isNoJson(value) || /^([&*!%@`|>#?]|-( |$)|[,:\]}]?$)| #/.test(first))
+      throw this.error(`a value in brackets that it does not know: ${first}`);
+    return value;
+  }
+
+  private flowItems(parts: string[], level: number): unknown[] {
+    const items: unknown[] = [];
+    while (!this.flowEnds(parts, ']', items.length)) items.push(this.flowValue(parts, level + 1));
+    return items;
+  }
+
+  private flowFields(parts: string[], level: number): Json {
+    const entries = new Map<string, unknown>();
+    while (!this.flowEnds(parts, '}', entries.size)) {
+      const [name = '', colon] = parts.splice(0, 2);
+      const key = /^["']/.test(name) ? this.unquoted(name) : name;
+      if (colon !== ':') throw this.error('a field in braces without a colon');
+      if (entries.has(key)) throw this.error(`the field ${key} twice`);
+      entries.set(key, this.flowValue(parts, level + 1));
+    }
+    return Object.fromEntries(entries);
+  }
+
+  /** Behind the first there is a comma, which may also be the last before the end. */
+  private flowEnds(parts: string[], end: string, count: number): boolean {
+    const hasComma = count > 0 && parts[0] === ',';
+    if (hasComma) parts.shift();
+    const isEnd = parts[0] === end;
+    if (isEnd) parts.shift();
+    if (isEnd || count === 0 || hasComma) return isEnd;
+    throw this.error(`"${parts[0]}" where a comma or ${end} should be`);
   }
 
   // ── Lines ──
@@ -257,100 +296,6 @@ class Yaml {
   }
 }
 
-type Refuse = (what: string) => Error;
-
-class Flow {
-  private text: string;
-  private at = 0;
-  private refuse: Refuse;
-  private unquoted: (text: string) => string;
-
-  constructor(text: string, refuse: Refuse, unquoted: (text: string) => string) {
-    this.text = text;
-    this.refuse = refuse;
-    this.unquoted = unquoted;
-  }
-
-  document(level: number): unknown {
-    const value = this.value(level);
-    const rest = this.text.slice(this.at);
-    if (withoutComment(rest).trim() !== '') throw this.refuse('something behind a closed bracket');
-    return value;
-  }
-
-  private value(level: number): unknown {
-    if (level > MAX_LEVELS) throw this.refuse(`more than ${MAX_LEVELS} levels`);
-    const next = this.next();
-    if (next === '[') return this.list(level);
-    if (next === '{') return this.mapping(level);
-    if (next === '"' || next === "'") return this.quotedText();
-    const text = this.plainText();
-    const value = scalar(text);
-    const isOdd = typeof value === 'number' && !Number.isFinite(value);
-    const isUnknown = /^([&*!%@`|>#?]|-( |$))| #/.test(text);
-    if (text === '' || isOdd || isUnknown)
-      throw this.refuse(`a value in brackets that it does not know: ${text}`);
-    return value;
-  }
-
-  private list(level: number): unknown[] {
-    const items: unknown[] = [];
-    this.at++;
-    while (this.next() !== ']') {
-      items.push(this.value(level + 1));
-      this.comma(']');
-    }
-    this.at++;
-    return items;
-  }
-
-  private mapping(level: number): Json {
-    const entries = new Map<string, unknown>();
-    this.at++;
-    while (this.next() !== '}') {
-      const key = /["']/.test(this.next()) ? this.quotedText() : this.plainText();
-      if (this.next() !== ':' || key === '') throw this.refuse('a field in braces without a colon');
-      if (entries.has(key)) throw this.refuse(`the field ${key} twice`);
-      this.at++;
-      entries.set(key, this.value(level + 1));
-      this.comma('}');
-    }
-    this.at++;
-    return Object.fromEntries(entries);
-  }
-
-  private comma(end: string): void {
-    const next = this.next();
-    if (next === ',') this.at++;
-    else if (next !== end) throw this.refuse(`"${next}" where a comma or ${end} should be`);
-  }
-
-  private quotedText(): string {
-    const rest = this.text.slice(this.at);
-    const end = closing(rest);
-    if (end === -1) throw this.refuse('a quote that does not end');
-    this.at += end + 1;
-    return this.unquoted(rest.slice(0, end + 1));
-  }
-
-  private plainText(): string {
-    const from = this.at;
-    while (!this.isEnd()) this.at++;
-    return this.text.slice(from, this.at).trim();
-  }
-
-  private isEnd(): boolean {
-    const [char = '', next = ' '] = [this.text[this.at], this.text[this.at + 1]];
-    return char === '' || ',[]{}'.includes(char) || (char === ':' && ' ,[]{}'.includes(next));
-  }
-
-  /** The next character that is no blank. */
-  private next(): string {
-    while (this.text[this.at] === ' ') this.at++;
-    return this.text[this.at] ?? '';
-  }
-}
-
 // ─── Small parts ───────────────────────────────────────────────────────────────────────────────
 
 const ESCAPES: Record<string, string | undefined> = {
@@ -379,6 +324,9 @@ function scalar(text: string): unknown {
   return text;
 }
 
+/** Infinity and the like are numbers in YAML, and nothing in JSON. */
+const isNoJson = (value: unknown) => typeof value === 'number' && !Number.isFinite(value);
+
 /** Where the quote ends that begins a text; -1 if it does not. */
 function closing(text: string): number {
   const [quote = ''] = text;
@@ -403,39 +351,26 @@ function withoutComment(text: string): string {
   return (at === -1 ? text : text.slice(0, at)).trimEnd();
 }
 
-/** Are all brackets closed that are not in quotes? */
-function isClosed(text: string): boolean {
+// A text in quotes, a sign, or a text without quotes, which ends before a sign.
+const FLOW_PART =
+  / *("(?:\\.|[^"\\])*"|'(?:''|[^'])*'|[[\]{},]|:(?=[ ,[\]{}]|$)|(?!["'])(?:[^,[\]{}:]|:(?![ ,[\]{}]|$))+)/gy;
+
+/** What is between brackets, with them, and what is behind. Nothing if they do not close. */
+function flowParts(text: string): { parts: string[]; rest: string } | undefined {
+  const parts: string[] = [];
   let depth = 0;
-  for (let at = 0; at < text.length; at++) {
-    const char = text[at]!;
-    const isQuote = (char === '"' || char === "'") && /[\s[{,:]/.test(text[at - 1] ?? ' ');
-    const length = isQuote ? closing(text.slice(at)) : 0;
-    if (length === -1) return false;
-    at += length;
-    if ('[{'.includes(char)) depth++;
-    if (']}'.includes(char)) depth--;
-    if (depth === 0) return true;
+  for (const { 0: whole, 1: part = '', index } of text.matchAll(FLOW_PART)) {
+    parts.push(part.trim());
+    if ('[{'.includes(part)) depth++;
+    if (']}'.includes(part)) depth--;
+    if (depth === 0) return { parts, rest: text.slice(index + whole.length) };
   }
-  return false;
+  return undefined;
 }
 
-/** One line end becomes a blank, each further one stays. */
-function folded(parts: string[]): string {
-  let text = '';
-  let empty = 0;
-  for (const [n, part] of parts.entries()) {
-    if (part === '') empty++;
-    else {
-      if (n > 0) text += empty > 0 ? '\n'.repeat(empty) : ' ';
-      text += part;
-      empty = 0;
-    }
-  }
-  return text;
-}
-
-/** The same for a block, in which lines that are indented further stay lines. */
-function foldedBlock(lines: string[]): string {
+/** One line end becomes a blank, each further one stays. So do the ends of lines that are indented
+ *  further than the others. */
+function folded(lines: string[]): string {
   let text = '';
   let empty = 0;
   let before: string | undefined;

@@ -1,10 +1,10 @@
 // seal-viewer.ts: writes the hashes of its script and its style into viewer.html, after either was
-// changed: `npx tsx chapters/30-seeing/more/seal-viewer.ts`.
+// changed: `npx tsx test/run/seal-viewer.ts`.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { sealed } from '../view.ts';
+import { sealed } from '../../chapters/30-seeing/view.ts';
 
-const file = new URL('../viewer.html', import.meta.url);
+const file = new URL('../../chapters/30-seeing/viewer.html', import.meta.url);
 const isProgram = process.argv[1] === fileURLToPath(import.meta.url); // and not imported by a test
 if (isProgram) writeFileSync(file, sealed(readFileSync(file, 'utf8')));
