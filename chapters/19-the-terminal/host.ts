@@ -65,7 +65,6 @@ export type Composition = {
   opinion?: (tool: Json, entry: Json) => Opinion | undefined; // of a server's tool, by its entry
   demo?: (load: LoadServers) => LoadServers; // adds servers that are part of the program
   sources?: Sources; // where servers come from; without it, from the three files of chapter 12
-  allow?: string[]; // rules of the program itself, such as for tools of its built-in servers
   mcp?: Record<string, McpAction>; // more that the command `mcp` can do
   inTurn?: ManagerOptions['inTurn']; // who starts beside whom
   goodbyeMs?: number; // how long all servers together may take to end

@@ -6,14 +6,19 @@ import { quoted } from '../17-the-gate/safe-text.ts';
 import { Trust } from '../17-the-gate/trust.ts';
 import { forConnections, type Composition } from './host.ts';
 
-/** Names of tools have slashes, too. Those of servers may, in a file that was written by hand. */
+/** The name before a mark. Names of servers may have such marks themselves, in a file that was
+ *  written by hand: the longest that fits. */
+export function nameBefore(mark: string, what: string, names: Iterable<string>) {
+  const fitting = [...names].filter((name) => `${what}${mark}`.startsWith(`${name}${mark}`));
+  return fitting.sort((a, b) => b.length - a.length)[0];
+}
+
+/** Names of tools have slashes, too. */
 export function serverAndTool(
   what: string,
   servers: Iterable<string>,
 ): { server: string; tool?: string } {
-  const fitting = [...servers].filter((name) => what === name || what.startsWith(`${name}/`));
-  const [longest] = fitting.sort((a, b) => b.length - a.length);
-  const server = longest ?? what.split('/')[0]!;
+  const server = nameBefore('/', what, servers) ?? what.split('/')[0]!;
   return { server, ...(what.length > server.length && { tool: what.slice(server.length + 1) }) };
 }
 

@@ -116,8 +116,7 @@ export class Program {
     });
     const { tools, models, shelf } = this.composition;
     refuseKeys(shellEnv, apiKeyVariables(models));
-    const { allow } = this.composition;
-    const rules = gateRules(options, { tools, warn }, allow);
+    const rules = gateRules(options, { tools, warn });
     this.started = startMode(options);
     this.gate = new Gate({
       mode: this.started.mode,
@@ -299,13 +298,11 @@ function startMode({ mode }: ProgramOptions): Program['started'] {
 export function gateRules(
   options: Pick<ProgramOptions, 'allow' | 'deny'>,
   reader: RuleReader,
-  ofProgram: string[] = [],
 ): Rule[] {
   const here = (name: string) => ({ name, isHere: true });
   try {
     return [
       ...readSettings(homedir(), process.cwd(), reader),
-      ...parseRules('allow', ofProgram, here('this program'), reader),
       ...parseRules('allow', options.allow, here('--allow'), reader),
       ...parseRules('deny', options.deny, here('--deny'), reader),
     ];

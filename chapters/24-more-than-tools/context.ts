@@ -3,12 +3,12 @@
 
 import type { Block, Turn } from '../../agent.ts';
 import { asObject, copyOf, isObject, show } from '../../mcp.ts';
-import type { Json } from '../../mcp.ts';
+import type { Json, McpManager } from '../../mcp.ts';
 import { fitResult, fromMcp } from '../16-hands/results.ts';
 import { plain, quoted } from '../17-the-gate/safe-text.ts';
 import type { Attached } from '../19-the-terminal/host.ts';
 import { fenced } from '../19-the-terminal/shortcuts.ts';
-import type { PromptMessage, Resource, ResourceContents } from './offers.ts';
+import { Offers, type Of, type PromptMessage, type ResourceContents } from './offers.ts';
 
 const MAX_CONTENTS = 100; // parts of one resource
 const MAX_MESSAGES = 50; // of one prompt
@@ -86,14 +86,28 @@ function asContent(block: unknown): unknown {
 
 // ─── Lists ─────────────────────────────────────────────────────────────────────────────────────
 
-/** Widgets are pages for a program that draws them. They are of no use to a reader. */
-export const isReadable = ({ mimeType }: Json) => !show(mimeType ?? '').includes('profile=mcp-app');
+/** A resource by its address, or many by a template. */
+export type Addressed = Json & { address: string };
+
+/** What a server, or each of them, can be asked for. Not widgets: they are pages for a program that
+ *  draws them. */
+export async function addressesOf(manager: McpManager, server?: string): Promise<Of<Addressed>[]> {
+  const offers = new Offers(manager);
+  const [resources, templates] = await Promise.all([
+    offers.listResources(server),
+    offers.listResourceTemplates(server),
+  ]);
+  const rows = [
+    ...resources.map((row) => ({ ...row, address: row.uri })),
+    ...templates.map((row) => ({ ...row, address: row.uriTemplate })),
+  ];
+  return rows.filter(({ mimeType }: Json) => !show(mimeType ?? '').includes('profile=mcp-app'));
+}
 
 /** For people: not what a server means for its own assistant. */
-export function isForPeople(resource: Resource): boolean {
-  const { audience } = asObject(resource.annotations);
-  const isHidden = Array.isArray(audience) && !audience.includes('user');
-  return isReadable(resource) && !isHidden;
+export function isForPeople({ annotations }: Json): boolean {
+  const { audience } = asObject(annotations);
+  return !Array.isArray(audience) || audience.includes('user');
 }
 
 /** "uri  name: what it is", in one line. */

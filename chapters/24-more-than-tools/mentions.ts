@@ -2,12 +2,13 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { textOf } from '../../mcp.ts';
-import type { Json, McpManager } from '../../mcp.ts';
+import type { McpManager } from '../../mcp.ts';
 import type { Attached, Completed, Mentions } from '../19-the-terminal/host.ts';
+import { nameBefore } from '../19-the-terminal/one-tool.ts';
 import type { Program } from '../19-the-terminal/program.ts';
-import { attached, isForPeople, isReadable } from './context.ts';
+import { addressesOf, attached, isForPeople, type Addressed } from './context.ts';
 import { candidates, askForMissing } from './commands/fill-in.ts';
-import { Offers, readResource, type Of, type Resource, type ResourceTemplate } from './offers.ts';
+import { Offers, readResource, type Of, type ResourceTemplate } from './offers.ts';
 import { serversWith } from './rows.ts';
 import { expand, placeIn, variablesOf } from './template.ts';
 
@@ -53,21 +54,15 @@ type ResourceAddress = { server: string; uri: string };
 async function meant(places: ResourceAddress[], manager: McpManager): Promise<ResourceAddress> {
   const last = places.at(-1)!;
   if (places.length === 1) return last;
-  const offers = new Offers(manager);
-  const [resources, templates] = await Promise.all([
-    offers.listResources(last.server).catch((): Resource[] => []),
-    offers.listResourceTemplates(last.server).catch((): ResourceTemplate[] => []),
-  ]);
-  const listed = [...resources.map(({ uri }) => uri), ...templates.map((each) => each.uriTemplate)];
-  return places.find(({ uri }) => listed.includes(uri)) ?? last;
+  const listed = await addressesOf(manager, last.server).catch(() => []);
+  const isListed = ({ uri }: ResourceAddress) => listed.some(({ address }) => address === uri);
+  return places.find(isListed) ?? last;
 }
 
-/** Names of servers may have colons, too. */
 function serverIn(word: string, manager: McpManager): ResourceAddress | undefined {
-  const names = serversWith(manager.status()).filter((name) => word.startsWith(`${name}:`));
-  const [server] = names.sort((a, b) => b.length - a.length);
-  const uri = word.slice((server?.length ?? 0) + 1);
-  return server === undefined || uri === '' ? undefined : { server, uri };
+  const server = nameBefore(':', word, serversWith(manager.status())) ?? '';
+  const uri = word.slice(server.length + 1);
+  return server === '' || uri === '' ? undefined : { server, uri };
 }
 
 /** Of a template the user is asked for what belongs into its holes. */
@@ -101,23 +96,15 @@ function complete(typed: string, { manager }: Program): Promise<Completed> | und
 
 async function find(typed: string, manager: McpManager): Promise<Completed> {
   const place = serverIn(typed, manager);
-  const offers = new Offers(manager);
-  const [resources, templates] = await Promise.all([
-    offers.listResources(place?.server).catch((): Of<Resource>[] => []),
-    offers.listResourceTemplates(place?.server).catch((): Of<ResourceTemplate>[] => []),
-  ]);
-  const filled = place && (await completeHole(place.server, place.uri, templates, manager));
+  const rows = await addressesOf(manager, place?.server).catch(() => []);
+  const filled = place && (await completeHole(place.server, place.uri, rows, manager));
   if (filled && filled.words.length > 0) return filled;
-  const rows = [
-    ...resources.filter(isForPeople).map((row) => ({ ...row, address: row.uri })),
-    ...templates.filter(isReadable).map((row) => ({ ...row, address: row.uriTemplate })),
-  ];
-  const words = fitting(typed, rows);
+  const words = fitting(typed, rows.filter(isForPeople));
   return { words: words.filter(isTypeable).slice(0, MAX_OFFERED) };
 }
 
 /** Those that begin so; if there is none, those with all these letters in an address, name or title. */
-function fitting(typed: string, rows: (Json & { server: string; address: string })[]): string[] {
+function fitting(typed: string, rows: Of<Addressed>[]): string[] {
   const candidates = rows.map(({ server, address, name, title }) => {
     return { word: `${server}:${address}`, names: [name, title] };
   });
@@ -146,14 +133,14 @@ function isAlike(name: string, typed: string): boolean {
 async function completeHole(
   server: string,
   typed: string,
-  templates: Of<ResourceTemplate>[],
+  rows: Of<Addressed>[],
   manager: McpManager,
 ): Promise<Completed> {
-  for (const { uriTemplate } of templates) {
-    const place = placeIn(uriTemplate, typed);
+  for (const { address } of rows) {
+    const place = placeIn(address, typed);
     if (!place) continue;
     const { name, value, others, before, after, isLast } = place;
-    const ref = { type: 'ref/resource', uri: uriTemplate } as const;
+    const ref = { type: 'ref/resource', uri: address } as const;
     const values = await candidates({ manager, server, ref }, { name, value }, others);
     const words = values.map((each) => `${server}:${before}${encodeURIComponent(each)}${after}`);
     if (words.length > 0) return { words: words.filter(isTypeable), isOpen: !isLast };

@@ -6,8 +6,8 @@ import { blocksToText, isOnOffer } from '../../mcp.ts';
 import type { Json, McpManager, ServerStatus } from '../../mcp.ts';
 import { inWords } from '../16-hands/results.ts';
 import type { Host } from '../19-the-terminal/host.ts';
-import { blocksOf, isReadable, addressLine } from './context.ts';
-import { Offers, readResource } from './offers.ts';
+import { addressesOf, blocksOf, addressLine } from './context.ts';
+import { readResource } from './offers.ts';
 
 const MAX_LISTED = 500;
 
@@ -100,15 +100,8 @@ export function serversWith(servers: ServerStatus[] = [], what = 'resources'): s
 
 async function list({ manager, server, args }: ResourceCall): Promise<ToolOutput> {
   const { like = '' } = args;
-  const offers = new Offers(manager);
-  const [resources, templates] = await Promise.all([
-    offers.listResources(server),
-    offers.listResourceTemplates(server),
-  ]);
-  const lines = [
-    ...resources.filter(isReadable).map((each) => addressLine(each.uri, each)),
-    ...templates.filter(isReadable).map((each) => addressLine(each.uriTemplate, each)),
-  ];
+  const rows = await addressesOf(manager, server);
+  const lines = rows.map((row) => addressLine(row.address, row));
   const wanted = String(like).toLowerCase();
   const fitting = lines.filter((line) => line.toLowerCase().includes(wanted));
   const more = fitting.length - MAX_LISTED;

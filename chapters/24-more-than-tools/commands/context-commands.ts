@@ -4,9 +4,10 @@ import { toolLabel, type McpManager } from '../../../mcp.ts';
 import { nearestHint } from '../../16-hands/nearest.ts';
 import type { Command } from '../../19-the-terminal/host.ts';
 import type { Program } from '../../19-the-terminal/program.ts';
+import { nameBefore } from '../../19-the-terminal/one-tool.ts';
 import { cutToWidth } from '../../19-the-terminal/screen.ts';
 import { formOf } from '../prompt-arguments.ts';
-import { isForPeople, isReadable, addressLine } from '../context.ts';
+import { addressesOf, isForPeople, addressLine } from '../context.ts';
 import { LEVELS, type Log, type Logs } from '../logs.ts';
 import { Offers, setLogLevel } from '../offers.ts';
 import { declaredBy } from '../prompts.ts';
@@ -52,15 +53,7 @@ const showResources: Command['run'] = async ([server], program, signal) => {
   const { agent, manager, screen } = program;
   await agent.startUp.wait(signal);
   mustBeKnown(server, manager);
-  const offers = new Offers(manager);
-  const [resources, templates] = await Promise.all([
-    offers.listResources(server),
-    offers.listResourceTemplates(server),
-  ]);
-  const rows = [
-    ...resources.filter(isForPeople).map((each) => ({ ...each, address: each.uri })),
-    ...templates.filter(isReadable).map((each) => ({ ...each, address: each.uriTemplate })),
-  ];
+  const rows = (await addressesOf(manager, server)).filter(isForPeople);
   const names = [...new Set(rows.map((row) => row.server))];
   if (names.length === 0) screen.print('no server has resources');
   for (const name of names) {
@@ -120,13 +113,11 @@ async function watch(
   screen.print(lines.length === 0 ? 'nothing is watched' : ['watched:', ...lines].join('\n'));
 }
 
-/** Names of servers may have colons, too. */
 function addressIn(what: string, manager: McpManager): { server: string; uri: string } {
   const names = manager.status().map(({ name }) => name);
-  const fitting = names.filter((name) => what.startsWith(`${name}:`));
-  const [server] = fitting.sort((a, b) => b.length - a.length);
-  const uri = what.slice((server?.length ?? 0) + 1);
-  if (server !== undefined && uri !== '') return { server, uri };
+  const server = nameBefore(':', what, names) ?? '';
+  const uri = what.slice(server.length + 1);
+  if (server !== '' && uri !== '') return { server, uri };
   throw new Error('write /watch SERVER:ADDRESS; /resources shows what there is');
 }
 
