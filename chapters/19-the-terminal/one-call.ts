@@ -21,21 +21,43 @@ export async function call(
   reached: Reached,
   screen: PlainOutput,
 ): Promise<number> {
-  const { config, options } = reached;
-  const masker = new Masker();
-  masker.learnEntry(config, wanted.typed ? 'user' : 'project');
+  const { server } = wanted;
+  const masker = maskerFor(wanted, reached);
   const trace = await traceFor(wanted, screen, masker);
-  const connection = new McpConnection(wanted.server, config, {
-    ...options,
-    ...callLimits(wanted),
-    onWire: (dir, message) => trace?.wire(dir, message, wanted.server),
-    onStderr: (stderr) => trace?.write({ server: wanted.server, stderr }),
+  const options: ConnectionOptions = {
+    ...reached.options,
+    onWire: (dir, message) => trace?.wire(dir, message, server),
+    onStderr: (stderr) => trace?.write({ server, stderr }),
     onWarning: (text) => trace?.write({ type: 'warning', text }),
-  });
+  };
+  const work: ServerWork = (connection, signal) => callTool(connection, wanted, screen, signal);
+  const code = await withServer(wanted, { ...reached, options }, screen, work, masker);
+  return code === EXIT.done && trace?.isLost ? EXIT.refused : code; // it was to be kept
+}
+
+function maskerFor({ typed }: WantedServer, { config }: Reached): Masker {
+  const masker = new Masker();
+  masker.learnEntry(config, typed ? 'user' : 'project');
+  return masker;
+}
+
+type ServerWork = (connection: McpConnection, signal: AbortSignal) => Promise<number>;
+
+/** Whatever a command does with one server: how it ends, and with which exit code. */
+export async function withServer(
+  wanted: WantedServer,
+  reached: Reached,
+  screen: PlainOutput,
+  work: ServerWork,
+  masker = maskerFor(wanted, reached),
+): Promise<number> {
+  const { server = '', timeoutMs } = wanted;
+  const limits = timeoutMs && { handshakeTimeoutMs: timeoutMs, callTimeoutMs: timeoutMs };
+  const options = { onWarning: () => {}, ...reached.options, ...limits };
+  const connection = new McpConnection(server, reached.config, options);
   const stop = interruptible(connection, screen);
   try {
-    const code = await callTool(connection, wanted, screen, stop);
-    return code === EXIT.done && trace?.isLost ? EXIT.refused : code; // it was to be kept
+    return await work(connection, stop);
   } catch (error) {
     if (stop.aborted) return EXIT.interrupted;
     if (error instanceof Stop) throw error;
@@ -48,11 +70,6 @@ export async function call(
   }
 }
 
-export function callLimits({ timeoutMs }: WantedServer): ConnectionOptions {
-  if (timeoutMs === undefined) return {};
-  return { handshakeTimeoutMs: timeoutMs, callTimeoutMs: timeoutMs };
-}
-
 async function traceFor({ trace: file }: WantedCall, screen: PlainOutput, masker: Masker) {
   if (file === undefined) return undefined;
   const { Trace } = await import('./more/trace-file.ts');
@@ -60,7 +77,7 @@ async function traceFor({ trace: file }: WantedCall, screen: PlainOutput, masker
 }
 
 /** The first Ctrl-C cancels the call on the wire; the second leaves at once. */
-export function interruptible(connection: McpConnection, screen: PlainOutput): AbortSignal {
+function interruptible(connection: McpConnection, screen: PlainOutput): AbortSignal {
   const abort = new AbortController();
   screen.onInterrupt = () => {
     if (abort.signal.aborted) process.exit(EXIT.interrupted);

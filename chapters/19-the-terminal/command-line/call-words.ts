@@ -32,15 +32,14 @@ export type WantedServer = {
   typed?: Json; // its configuration, unless `server` is a name in the files
   words: string[]; // behind it
   timeoutMs?: number;
+  isJson: boolean;
+  allowServers: string[];
 };
 
 export type WantedCall = WantedServer & {
   server: string;
   tool: string;
-  words: string[]; // the arguments
-  isJson: boolean;
   trace?: string;
-  allowServers: string[];
 };
 
 export function readCall(args: string[]): WantedCall {
@@ -48,33 +47,32 @@ export function readCall(args: string[]): WantedCall {
   const { values, positionals } = parseFlags(before, FLAGS);
   const isCommand = before.length < args.length;
   if (isCommand && command.length === 0) throw usage(`there is no command after --\n${FORMS}`);
-  const { server = '', typed, words, timeoutMs } = serverInWords(positionals, command, values);
-  const [tool, ...given] = words;
+  const wanted = serverInWords(positionals, command, values);
+  const { server = '', typed } = wanted;
+  const [tool, ...words] = wanted.words;
   if (tool === undefined) throw usage(`which tool, of which server?\n${FORMS}`);
   const isRemote = !isCommand && typed !== undefined;
   if (values.header.length > 0 && !isRemote)
     throw usage('--header goes with an address: call URL TOOL');
   if (values.env.length > 0 && !isCommand)
     throw usage('--env goes with a command: call TOOL -- COMMAND');
-  return {
-    server,
-    typed,
-    tool,
-    words: given,
-    isJson: values.json,
-    trace: values.trace,
-    timeoutMs,
-    allowServers: values.allowServer,
-  };
+  return { ...wanted, server, tool, words, trace: values.trace };
 }
 
 /** The three forms: SERVER WORDS, URL WORDS, and WORDS -- COMMAND ARGS. */
 export function serverInWords(
   positionals: string[],
   command: string[],
-  values: { header: string[]; env: string[]; timeout?: string },
+  values: {
+    header: string[];
+    env: string[];
+    timeout?: string;
+    json: boolean;
+    allowServer: string[];
+  },
 ): WantedServer {
   const [program, ...args] = command;
+  const { json: isJson, allowServer: allowServers } = values;
   const headers = pairs(values.header, ':', '--header is "Name: value"');
   const env = pairs(values.env, '=', '--env is NAME=VALUE');
   const seconds = numberFlag(
@@ -83,13 +81,13 @@ export function serverInWords(
     'a number of seconds',
     (given) => given > 0,
   );
-  const timeoutMs = seconds && seconds * 1000;
+  const more = { timeoutMs: seconds && seconds * 1000, isJson, allowServers };
   if (program !== undefined) {
     const typed = { command: program, args, env };
-    return { server: program, typed, words: positionals, timeoutMs };
+    return { server: program, typed, words: positionals, ...more };
   }
   const [server, ...words] = positionals;
-  if (!isUrl(server)) return { server, words, timeoutMs };
+  if (!isUrl(server)) return { server, words, ...more };
   const typed = { type: transportType({ url: server }), url: server, headers };
-  return { server, typed, words, timeoutMs };
+  return { server, typed, words, ...more };
 }

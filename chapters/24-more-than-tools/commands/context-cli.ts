@@ -1,20 +1,17 @@
 // context-cli.ts: `resources`, `prompts`, `read` and `prompt`, for scripts and for a quick look.
 
-import { McpConnection, McpManager, textOf } from '../../../mcp.ts';
-import type { CallOptions, Json } from '../../../mcp.ts';
+import { McpManager, type CallOptions, type Json, type McpConnection } from '../../../mcp.ts';
 import { nearestHint } from '../../16-hands/nearest.ts';
-import { Masker } from '../../17-the-gate/safe-text.ts';
 import { Trust } from '../../17-the-gate/trust.ts';
 import {
   serverInWords,
   SERVER_FLAGS,
   type WantedServer,
 } from '../../19-the-terminal/command-line/call-words.ts';
-import { exitCodeFor, errorKind } from '../../19-the-terminal/calling.ts';
-import { approved } from '../../19-the-terminal/entries.ts';
+import { byTheRows } from '../../19-the-terminal/command-line/call-command.ts';
 import { EXIT, Stop, usage } from '../../19-the-terminal/exit.ts';
-import { forConnections, loadHere, type Composition } from '../../19-the-terminal/host.ts';
-import { callLimits, interruptible } from '../../19-the-terminal/one-call.ts';
+import { forConnections, loadHere, type LoadRows } from '../../19-the-terminal/host.ts';
+import { withServer } from '../../19-the-terminal/one-call.ts';
 import type { Run } from '../../19-the-terminal/own-verbs.ts';
 import { atDashes, pairs, parseFlags } from '../../19-the-terminal/command-line/parse.ts';
 import { PersonAtTerminal } from '../../19-the-terminal/person-at-terminal.ts';
@@ -32,52 +29,27 @@ import {
 } from '../offers.ts';
 import { declaredBy } from '../prompts.ts';
 
-/** Without a `server`, all of them. */
-type TypedWords = WantedServer & {
-  isJson: boolean;
-  allowServers?: string[];
-};
-
 /** The three forms of `call`. */
-function wantedBy(args: string[]): TypedWords {
+function wantedBy(args: string[]): WantedServer {
   const { before, command } = atDashes(args);
   const { values, positionals } = parseFlags(before, SERVER_FLAGS);
-  const { json: isJson, allowServer: allowServers } = values;
-  return { ...serverInWords(positionals, command, values), isJson, allowServers };
+  return serverInWords(positionals, command, values);
 }
 
 // ─── One server ────────────────────────────────────────────────────────────────────────────────
 
-type ServerWork = (connection: McpConnection, options: CallOptions) => Promise<number>;
-
-async function withServer(
-  wanted: TypedWords,
+async function onServer(
+  wanted: WantedServer,
   screen: Screen,
-  composition: Composition,
-  work: ServerWork,
+  rows: LoadRows,
+  work: (connection: McpConnection, options: CallOptions) => Promise<number>,
 ): Promise<number> {
-  const { server = '', typed, allowServers } = wanted;
-  const config = typed ?? (await approved(server, screen, composition, allowServers));
-  const masker = new Masker();
-  masker.learnEntry(config, typed ? 'user' : 'project');
-  const connection = new McpConnection(server, config, {
-    ...forConnections(composition),
-    ...callLimits(wanted),
-    onWarning: () => {},
-  });
-  const signal = interruptible(connection, screen);
-  try {
+  const reached = await byTheRows(wanted, screen, rows);
+  return withServer(wanted, reached, screen, async (connection, signal) => {
     await connection.connect();
     await connection.initialize();
-    return await work(connection, { signal });
-  } catch (error) {
-    if (signal.aborted) return EXIT.interrupted;
-    if (error instanceof Stop) throw error;
-    const kind = errorKind(error);
-    throw new Stop(exitCodeFor(kind), masker.text(textOf(error)), kind);
-  } finally {
-    await connection.close();
-  }
+    return work(connection, { signal });
+  });
 }
 
 export const readVerb: Run = async (args, screen, rows) => {
@@ -86,7 +58,7 @@ export const readVerb: Run = async (args, screen, rows) => {
   const form = 'write read SERVER ADDRESS, read URL ADDRESS, or read ADDRESS -- COMMAND ARGS';
   if (uri === undefined) throw usage(form);
   if (more !== undefined) throw usage(`what is ${more}? ${form}`);
-  return withServer(wanted, screen, await rows(), async (connection, options) => {
+  return onServer(wanted, screen, rows, async (connection, options) => {
     const contents = await readResource(connection, uri, options);
     if (contents.length === 0) throw new Stop(EXIT.failed, `there is nothing at ${uri}`, 'empty');
     if (wanted.isJson) screen.printJson(JSON.stringify({ contents }));
@@ -109,7 +81,7 @@ export const promptVerb: Run = async (args, screen, rows) => {
   const form = 'write prompt SERVER NAME key=value …, or prompt NAME key=value … -- COMMAND ARGS';
   if (name === undefined) throw usage(form);
   const given = pairs(words, '=', 'an argument is key=value');
-  return withServer(wanted, screen, await rows(), async (connection, options) => {
+  return onServer(wanted, screen, rows, async (connection, options) => {
     const prompts = await listPrompts(connection);
     const found = prompts.find((each) => each.name === name);
     const names = prompts.map((each) => each.name);
@@ -145,7 +117,7 @@ type Listers = Record<string, (connection: McpConnection) => Promise<Json[]>>;
 async function list(
   args: string[],
   screen: Screen,
-  composition: Composition,
+  rows: LoadRows,
   listers: Listers,
 ): Promise<number> {
   const wanted = wantedBy(args);
@@ -160,9 +132,10 @@ async function list(
     return EXIT.done;
   };
   if (wanted.server !== undefined)
-    return withServer(wanted, screen, composition, (connection) =>
+    return onServer(wanted, screen, rows, (connection) =>
       show((what) => listers[what]!(connection)),
     );
+  const composition = await rows();
   const person = new PersonAtTerminal(screen);
   const { allowServers } = wanted;
   const trust = new Trust({ warn: (text) => screen.warn(text), person, allowServers });
@@ -193,10 +166,10 @@ function lineOf(row: Json): string {
 }
 
 export const resourcesVerb: Run = async (args, screen, rows) =>
-  list(args, screen, await rows(), {
+  list(args, screen, rows, {
     resources: listResources,
     resourceTemplates: listResourceTemplates,
   });
 
 export const promptsVerb: Run = async (args, screen, rows) =>
-  list(args, screen, await rows(), { prompts: listPrompts });
+  list(args, screen, rows, { prompts: listPrompts });
