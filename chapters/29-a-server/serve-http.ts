@@ -8,6 +8,7 @@ import { isObject, McpError, REVISIONS, RpcError, tooMuchIn } from '../../mcp.ts
 import type { Id, Message } from '../../mcp.ts';
 import {
   HEADER_MISMATCH,
+  mirrorsOf,
   MISSING_CAPABILITY,
   UNSUPPORTED_VERSION,
 } from '../20-streamable-http/mirrored-headers.ts';
@@ -30,28 +31,19 @@ import { ClientSession } from './protocol/client-session.ts';
 import { resultResponse, idOf, errorResponse, shapeOf } from './protocol/message-shapes.ts';
 import { eventId, Stream } from './protocol/stream.ts';
 
-export type HttpOptions = {
-  port?: number; // 0: any that is free
-  host?: string; // the address to listen at; beyond this machine only with a token
-  hostnames?: string[]; // under which clients may know us, such as that of a proxy
-  token?: string;
-  maxBodyBytes?: number;
-  maxSessions?: number;
-  maxRunning?: number; // requests at the same time, of all clients
-  idleMs?: number; // after which a session that does nothing is forgotten
-  graceMs?: number; // for requests under way when we end
-  keepAliveMs?: number;
-};
-
 const DEFAULTS = {
-  port: 0,
-  host: '127.0.0.1',
+  port: 0, // any that is free
+  host: '127.0.0.1', // the address to listen at; beyond this machine only with a token
   maxBodyBytes: 4 * 2 ** 20,
   maxSessions: 1000,
-  maxRunning: 1000,
-  idleMs: 30 * 60_000,
-  graceMs: 5000,
+  maxRunning: 1000, // requests at the same time, of all clients
+  idleMs: 30 * 60_000, // after which a session that does nothing is forgotten
+  graceMs: 5000, // for requests under way when we end
   keepAliveMs: 15_000,
+};
+export type HttpOptions = Partial<typeof DEFAULTS> & {
+  hostnames?: string[]; // under which clients may know us, such as that of a proxy
+  token?: string;
 };
 const PATHS = ['/mcp', '/'];
 const KEPT_MS = 60_000; // a stream that has ended, for a client that comes back
@@ -189,8 +181,11 @@ export class HttpServer {
       checkBodyType(headers);
       checkAccept(headers, [JSON_TYPE, STREAM_TYPE]);
       const text = await readBody(request, this.options.maxBodyBytes);
-      if (text !== undefined) await this.receive(parse(text), request, response);
-      return;
+      const message = text === undefined ? undefined : parse(text);
+      if (message === undefined) return;
+      return this.post(message, request, response).catch((error) =>
+        this.refuse(response, error, idOf(message)),
+      );
     }
     // Only a session can be listened to, or ended. The later era has none.
     if (headers['mcp-session-id'] === undefined) throw notAllowed('POST');
@@ -205,7 +200,7 @@ export class HttpServer {
     this.listenTo(visit, headers['last-event-id'], response);
   }
 
-  private refuse(response: ServerResponse, error: unknown): void {
+  private refuse(response: ServerResponse, error: unknown, id: Id | null = null): void {
     if (response.headersSent) return void response.end();
     if (error instanceof Refused) {
       const { status, message, headers } = error;
@@ -213,7 +208,7 @@ export class HttpServer {
       return this.reply(response, status, body, headers);
     }
     if (error instanceof RpcError) {
-      return this.reply(response, statusOf(error), errorResponse(null, error));
+      return this.reply(response, statusOf(error), errorResponse(id, error));
     }
     this.server.options.onError?.('HTTP', error);
     this.reply(response, 500, errorResponse(null, new RpcError(-32603, 'Internal error')));
@@ -227,19 +222,6 @@ export class HttpServer {
   }
 
   // ─── A message ───────────────────────────────────────────────────────────────────────────────
-
-  private async receive(
-    message: unknown,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> {
-    try {
-      await this.post(message, request, response);
-    } catch (error) {
-      if (!(error instanceof RpcError) || response.headersSent) throw error;
-      this.reply(response, statusOf(error), errorResponse(idOf(message), error));
-    }
-  }
 
   private async post(
     message: unknown,
@@ -497,8 +479,7 @@ export class HttpServer {
   }
 
   private mirrorsFor(message: Message) {
-    const tool = this.server.tools.get(`${toolName(message)}`);
-    return tool ? this.server.mirrorsOf(tool) : [];
+    return mirrorsOf(this.server.tools.get(`${toolName(message)}`)?.inputSchema);
   }
 }
 

@@ -100,7 +100,6 @@ export class McpServer {
   private seal: Seal;
   private tasks?: Tasks;
   private subscriptions = new Subscriptions();
-  private mirrors = new WeakMap<ServerTool, ReturnType<typeof mirrorsOf>>();
   private ofHandshake: Map<string, Method>;
   private ofStateless: Map<string, Method>;
 
@@ -114,7 +113,7 @@ export class McpServer {
     if (options.tasks) this.tasks = new Tasks({ seal: this.seal });
     for (const tool of this.tools.values()) {
       if (!TOOL_NAME.test(tool.name)) throw new Error(`${excerpt(tool.name)} cannot name a tool`);
-      this.mirrorsOf(tool); // throws if its annotations are impossible
+      mirrorsOf(tool.inputSchema); // throws if its annotations are impossible
     }
     this.ofHandshake = new Map(Object.entries(this.methodsOfHandshake()));
     this.ofStateless = new Map(Object.entries(this.methodsOfStateless()));
@@ -180,12 +179,6 @@ export class McpServer {
   end(): void {
     this.subscriptions.end();
     this.tasks?.end();
-  }
-
-  mirrorsOf(tool: ServerTool): ReturnType<typeof mirrorsOf> {
-    const known = this.mirrors.get(tool) ?? mirrorsOf(tool.inputSchema);
-    this.mirrors.set(tool, known);
-    return known;
   }
 
   get listeners(): number {

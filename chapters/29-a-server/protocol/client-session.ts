@@ -3,6 +3,7 @@
 
 import { asObject, excerpt, isObject, RpcError } from '../../../mcp.ts';
 import type { Id, Json, Message } from '../../../mcp.ts';
+import { unlessAborted } from '../../15-the-loop/unless-aborted.ts';
 
 const MAX_WATCHED = 1000; // resources that one client may watch
 const MAX_QUESTIONS = 100; // of ours that wait for one client
@@ -62,31 +63,27 @@ export class ClientSession {
   // ─── Our questions to it ─────────────────────────────────────────────────────────────────────
 
   /** `send` puts the question where its answer is waited for: on the stream of a call. */
-  request(send: (message: Message) => void, method: string, params: Json, signal?: AbortSignal) {
-    return new Promise<Json>((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
-      if (this.questions.size >= MAX_QUESTIONS) return reject(new Error('too many open questions'));
-      const id = `q${++this.lastQuestion}`;
-      const giveUp = () => {
-        this.questions.delete(id);
-        const params = { requestId: id, reason: 'no longer needed' };
-        send({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
-        reject(signal!.reason);
-      };
-      const settled = () => signal?.removeEventListener('abort', giveUp);
-      this.questions.set(id, {
-        resolve: (result) => {
-          settled();
-          resolve(result);
-        },
-        reject: (why) => {
-          settled();
-          reject(why);
-        },
-      });
-      signal?.addEventListener('abort', giveUp, { once: true });
-      send({ jsonrpc: '2.0', id, method, params });
+  async request(
+    send: (message: Message) => void,
+    method: string,
+    params: Json,
+    signal?: AbortSignal,
+  ): Promise<Json> {
+    signal?.throwIfAborted();
+    if (this.questions.size >= MAX_QUESTIONS) throw new Error('too many open questions');
+    const id = `q${++this.lastQuestion}`;
+    const answer = new Promise<Json>((resolve, reject) => {
+      this.questions.set(id, { resolve, reject });
     });
+    send({ jsonrpc: '2.0', id, method, params });
+    try {
+      return await unlessAborted(answer, signal);
+    } catch (error) {
+      const cancelled = { requestId: id, reason: 'no longer needed' };
+      if (this.questions.delete(id))
+        send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: cancelled });
+      throw error;
+    }
   }
 
   /** An answer to one of our questions. One that nothing waits for is ignored. */

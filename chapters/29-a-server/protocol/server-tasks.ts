@@ -3,6 +3,7 @@
 // they end with this process, and another process behind the same address does not know them.
 
 import { randomUUID } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import { asObject, asRefusal, ownValue, RpcError, textOf, type Json } from '../../../mcp.ts';
 import { isInputResponse } from '../request-state.ts';
 import { TASKS, type TaskStatus } from '../../24-more-than-tools/tasks.ts';
@@ -30,7 +31,7 @@ class ServerTask {
   private outcome: TaskOutcome = {};
   private questions: InputRequests = {}; // that wait
   private answers: InputResponses = {};
-  private wake = () => {};
+  private news = new EventEmitter();
 
   get isOver(): boolean {
     return this.status !== 'working' && this.status !== 'input_required';
@@ -74,17 +75,8 @@ class ServerTask {
     this.move('input_required');
     const keys = Object.keys(questions);
     const { signal } = this.control;
-    while (!keys.every((key) => Object.hasOwn(this.answers, key))) {
-      signal.throwIfAborted();
-      await new Promise<void>((done) => {
-        const before = this.wake;
-        this.wake = () => {
-          before();
-          done();
-        };
-        signal.addEventListener('abort', () => done(), { once: true });
-      });
-    }
+    while (!keys.every((key) => Object.hasOwn(this.answers, key)))
+      await once(this.news, 'answers', { signal });
     const found = Object.fromEntries(keys.map((key) => [key, this.answers[key]!]));
     for (const key of keys) delete this.answers[key];
     return found;
@@ -98,9 +90,7 @@ class ServerTask {
       delete this.questions[key];
     }
     if (Object.keys(this.questions).length === 0) this.move('working');
-    const wake = this.wake;
-    this.wake = () => {};
-    wake();
+    this.news.emit('answers');
   }
 }
 
