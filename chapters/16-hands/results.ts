@@ -72,7 +72,7 @@ function limitImages(blocks: Block[]): Block[] {
     if (!hasRoom)
       return {
         type: 'text',
-        text: `[too many images; left out: ${mimeType}, ${sizeOf(data)} bytes]`,
+        text: `[too many images; left out: ${mimeType}, ${sizeOfBase64(data)} bytes]`,
       };
     [images, size] = [images + 1, size + data.length];
     return block;
@@ -196,7 +196,7 @@ export function imageTypeOfBase64(data: string): string | undefined {
   return isBase64 ? imageType(Buffer.from(data.slice(0, 16), 'base64')) : undefined;
 }
 
-const sizeOf = (base64: string) => Buffer.byteLength(base64, 'base64');
+export const sizeOfBase64 = (data: string) => Buffer.byteLength(data, 'base64');
 
 // ─── Files of ours ────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -155,7 +155,7 @@ function resultIn({ name, blocks, isError }: Result): string {
   return `${isError ? 'Error' : 'Result'} of ${name}:\n${text}`;
 }
 
-const textOfBlocks = (blocks: Block[]) =>
+export const textOfBlocks = (blocks: Block[]) =>
   blocks.map((block) => (block.type === 'text' ? block.text : '[image]')).join('\n');
 
 function shortened(text: string, most: number): string {

@@ -7,7 +7,7 @@
 
 import type { Model, ModelEvent, ModelRequest, Result, ToolDefinition, Turn } from '../../agent.ts';
 import { asObject, isObject, parseMessage, type Json } from '../../mcp.ts';
-import { SUMMARISE, SUMMARY_MARK } from './compact.ts';
+import { SUMMARISE, SUMMARY_MARK, textOfBlocks } from './compact.ts';
 
 export const REHEARSAL_BANNER =
   'rehearsal: a built-in stand-in that matches words and does not understand. ' +
@@ -87,8 +87,7 @@ function answer(step: PromptWord[], tools: ToolDefinition[]): RehearsedAnswer {
 
 function quote({ name, blocks, isError }: Result): string {
   const verb = isError ? 'failed' : 'answered';
-  const texts = blocks.map((block) => (block.type === 'text' ? block.text : '[image]'));
-  return [`${name} ${verb}:`, ...texts].join('\n');
+  return `${name} ${verb}:\n${textOfBlocks(blocks)}`;
 }
 
 // ─── Words ────────────────────────────────────────────────────────────────────────────────────

@@ -11,6 +11,7 @@ import { ProxyError, proxyFor, type Proxy } from './proxy.ts';
 import {
   proxyEndpoint,
   proxyRefusal,
+  requestBy,
   TunnelAgent,
   unreachable,
   type TunnelArgs,
@@ -134,7 +135,6 @@ const agents = {
   'https:': new https.Agent({ keepAlive: true }),
 };
 const agentFor = ({ protocol }: URL) => agents[protocol as keyof typeof agents];
-const requestBy = ({ protocol }: URL) => (protocol === 'https:' ? https : http).request;
 
 function begin(url: URL, options: SendOptions, proxy?: Proxy): ClientRequest {
   const { method, lookup, signal } = options;

@@ -81,7 +81,7 @@ function openTunnel(proxy: Proxy, options: TunnelArgs, isTls: boolean): Promise<
 }
 
 function requestTunnel({ url, headers }: Proxy, target: string): http.ClientRequest {
-  return viaProxy(url)({
+  return requestBy(url)({
     ...proxyEndpoint(url),
     method: 'CONNECT',
     path: target,
@@ -90,7 +90,7 @@ function requestTunnel({ url, headers }: Proxy, target: string): http.ClientRequ
   });
 }
 
-const viaProxy = ({ protocol }: URL) => (protocol === 'https:' ? https : http).request;
+export const requestBy = ({ protocol }: URL) => (protocol === 'https:' ? https : http).request;
 
 /** Where the proxy listens. */
 export function proxyEndpoint({ protocol, hostname, port }: URL) {

@@ -12,7 +12,7 @@ import {
 import { nearestHint } from '../16-hands/nearest.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
-import { forConnections, loadHere, type Composition, type ServerEntries } from './host.ts';
+import { forConnections, loadHere, type Composition } from './host.ts';
 import { refused } from './exit.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
@@ -46,15 +46,12 @@ export async function findEntry(
   await composition.sources?.prepare?.();
   const entries = loadHere(composition, (problem) => screen.warn(problem));
   const entry = entries.get(name);
-  if (!entry) throw refused(`no MCP server is called ${quoted(name)}; ${hintFor(name, entries)}`);
+  const hint = nearestHint(name, entries.keys(), '"mcp list" shows those there are', quoted);
+  if (!entry) throw refused(`no MCP server is called ${quoted(name)}; ${hint}`);
   const problem = problemWithConfig(entry.config, onNode(composition));
   if (problem)
     throw refused(`the MCP server ${quoted(name)} in ${entry.file} cannot start: ${problem}`);
   return entry;
-}
-
-function hintFor(name: string, entries: ServerEntries): string {
-  return nearestHint(name, entries.keys(), '"mcp list" shows those there are', quoted);
 }
 
 /** The configuration of a server that may start. */

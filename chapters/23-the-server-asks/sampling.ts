@@ -5,7 +5,7 @@
 import type { AssistantTurn, Image, Model, ModelRequest, StopReason } from '../../agent.ts';
 import { asObject, isObject, RpcError, show } from '../../mcp.ts';
 import type { Extension, Incoming, Json, McpConnection } from '../../mcp.ts';
-import { imageTypeOfBase64, MAX_IMAGE_BASE64 } from '../16-hands/results.ts';
+import { imageTypeOfBase64, MAX_IMAGE_BASE64, sizeOfBase64 } from '../16-hands/results.ts';
 import { NO, YES } from '../17-the-gate/dialogue.ts';
 import type { Choice, Person } from '../17-the-gate/person.ts';
 import { plain, quoted, told } from '../17-the-gate/safe-text.ts';
@@ -169,15 +169,13 @@ function shown({ system, turns }: SamplingPrompt): string[] {
   const rest = turns.flatMap((turn) => [
     `  ${turn.role}:`,
     ...told(turn.text, '    '),
-    ...imagesIn(turn).map(({ mimeType, data }) => `    [${mimeType}, ${sizeOf(data)} bytes]`),
+    ...imagesIn(turn).map(({ mimeType, data }) => `    [${mimeType}, ${sizeOfBase64(data)} bytes]`),
   ]);
   return [...head, ...rest];
 }
 
 const costOf = ({ system, turns, maxTokens }: SamplingPrompt) =>
   maxTokens + JSON.stringify([system, turns]).length / CHARACTERS_PER_TOKEN;
-
-const sizeOf = (base64: string) => Buffer.byteLength(base64, 'base64');
 
 function withLast(turns: SampledTurn[], text: string): SampledTurn[] {
   const before = turns.slice(0, -1);

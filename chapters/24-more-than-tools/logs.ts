@@ -29,7 +29,7 @@ type LogRate = { times: number[]; isSilenced: boolean };
 export class Logs {
   private kept = new Map<string, Log[]>();
   private told = new Map<string, LogRate>();
-  private levels = new Map<string, string>(); // that the user has asked for
+  readonly levels = new Map<string, string>(); // that the user has asked for, by server
   private host: Pick<Host, 'person' | 'warn'>;
 
   constructor(host: Pick<Host, 'person' | 'warn'>) {
@@ -74,14 +74,6 @@ export class Logs {
   get servers(): string[] {
     return [...this.kept.keys()];
   }
-
-  levelFor(server: string): string | undefined {
-    return this.levels.get(server);
-  }
-
-  want(server: string, level: string): void {
-    this.levels.set(server, level);
-  }
 }
 
 /** Since 2026-07-28 a server logs nothing unless a request says from which level on, so warnings are
@@ -93,7 +85,7 @@ export function keepLogs(logs: Logs): Extension {
       handlers: { 'notifications/message': (params) => logs.take(serverName, asObject(params)) },
       opened: async (server) => {
         const usual = isStateless(server) ? 'warning' : undefined;
-        const level = logs.levelFor(serverName) ?? usual;
+        const level = logs.levels.get(serverName) ?? usual;
         if (level && server.capabilities?.logging) await setLogLevel(connection, level);
       },
     };

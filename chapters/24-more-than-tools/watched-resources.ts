@@ -52,13 +52,10 @@ export class Watches {
     }
   }
 
-  join(connection: McpConnection): void {
-    this.connections.set(connection.serverName, connection);
-  }
-
   /** Of this server, after it was started again: it has forgotten us, and may have changed. */
   async renew(connection: McpConnection): Promise<void> {
     const { serverName } = connection;
+    this.connections.set(serverName, connection);
     for (const each of this.list.filter(({ server }) => server === serverName)) {
       await subscribe(connection, each.uri);
       this.changed(serverName, each.uri);
@@ -98,10 +95,7 @@ export function watchResources(watches: Watches): Extension {
         'notifications/resources/updated': ({ uri }) =>
           watches.changed(connection.serverName, String(uri)),
       },
-      opened: () => {
-        watches.join(connection);
-        return watches.renew(connection);
-      },
+      opened: () => watches.renew(connection),
     };
   };
 }

@@ -45,17 +45,7 @@ export function filesInZip(zip: Buffer, { maxFiles, maxBytes }: Bounds): Packed[
   return files;
 }
 
-type ZipEntry = {
-  name: string;
-  method: number;
-  crc: number;
-  packed: number;
-  size: number;
-  offset: number;
-  isLink: boolean;
-  isExecutable: boolean;
-  next: number;
-};
+type ZipEntry = ReturnType<typeof rowAt>;
 
 /** The directory's end is at the end, before a comment of any content. */
 function findEnd(zip: Buffer): number {
@@ -66,7 +56,7 @@ function findEnd(zip: Buffer): number {
   throw new Error('it is not a ZIP archive');
 }
 
-function rowAt(zip: Buffer, at: number): ZipEntry {
+function rowAt(zip: Buffer, at: number) {
   if (at + 46 > zip.length || zip.readUInt32LE(at) !== DIRECTORY)
     throw new Error('its directory is broken');
   const flags = zip.readUInt16LE(at + 8);
@@ -124,7 +114,8 @@ function contentOf(zip: Buffer, { name, method, crc, packed, size, offset }: Zip
   return content;
 }
 
-function crc32(bytes: Buffer): number {
+/** Node has one since 20.15; older ones do not. */
+export function crc32(bytes: Buffer): number {
   const table = Uint32Array.from({ length: 256 }, (_, n) => {
     for (let bit = 0; bit < 8; bit++) n = n & 1 ? (n >>> 1) ^ 0xedb88320 : n >>> 1;
     return n;

@@ -2,7 +2,7 @@
 // the two could differ, a gateway would judge one request and we would run another.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { asObject, excerpt, ownValue, RpcError, type Json, type Message } from '../../mcp.ts';
+import { asObject, excerpt, ownValue, RpcError, type Message } from '../../mcp.ts';
 import {
   HEADER_MISMATCH,
   type mirrorsOf,
@@ -62,6 +62,3 @@ function decoded(name: string, header: string | string[] | undefined): string | 
   if (bytes.toString('base64') === base64) return bytes.toString();
   throw new RpcError(HEADER_MISMATCH, `Header mismatch: ${name} is not base64`);
 }
-
-export const toolName = ({ method, params }: Message): Json[string] =>
-  method === 'tools/call' ? params?.name : undefined;

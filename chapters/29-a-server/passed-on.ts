@@ -62,7 +62,8 @@ export class PassedOn {
     });
   }
 
-  /** By the names that clients see: github__search. Made again only after a change. */
+  /** By the names that clients see: github__search. They put their own before it, and 64 characters
+   *  is all that models take. Made again only after a change. */
   get rows(): Map<string, Tool> {
     const of = this.manager.getToolDefinitions();
     if (this.made?.of === of) return this.made.rows;
@@ -70,7 +71,9 @@ export class PassedOn {
     const isOff = ({ server, tool }: PassedTool) =>
       off.some((each) => each.server === server && each.tool === tool.name);
     const wanted = of.filter((found) => isForModels(found.tool) && !isOff(found));
-    const rows = new Map(wanted.map((found) => [shortName(found.name), this.row(found)]));
+    const rows = new Map(
+      wanted.map((found) => [found.name.replace(/^mcp__/, ''), this.row(found)]),
+    );
     this.made = { of, rows };
     return rows;
   }
@@ -127,9 +130,6 @@ function marked(entry: ServerEntry): ServerEntry {
   if (config.command === undefined) return entry;
   return { ...entry, config: { ...config, env: { ...asObject(config.env), [SERVES_MARK]: '1' } } };
 }
-
-/** Clients put their own name before it, and 64 characters is all that models take. */
-const shortName = (name: string) => name.replace(/^mcp__/, '');
 
 /** Which arguments go into headers is between us and that server. */
 function withoutMirrors(schema: Json): Json {

@@ -139,7 +139,7 @@ export class Ranking {
     const words = codeWords(query).slice(0, MAX_QUERY_WORDS);
     const terms = new Map<number, number>();
     const add = (word: string, weight: number): boolean => {
-      const number = this.vocabulary.numberOf(word);
+      const number = this.vocabulary.numbers.get(word);
       if (number === undefined || !this.postings[number]?.length) return false;
       terms.set(number, Math.max(terms.get(number) ?? 0, weight));
       return true;

@@ -22,7 +22,8 @@ export function secretsFrom({ file, variable }: SecretOptions = {}): Secrets {
 
 function secretIn(file?: string, variable?: string): string | Buffer {
   if (file) return secretInFile(file);
-  return variable ? secretInVariable(variable) : randomBytes(32);
+  if (!variable) return randomBytes(32);
+  return longEnough(process.env[variable] ?? '', `the variable ${variable}`);
 }
 
 function secretInFile(file: string): string {
@@ -32,10 +33,6 @@ function secretInFile(file: string): string {
     throw new McpError('config', `${file} can be read by others; run: chmod 600 ${file}`);
   }
   return longEnough(readFileSync(file, 'utf8').trim(), file);
-}
-
-function secretInVariable(name: string): string {
-  return longEnough(process.env[name] ?? '', `the variable ${name}`);
 }
 
 function longEnough(secret: string, where: string): string {

@@ -25,7 +25,7 @@ import {
   Strangers,
   type Door,
 } from './guard.ts';
-import { checkMirrors, toolName } from './mirror.ts';
+import { checkMirrors } from './mirror.ts';
 import { isLater, Unintroduced, type McpServer } from './server.ts';
 import { ClientSession } from './protocol/client-session.ts';
 import { resultResponse, idOf, errorResponse, shapeOf } from './protocol/message-shapes.ts';
@@ -478,8 +478,9 @@ export class HttpServer {
     }
   }
 
-  private mirrorsFor(message: Message) {
-    return mirrorsOf(this.server.tools.get(`${toolName(message)}`)?.inputSchema);
+  private mirrorsFor({ method, params }: Message) {
+    const tool = method === 'tools/call' ? this.server.tools.get(`${params?.name}`) : undefined;
+    return mirrorsOf(tool?.inputSchema);
   }
 }
 

@@ -79,7 +79,8 @@ export class Served {
   constructor(options: ServedOptions) {
     this.options = options;
     this.strict = this.gateFor();
-    const rows = this.newHands().filter(({ definition }) => this.isWanted(definition.name));
+    const { tools: wanted = SERVED } = options;
+    const rows = this.newHands().filter(({ definition }) => wanted.includes(definition.name));
     this.server = new McpServer({
       name: 'mcp-by-hand',
       version: VERSION,
@@ -91,10 +92,6 @@ export class Served {
     if (!passedOn) return;
     passedOn.onChanged = () => this.renew(passedOn);
     this.renew(passedOn);
-  }
-
-  private isWanted(name: string): boolean {
-    return this.options.tools?.includes(name) ?? true;
   }
 
   private gateFor(person?: Person): Gate {

@@ -60,7 +60,7 @@ function withoutEnding(word: string): string {
 /** Splitting and stemming each name once makes the index several times faster: code repeats its
  *  names. */
 export class Vocabulary {
-  private numbers = new Map<string, number>();
+  readonly numbers = new Map<string, number>(); // by word
   private known = new Map<string, number[]>(); // the words of a name, by the name
   readonly words: string[] = [];
 
@@ -71,10 +71,6 @@ export class Vocabulary {
       for (const number of this.ofName(name)) found.push(number);
     }
     return found;
-  }
-
-  numberOf(word: string): number | undefined {
-    return this.numbers.get(word);
   }
 
   private ofName(name: string): number[] {

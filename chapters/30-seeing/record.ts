@@ -36,7 +36,7 @@ export async function recordBetween(
   const { code, signal } = await ended;
   stopPassing();
   write({ type: 'server', server, state: 'ended', code, signal });
-  return code ?? 128 + numberOf(signal);
+  return code ?? 128 + (signal ? constants.signals[signal] : 0);
 }
 
 type ChildEnd = { code: number | null; signal: NodeJS.Signals | null };
@@ -65,8 +65,6 @@ function passSignals(child: ChildProcess, isAtTerminal: boolean): () => void {
   };
 }
 
-const numberOf = (signal: NodeJS.Signals | null) => (signal ? constants.signals[signal] : 0);
-
 function seen(dir: Direction, server: string, text: string): Json {
   const message = parseMessage(text);
   const isMessage = typeof message === 'object' && message !== null;
@@ -87,7 +85,7 @@ function copy(from: Readable, to: Writable, tell: (line: string) => void): void 
     const isOurs = to === process.stdout || to === process.stderr;
     if (!isOurs) to.end();
   });
-  from.on('close', () => lines.end());
+  from.on('close', () => lines.add(Buffer.from('\n')));
   from.on('error', () => {}); // then it closes
   to.on('error', () => from.destroy()); // the reader has left, and the writer must learn that
 }
@@ -113,9 +111,5 @@ class Lines {
     if (this.isTooLong) this.tell(`(a line of more than ${MAX_COPIED_LINE} bytes)`);
     else if (line.trim() !== '') this.tell(line.replace(/\r$/, ''));
     this.isTooLong = false;
-  }
-
-  end(): void {
-    this.add(Buffer.from('\n'));
   }
 }

@@ -85,7 +85,8 @@ export const promptVerb: Run = async (args, screen, rows) => {
     const prompts = await listPrompts(connection);
     const found = prompts.find((each) => each.name === name);
     const names = prompts.map((each) => each.name);
-    if (!found) throw usage(`there is no prompt ${name}; ${hint(name, names)}`);
+    const few = `it has ${names.slice(0, 20).join(', ') || 'none'}`;
+    if (!found) throw usage(`there is no prompt ${name}; ${nearestHint(name, names, few)}`);
     const declared = declaredBy(found);
     const odd = Object.keys(given).find((key) => !declared.some((each) => each.name === key));
     const missing = declared.find((each) => each.isRequired && !Object.hasOwn(given, each.name));
@@ -103,10 +104,6 @@ function textIn(content: unknown[]): string {
     return typeof text === 'string' ? text : JSON.stringify(block);
   };
   return content.map(said).join('\n');
-}
-
-function hint(word: string, known: string[]): string {
-  return nearestHint(word, known, `it has ${known.slice(0, 20).join(', ') || 'none'}`);
 }
 
 // ─── One server, or all ────────────────────────────────────────────────────────────────────────

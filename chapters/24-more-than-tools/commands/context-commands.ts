@@ -162,7 +162,7 @@ async function setLevel(
   logs: Logs,
   manager: McpManager,
 ): Promise<void> {
-  logs.want(server, level);
+  logs.levels.set(server, level);
   const isTold = serversWith(manager.status(), 'logging').includes(server);
   if (isTold) await setLogLevel(manager.of(server), level);
 }

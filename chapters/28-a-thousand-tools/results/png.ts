@@ -2,6 +2,7 @@
 // arithmetic: https://www.w3.org/TR/png-3/. Every number in the file is a stranger's.
 
 import { deflateSync, inflateSync } from 'node:zlib';
+import { crc32 } from '../../27-scopes/zip.ts';
 
 const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 const MAX_UNPACKED = 2 ** 27; // bytes: a few kilobytes can unpack to gigabytes
@@ -215,16 +216,6 @@ function chunk(name: string, data: Buffer): Buffer {
   length.writeUInt32BE(data.length);
   const named = Buffer.concat([Buffer.from(name, 'latin1'), data]);
   const sum = Buffer.alloc(4);
-  sum.writeUInt32BE(checksum(named));
+  sum.writeUInt32BE(crc32(named));
   return Buffer.concat([length, named, sum]);
-}
-
-/** CRC-32. Node has one since 20.15; older ones do not. */
-function checksum(data: Buffer): number {
-  let sum = ~0;
-  for (const byte of data) {
-    sum ^= byte;
-    for (let bit = 0; bit < 8; bit++) sum = (sum >>> 1) ^ (sum & 1 ? 0xedb88320 : 0);
-  }
-  return ~sum >>> 0;
 }
