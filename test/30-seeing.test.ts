@@ -187,7 +187,7 @@ test('the page is one file of at most 80 KB, sealed by the hashes of its script 
   assert.equal(
     sealed(page),
     page,
-    'the hashes in viewer.html are old: npx tsx test/run/seal-viewer.ts',
+    'the hashes in viewer.html are old: npm run seal',
   );
   assert.match(page, /default-src 'none'/);
   assert.doesNotMatch(

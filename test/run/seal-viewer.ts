@@ -1,5 +1,5 @@
 // seal-viewer.ts: writes the hashes of its script and its style into viewer.html, after either was
-// changed: `npx tsx test/run/seal-viewer.ts`.
+// changed: `npm run seal`.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
