@@ -3,8 +3,16 @@
 import type { Choice, ChoiceQuestion, Chosen, Person, Question } from './person.ts';
 import { quoted } from './safe-text.ts';
 
-export const YES: Choice = { key: 'y', word: 'yes', label: '[y]es' };
-export const NO: Choice = { key: 'n', word: 'no', label: '[n]o', isNo: true };
+/** "[y]es, this entry": its key is in brackets, and the whole word is an answer, too. */
+export function choice(label: string, isNo = false): Choice {
+  const [, before = '', key = '', behind = ''] = /^(\w*)\[(\w)\](\w*)/.exec(label) ?? [];
+  return { key, word: before + key + behind, label, isNo };
+}
+
+export const YES = choice('[y]es');
+export const NO = choice('[n]o', true);
+export const NOT_NOW: Choice = { ...NO, label: '[n]ot now' };
+export const NEVER = choice('ne[v]er', true);
 
 /** Does a person say yes? An empty line is a no, unless the question says otherwise. */
 export async function agrees(
@@ -23,7 +31,7 @@ export async function oneOfFew<T>(
   inWords: (one: T) => string,
 ): Promise<T | undefined> {
   const rows = few.slice(0, 9).map((one, n) => `  ${n + 1}: ${inWords(one)}`);
-  const choices = rows.map((_, n) => ({ key: `${n + 1}`, word: `${n + 1}`, label: `[${n + 1}]` }));
+  const choices = rows.map((_, n) => choice(`[${n + 1}]`));
   const answer = await person.choose({ lines: [title, ...rows], prompt: 'Which?', choices });
   return few[Number(answer?.key) - 1];
 }

@@ -3,7 +3,7 @@
 // allows.
 
 import { asList, asObject, isObject, ownValue, show, type Json } from '../../mcp.ts';
-import { NO, YES, headed, pick, type Read } from './dialogue.ts';
+import { choice, NO, YES, headed, pick, type Read } from './dialogue.ts';
 import type { Choice, ChoiceQuestion, Chosen, Filled, FormQuestion } from './person.ts';
 import { keepFromTraces, quoted, spelledOut } from './safe-text.ts';
 
@@ -33,10 +33,10 @@ const short = (text: string) =>
 
 // ─── The conversation ──────────────────────────────────────────────────────────────────────────
 
-const CHANGE: Choice = { key: 'c', word: 'change', label: '[c]hange it' };
+const CHANGE = choice('[c]hange it');
 const CANCEL: Choice = { key: 'x', word: 'cancel', label: 'cancel (x)', isNo: true };
-const DECLINE: Choice = { key: 'd', word: 'decline', label: '[d]ecline', isNo: true };
-const SEND: Choice = { key: 's', word: 'send', label: '[s]end it as an answer' };
+const DECLINE = choice('[d]ecline', true);
+const SEND = choice('[s]end it as an answer');
 
 /** Shows the fields, asks for each, shows the answers. The user may decline before and after. */
 export async function fillInForm(read: Read, question: FormQuestion): Promise<Filled> {

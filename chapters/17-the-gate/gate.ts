@@ -9,7 +9,7 @@ import { asObject, copyOf, isDeeper, textOf, type Json } from '../../mcp.ts';
 import { globMatcher, slashed } from '../16-hands/more/glob.ts';
 import type { Location, Roots } from '../16-hands/paths.ts';
 import { changeLines } from './change.ts';
-import { agrees, NO, YES } from './dialogue.ts';
+import { agrees, choice, NO, YES } from './dialogue.ts';
 import { takeApart, unwrapped, type SimpleCommand } from './shell-syntax.ts';
 import { canonicalJson, sha256 } from './digest.ts';
 import {
@@ -550,12 +550,12 @@ async function foresee(tool: Tool, args: Json): Promise<Foreseen> {
   }
 }
 
-const SERVER: Choice = { key: 's', word: 'server', label: '[s]erver: always' };
+const SERVER = choice('[s]erver: always');
 
 function choicesFor(grant?: Grant): Choice[] {
   if (!grant) return [YES, NO];
   const isWhole = grant.kind === 'mcp' && grant.whole !== undefined;
-  const always = { key: 'a', word: 'always', label: `[a]lways ${scopeOf(grant)}` };
+  const always = choice(`[a]lways ${scopeOf(grant)}`);
   return [YES, NO, always, ...(isWhole ? [SERVER] : [])];
 }
 

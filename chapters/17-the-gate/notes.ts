@@ -6,7 +6,8 @@ import { changeOf } from '../16-hands/diff.ts';
 import { openFile, type Roots } from '../16-hands/paths.ts';
 import { changeLines } from './change.ts';
 import { sha256 } from './digest.ts';
-import type { Choice, Person } from './person.ts';
+import { choice, NEVER, NOT_NOW } from './dialogue.ts';
+import type { Person } from './person.ts';
 import { plain, quoted, spelledOut } from './safe-text.ts';
 import { PROGRAM, type Trust } from './trust.ts';
 
@@ -61,11 +62,7 @@ function bounded(text: string): string {
 
 // ─── Approving ─────────────────────────────────────────────────────────────────────────────────
 
-const ANSWERS: Choice[] = [
-  { key: 'y', word: 'yes', label: '[y]es, this exact text' },
-  { key: 'n', word: 'no', label: '[n]ot now', isNo: true },
-  { key: 'v', word: 'never', label: 'ne[v]er', isNo: true },
-];
+const ANSWERS = [choice('[y]es, this exact text'), NOT_NOW, NEVER];
 
 /** In full, or what has changed since it was approved. */
 export function describeNote({ file, text, hash }: Note, trust: Trust): string[] {

@@ -9,7 +9,8 @@ import type { Approval, Json, ServerEntry } from '../../mcp.ts';
 import { withoutKeys } from './addresses.ts';
 import { cautions } from './cautions.ts';
 import { canonicalJson, sha256 } from './digest.ts';
-import { nobody, type Choice, type Person } from './person.ts';
+import { choice, NEVER, NOT_NOW } from './dialogue.ts';
+import { nobody, type Person } from './person.ts';
 import { hasTexts, PrivateFile } from './private-file.ts';
 import { changes, named, quoted, spelledOut } from './safe-text.ts';
 
@@ -68,11 +69,7 @@ export function fingerprint({ config }: Pick<ServerEntry, 'config'>): string {
   return sha256(canonicalJson(rest));
 }
 
-const ANSWERS: Choice[] = [
-  { key: 'y', word: 'yes', label: '[y]es, this exact entry' },
-  { key: 'n', word: 'no', label: '[n]ot now', isNo: true },
-  { key: 'v', word: 'never', label: 'ne[v]er', isNo: true },
-];
+const ANSWERS = [choice('[y]es, this exact entry'), NOT_NOW, NEVER];
 
 export type TrustOptions = {
   home?: string;

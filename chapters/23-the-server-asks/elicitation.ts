@@ -15,6 +15,7 @@ import {
   textOf,
 } from '../../mcp.ts';
 import type { Call, Extension, Incoming, Json, McpConnection, Next } from '../../mcp.ts';
+import { choice } from '../17-the-gate/dialogue.ts';
 import { formFields } from '../17-the-gate/form.ts';
 import { nobody, type Person } from '../17-the-gate/person.ts';
 import { quoted, told } from '../17-the-gate/safe-text.ts';
@@ -199,10 +200,7 @@ class ElicitationHandler {
     signal.addEventListener('abort', end);
     this.visits.set(id, complete);
     const lines = ['When you are done at its page, its call goes on.'];
-    const choices = [
-      { key: 'd', word: 'done', label: '[d]one' },
-      { key: 'c', word: 'cancel', label: '[c]ancel', isNo: true },
-    ];
+    const choices = [choice('[d]one'), choice('[c]ancel', true)];
     const question = { from: server, lines, prompt: 'Go on?', choices, signal: over.signal };
     const answer = await this.person.choose(question);
     this.visits.delete(id);

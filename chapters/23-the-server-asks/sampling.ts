@@ -6,8 +6,8 @@ import type { AssistantTurn, Image, Model, ModelRequest, StopReason } from '../.
 import { asObject, isObject, RpcError, show } from '../../mcp.ts';
 import type { Extension, Incoming, Json, McpConnection } from '../../mcp.ts';
 import { imageTypeOfBase64, MAX_IMAGE_BASE64, sizeOfBase64 } from '../16-hands/results.ts';
-import { NO, YES } from '../17-the-gate/dialogue.ts';
-import type { Choice, Person } from '../17-the-gate/person.ts';
+import { choice, NO, YES } from '../17-the-gate/dialogue.ts';
+import type { Person } from '../17-the-gate/person.ts';
 import { plain, quoted, told } from '../17-the-gate/safe-text.ts';
 import { fingerprint } from '../17-the-gate/trust.ts';
 import { Counts, during, whileAsking } from './asking.ts';
@@ -47,14 +47,10 @@ export function sampling({ person, model }: SamplingOptions): Extension {
   };
 }
 
-const ALWAYS: Choice = {
-  key: 'a',
-  word: 'always',
-  label: `[a]lways this server, in this run, for ${ALWAYS_TOKENS} tokens`,
-};
-const EDIT: Choice = { key: 'e', word: 'edit', label: '[e]dit' };
-const SEND: Choice = { key: 's', word: 'send', label: '[s]end' };
-const DISCARD: Choice = { key: 'd', word: 'discard', label: '[d]iscard', isNo: true };
+const ALWAYS = choice(`[a]lways this server, in this run, for ${ALWAYS_TOKENS} tokens`);
+const EDIT = choice('[e]dit');
+const SEND = choice('[s]end');
+const DISCARD = choice('[d]iscard', true);
 
 /** Tokens that are left, by the entry that "always" was said to: its name and its fingerprint. Another
  *  entry of that name is asked about. */

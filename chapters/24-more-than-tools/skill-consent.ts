@@ -3,7 +3,8 @@
 
 import { changeOf } from '../16-hands/diff.ts';
 import { changeLines } from '../17-the-gate/change.ts';
-import type { Choice, Person } from '../17-the-gate/person.ts';
+import { choice, NEVER, NOT_NOW } from '../17-the-gate/dialogue.ts';
+import type { Person } from '../17-the-gate/person.ts';
 import { line, quoted, spelledOut, told } from '../17-the-gate/safe-text.ts';
 import type { Trust } from '../17-the-gate/trust.ts';
 import { fileLines, manifestOf, printOf, skillRoot, totalSize, type Skill } from './skill-entry.ts';
@@ -132,8 +133,6 @@ function nobodyToAsk(label: string, standing: SkillStanding): string {
   return `The skill ${label} ${why}, and there is nobody to ask. ${how}`;
 }
 
-const THESE_FILES: Choice = { key: 'y', word: 'yes', label: '[y]es, exactly these files' };
-const THIS_TIME: Choice = { key: 'y', word: 'yes', label: '[y]es, this time' };
-const NOT_NOW: Choice = { key: 'n', word: 'no', label: '[n]ot now', isNo: true };
-const NEVER: Choice = { key: 'v', word: 'never', label: 'ne[v]er', isNo: true };
-const SHOW: Choice = { key: 's', word: 'show', label: '[s]how its text', isNo: true };
+const THESE_FILES = choice('[y]es, exactly these files');
+const THIS_TIME = choice('[y]es, this time');
+const SHOW = choice('[s]how its text', true);

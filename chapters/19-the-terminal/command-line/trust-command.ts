@@ -1,7 +1,7 @@
 // The command `trust`: what was agreed to in this folder, and taking it back.
 
 import { Roots } from '../../16-hands/paths.ts';
-import { NO, YES } from '../../17-the-gate/dialogue.ts';
+import { choice, NO } from '../../17-the-gate/dialogue.ts';
 import { describeNote, NOTES_FILES, notesIn } from '../../17-the-gate/notes.ts';
 import { quoted } from '../../17-the-gate/safe-text.ts';
 import { fingerprint, type Trust } from '../../17-the-gate/trust.ts';
@@ -16,7 +16,7 @@ import { PersonAtTerminal } from '../person-at-terminal.ts';
 import type { Screen } from '../screen.ts';
 
 const ACTIONS = ['list', 'allow', 'revoke', 'reset'];
-const YES_OR_NO = [{ ...YES, label: '[y]es, exactly this' }, NO];
+const YES_OR_NO = [choice('[y]es, exactly this'), NO];
 
 export async function trustCommand(
   args: string[],

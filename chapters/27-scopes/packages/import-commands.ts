@@ -5,8 +5,8 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { asObject, ownValue, readJsonFile, textOf, type Json } from '../../../mcp.ts';
 import { nearest } from '../../16-hands/nearest.ts';
-import { agrees, oneOfFew } from '../../17-the-gate/dialogue.ts';
-import type { Choice, Person } from '../../17-the-gate/person.ts';
+import { agrees, choice, oneOfFew } from '../../17-the-gate/dialogue.ts';
+import type { Person } from '../../17-the-gate/person.ts';
 import { printable, quoted } from '../../17-the-gate/safe-text.ts';
 import { launchLines, PROGRAM } from '../../17-the-gate/trust.ts';
 import { EXIT, refused, usage } from '../../19-the-terminal/exit.ts';
@@ -117,11 +117,7 @@ const thisMachine = (): Where => ({
   appData: process.env.APPDATA ?? join(homedir(), 'AppData', 'Roaming'),
 });
 
-const HOW: Choice[] = [
-  { key: 'a', word: 'all', label: '[a]ll' },
-  { key: 'e', word: 'each', label: '[e]ach by itself' },
-  { key: 'n', word: 'none', label: '[n]one', isNo: true },
-];
+const HOW = [choice('[a]ll'), choice('[e]ach by itself'), choice('[n]one', true)];
 
 /** The command, for a table of programs. */
 export function importing(
