@@ -39,26 +39,35 @@ export function aside<F extends (...given: never[]) => unknown>(
   job: AsideJob,
   ...given: Parameters<F>
 ): Promise<Awaited<ReturnType<F>>> {
-  return unlessAborted(whenFree(job, given), job.signal) as Promise<Awaited<ReturnType<F>>>;
+  const working = whenFree(() => inIdleThread(job, given));
+  return unlessAborted(working, job.signal) as Promise<Awaited<ReturnType<F>>>;
+}
+
+/** So many at once; the others wait, in the order of their coming. */
+export function atMost(count: number) {
+  const waiting: (() => void)[] = [];
+  let free = count;
+  return async <T>(work: () => Promise<T>): Promise<T> => {
+    if (free > 0) free--;
+    else await new Promise<void>((go) => waiting.push(go));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift(); // the place goes from hand to hand
+      if (next) next();
+      else free++;
+    }
+  };
 }
 
 const idle = new Set<Worker>();
-const waiting: (() => void)[] = [];
-let free = MOST_THREADS;
+const whenFree = atMost(MOST_THREADS);
 
-async function whenFree(job: AsideJob, given: unknown[]): Promise<unknown> {
-  if (free > 0) free--;
-  else await new Promise<void>((resolve) => waiting.push(resolve));
-  try {
-    job.signal?.throwIfAborted();
-    const [worker = newThread()] = idle;
-    idle.delete(worker);
-    return await inThread(worker, job, given);
-  } finally {
-    const next = waiting.shift();
-    if (next) next();
-    else free++;
-  }
+async function inIdleThread(job: AsideJob, given: unknown[]): Promise<unknown> {
+  job.signal?.throwIfAborted();
+  const [worker = newThread()] = idle;
+  idle.delete(worker);
+  return inThread(worker, job, given);
 }
 
 async function inThread(worker: Worker, job: AsideJob, given: unknown[]): Promise<unknown> {

@@ -107,9 +107,7 @@ function withoutEmptyEnds(lines: string[]): string[] {
 
 // ─── When it has ended ───────────────────────────────────────────────────────────────────────────
 
-type ShownResult = { head: string; rows: string[] };
-
-export function endedRows(call: EndedCall, columns: number, isVerbose = false): ShownResult {
+export function endedRows(call: EndedCall, columns: number, isVerbose = false) {
   const rows = isVerbose ? wholeRows(call, columns) : someRows(call, columns);
   return { head: headOf(call, columns), rows };
 }

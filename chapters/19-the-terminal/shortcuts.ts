@@ -20,7 +20,6 @@ const MAX_FILES = 20;
 const MAX_RAN = 100_000; // characters of what was run before one prompt
 const MAX_SECONDS = 600;
 const MENTION = /(?<=^|[\s(])@(?:"([^"\n]+)"|([^\s"]+))/g;
-type Mentioned = { files: { shown: string; location: Location }[]; others: string[][] };
 
 export const isShellLine = (line: string) => /^\s*!\s*\S/.test(line);
 
@@ -82,7 +81,7 @@ export class Shortcuts {
 
   /** The prompt as the model gets it. Nothing if the user does not want it to be sent. */
   async expand(prompt: string, isTyped: boolean, signal: AbortSignal): Promise<Turn[] | undefined> {
-    const { files, others } = isTyped ? this.mentioned(prompt) : { files: [], others: [] };
+    const { files, others } = this.mentioned(isTyped ? prompt : '');
     const attached = await this.attach(others, signal);
     const texts: string[] = [];
     for (const { shown, location } of files) {
@@ -101,7 +100,7 @@ export class Shortcuts {
 
   /** Words behind an @: files, and what may be something else. `user@host` and `@types/node` are just
    *  words. */
-  private mentioned(prompt: string): Mentioned {
+  private mentioned(prompt: string) {
     const found = new Map<string, { shown: string; location: Location }>();
     const others = new Map<string, string[]>();
     for (const [, inQuotes, word = ''] of prompt.matchAll(MENTION)) {

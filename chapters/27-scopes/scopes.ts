@@ -38,13 +38,6 @@ export type ConfigSource = Pick<ServerEntry, 'scope' | 'file' | 'authority'> & {
 };
 /** An entry that does not count, because another has its name. */
 type Hidden = ServerEntry & { by: string };
-type LoadedScopes = {
-  entries: ServerEntries;
-  hidden: Hidden[];
-  files: Files;
-  sources: ConfigSource[]; // from the least to the most important
-  isManaged: boolean; // only what the administrator says counts
-};
 
 export type ScopesOptions = {
   home?: string;
@@ -149,7 +142,7 @@ export class Scopes implements Sources {
   }
 
   /** All that the places say, and what comes of it. */
-  read(wanted: WantedServers = {}, report: ReportProblem = () => {}): LoadedScopes {
+  read(wanted: WantedServers = {}, report: ReportProblem = () => {}) {
     const files = new Files();
     const managed = this.managedSource(files, report);
     const fetched = this.options.more?.() ?? this.fetched.sources;
@@ -177,6 +170,7 @@ export class Scopes implements Sources {
     this.leaveOutCopies(entries);
     this.applyPolicy(entries, files, report);
     this.handIn(entries);
+    // The sources from the least to the most important; and whether the administrator's alone count.
     return { entries, hidden, files, sources: all, isManaged: isExclusive };
   }
 

@@ -16,6 +16,7 @@ import type {
 } from '../../agent.ts';
 import type { Json } from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
+import { atMost } from '../16-hands/aside.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { inWords } from '../16-hands/results.ts';
 import { plain, quoted } from '../17-the-gate/safe-text.ts';
@@ -69,7 +70,7 @@ export function delegate(): Tool {
 
 /** `readOnly`: several run side by side. It touches nothing: what others do, the gate judges. */
 function rowAt(depth: number, crewFor: (signal: AbortSignal) => Crew): Tool {
-  const places = new Places();
+  const whenFree = atMost(MAX_AT_ONCE);
   return {
     definition,
     readOnly: true,
@@ -80,7 +81,12 @@ function rowAt(depth: number, crewFor: (signal: AbortSignal) => Crew): Tool {
       crew.started++;
       const name = `sub-agent ${crew.started}`;
       const deeper = depth < MAX_DEPTH ? [rowAt(depth + 1, () => crew)] : [];
-      return places.hold(context.signal, () => work(args, context, name, deeper));
+      const { signal } = context;
+      const working = whenFree(async () => {
+        signal.throwIfAborted(); // while it waited
+        return work(args, context, name, deeper);
+      });
+      return unlessAborted(working, signal);
     },
   };
 }
@@ -183,33 +189,5 @@ class Heard {
     if (ending !== 'done') lines.push(`It did not finish (${ending}). ${plain(this.error)}`.trim());
     const said = cut === '' ? 'It says nothing.' : `It reports:\n${cut.replace(/^/gm, '> ')}`;
     return [`${capital(name)} has ended. ${lines.join('\n')}`, said].join('\n\n');
-  }
-}
-
-// ─── How many at once ──────────────────────────────────────────────────────────────────────────
-
-class Places {
-  private taken = 0;
-  private waiting: (() => void)[] = [];
-
-  async hold<T>(signal: AbortSignal, use: () => Promise<T>): Promise<T> {
-    await this.take(signal);
-    try {
-      return await use();
-    } finally {
-      this.taken--;
-      this.waiting.shift()?.();
-    }
-  }
-
-  private async take(signal: AbortSignal): Promise<void> {
-    while (this.taken >= MAX_AT_ONCE) {
-      let go = () => {};
-      const turn = new Promise<void>((done) => (go = done));
-      this.waiting.push(go);
-      const leave = () => (this.waiting = this.waiting.filter((each) => each !== go));
-      await unlessAborted(turn, signal).finally(leave);
-    }
-    this.taken++;
   }
 }

@@ -93,14 +93,14 @@ export function checkBodyType(headers: IncomingHttpHeaders): void {
   if (encoding !== 'identity') throw new Refused(415, 'Content-Encoding is not supported');
 }
 
-const NEVER = /;\s*q=0(?:\.0*)?\s*$/;
+const NOT_READ = /;\s*q=0(?:\.0*)?\s*$/;
 
 /** The client must be able to read what we may answer with. */
 export function checkAccept({ accept = '*/*' }: IncomingHttpHeaders, wanted: string[]): void {
   const wishes = accept
     .toLowerCase()
     .split(',')
-    .filter((wish) => !NEVER.test(wish));
+    .filter((wish) => !NOT_READ.test(wish));
   const ranges = wishes.map((wish) => wish.split(';')[0]!.trim());
   const isRead = (type: string) =>
     [type, `${type.split('/')[0]}/*`, '*/*'].some((range) => ranges.includes(range));

@@ -23,7 +23,6 @@ export type PlainQuery = {
   glob?: string;
   max_results: number;
 };
-type Matches = { matches: Match[]; isCut: boolean };
 
 /** Where a line with a match begins, and where in it the match does. */
 type Hit = { file: number; start: number; column: number; line: number };
@@ -44,7 +43,7 @@ export class PlainSearch {
   }
 
   /** Brings the tree up to date first. */
-  async find(query: PlainQuery, signal: AbortSignal): Promise<Matches> {
+  async find(query: PlainQuery, signal: AbortSignal) {
     if (query.query === '') throw new Error('query is empty; give a text to look for');
     if (query.query.length > MAX_PATTERN)
       throw new Error(`query has more than ${MAX_PATTERN} characters; shorten it`);

@@ -2,6 +2,7 @@
 // byte goes on as it came; only the copy for the trace is parsed, and secrets are masked in it.
 
 import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { findCommand, LineBuffer, parseMessage, type Json } from '../../mcp.ts';
@@ -27,25 +28,16 @@ export async function recordBetween(
     stdio: ['pipe', 'pipe', 'pipe'],
     env: process.env, // it is the user's own command, and the client's choice what it may see
   });
-  const ended = endOf(child);
+  const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
   const stopPassing = passSignals(child, ways.stdin.isTTY ?? false);
   write({ type: 'server', server, state: 'started', transport: 'stdio' });
   copy(ways.stdin, child.stdin, (text) => write(() => seen('out', server, text), text.length));
   copy(child.stdout, ways.stdout, (text) => write(() => seen('in', server, text), text.length));
   copy(child.stderr, ways.stderr, (text) => write({ server, stderr: text }, text.length));
-  const { code, signal } = await ended;
+  const [code, signal] = await ended;
   stopPassing();
   write({ type: 'server', server, state: 'ended', code, signal });
   return code ?? 128 + (signal ? constants.signals[signal] : 0);
-}
-
-type ChildEnd = { code: number | null; signal: NodeJS.Signals | null };
-
-function endOf(child: ChildProcess): Promise<ChildEnd> {
-  return new Promise((done, fail) => {
-    child.on('error', fail);
-    child.on('close', (code, signal) => done({ code, signal }));
-  });
 }
 
 /** What we are told to do, the server is told. It decides when to end, and we end after it: so until

@@ -59,10 +59,8 @@ export function shrinkPng(png: Buffer, factor: number): Buffer {
 
 // ─── Reading ───────────────────────────────────────────────────────────────────────────────────
 
-type Chunks = { header: PngHeader; data: Buffer; palette: Buffer; alphas: Buffer };
-
 /** A length, four letters, the data, and a checksum: one after the other. */
-function chunksOf(png: Buffer): Chunks {
+function chunksOf(png: Buffer) {
   const size = pngSize(png);
   if (!size) throw new Error('it is not a PNG');
   const header = { ...size, depth: png[24]!, colour: png[25]! };

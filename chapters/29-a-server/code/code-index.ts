@@ -14,19 +14,6 @@ const TURN_MS = 8;
 const PATIENCE_MS = 10_000; // for a model's vector of the question, and for those of the code
 const CANDIDATES = 64; // chunks that get their vectors first
 
-type FoundChunk = {
-  file_path: string;
-  start_line: number;
-  end_line: number;
-  symbol: string;
-  score: number; // 0 to 1
-  text: string;
-};
-type FoundByMeaning = {
-  results: FoundChunk[];
-  ranked_by: string; // "words", or "words and MODEL"
-  notes: string[];
-};
 type IndexOptions = { embeddings?: Embeddings; patienceMs?: number };
 type Progress = (done: number, all: number) => void;
 /** What is known of a file that is in the index. */
@@ -117,7 +104,7 @@ export class CodeIndex {
     this.indexed.delete(real);
   }
 
-  async search(query: string, count: number, signal: AbortSignal): Promise<FoundByMeaning> {
+  async search(query: string, count: number, signal: AbortSignal) {
     const scores = this.ranking.scores(query);
     const notes = [...this.tree.notes, ...this.tooLarge()];
     const isFused = await this.fuse(scores, query, notes, signal);
@@ -135,14 +122,14 @@ export class CodeIndex {
     return [`${large.length} files over ${MAX_INDEXED} bytes are only found by search_code`];
   }
 
-  private show(document: number, score: number): FoundChunk {
+  private show(document: number, score: number) {
     const { at, from, to, symbol } = this.places[document]!;
     return {
       file_path: at.file.path,
       start_line: from + 1,
       end_line: to,
       symbol,
-      score: Math.round(score * 1000) / 1000,
+      score: Math.round(score * 1000) / 1000, // 0 to 1
       text: this.textOf(document),
     };
   }

@@ -3,7 +3,7 @@
 // pair: the same messages as for any client, without a process.
 
 import type { Tool, ToolOutput } from '../../../agent.ts';
-import { McpConnection, type CallOptions, type Json, type ToolResult } from '../../../mcp.ts';
+import { McpConnection, type CallOptions, type Json } from '../../../mcp.ts';
 import { fromMcp } from '../../16-hands/results.ts';
 import type { Host } from '../../19-the-terminal/host.ts';
 import { builtIn } from '../../25-other-pipes/in-process.ts';
@@ -24,7 +24,11 @@ export function codeRows(
 ): Tool[] {
   const tools = NEW_TO_OUR_MODEL;
   const { server } = codeServer({ roots, isHidden, tools, embeddings: Embeddings.from(env) });
-  const ours = new LateConnection(() => connectTo(server));
+  let connection: Promise<McpConnection> | undefined; // a chat that never searches pays nothing
+  const call = async (name: string, args: Json, { signal, onProgress }: CallOptions) => {
+    connection ??= connectTo(server);
+    return (await connection).callTool(name, args, { signal, onProgress });
+  };
   return [...server.tools.values()].map(
     (tool): Tool => ({
       definition: { ...definitionOf(tool), name: `mcp__${CODE_SERVER}__${tool.name}` },
@@ -32,7 +36,7 @@ export function codeRows(
       // The gate allows what only reads, inside the folder, and asks about the rest.
       touches: ({ file_path = '.' }) => ({ kind: 'read', path: `${file_path}` }),
       run: async (args, options): Promise<ToolOutput> => {
-        return fromMcp(await ours.call(tool.name, args, options), resultsFolder);
+        return fromMcp(await call(tool.name, args, options), resultsFolder);
       },
     }),
   );
@@ -50,20 +54,4 @@ async function connectTo(server: Parameters<typeof overPipe>[0]): Promise<McpCon
   await connection.connect();
   await connection.initialize();
   return connection;
-}
-
-/** Connected with the first call: a chat that never searches pays nothing. */
-class LateConnection {
-  private connection?: Promise<McpConnection>;
-  private connect: () => Promise<McpConnection>;
-
-  constructor(connect: () => Promise<McpConnection>) {
-    this.connect = connect;
-  }
-
-  async call(name: string, args: Json, options: CallOptions): Promise<ToolResult> {
-    this.connection ??= this.connect();
-    const { signal, onProgress } = options;
-    return (await this.connection).callTool(name, args, { signal, onProgress });
-  }
 }
