@@ -2,8 +2,8 @@
 // a remote one only waits; so each kind has its own number.
 
 import { asObject, transportType, type ManagerOptions, type ServerEntry } from '../../mcp.ts';
+import { atMost } from '../16-hands/aside.ts';
 
-type StartKind = 'local' | 'remote' | 'here';
 type TurnLimits = { local: number; remote: number };
 
 const LOCAL = 8; // measured: see the page
@@ -29,23 +29,12 @@ export function goodbyeIn({ MCP_GOODBYE }: NodeJS.ProcessEnv): number | undefine
 
 /** For the manager's option `inTurn`. What is part of this program waits for nothing. */
 export function inTurn(limits: TurnLimits = turnLimits()): NonNullable<ManagerOptions['inTurn']> {
-  const free = { ...limits, here: Infinity };
-  const waiting: Record<StartKind, (() => void)[]> = { local: [], remote: [], here: [] };
-  return async (entry, start) => {
-    const kind = kindOf(entry);
-    if (free[kind] > 0) free[kind]--;
-    else await new Promise<void>((resolve) => waiting[kind].push(resolve));
-    try {
-      await start();
-    } finally {
-      const next = waiting[kind].shift(); // the place goes from hand to hand
-      if (next) next();
-      else free[kind]++;
-    }
-  };
+  const { local, remote } = limits;
+  const whenFree = { local: atMost(local), remote: atMost(remote), here: atMost(Infinity) };
+  return (entry, start) => whenFree[kindOf(entry)](start);
 }
 
-function kindOf({ config }: ServerEntry): StartKind {
+function kindOf({ config }: ServerEntry) {
   const type = transportType(asObject(config));
   if (type === 'stdio') return 'local';
   return ['in-process', 'sdk'].includes(type) ? 'here' : 'remote';
