@@ -63,7 +63,7 @@ type OpenRequest = {
   hangUp?: ReturnType<typeof setTimeout>;
 };
 
-export class HttpTransport implements Transport {
+class HttpTransport implements Transport {
   readonly who: string;
   readonly url: URL;
   readonly maxBytes: number;

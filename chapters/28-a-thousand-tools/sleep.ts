@@ -5,7 +5,7 @@ import { TRUE_OR_FALSE, MILLISECONDS, positive, reads, type Extension } from '..
 
 const OPENING = /^(initialize|server\/discover|subscriptions\/listen)$/; // part of waking up
 
-export type SleepOptions = {
+type SleepOptions = {
   isNeeded?: (server: string) => boolean; // although it is not called
 };
 

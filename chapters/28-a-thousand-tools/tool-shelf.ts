@@ -10,7 +10,7 @@ import { inWords } from '../16-hands/results.ts';
 import { cited, plain, quoted } from '../17-the-gate/safe-text.ts';
 import { indexTools, sentencesOf, type ToolIndex } from './tool-search.ts';
 
-export const FIND = 'find_tools';
+const FIND = 'find_tools';
 
 export type ShelfLimits = {
   share?: number; // of the model's context, for the definitions of servers' tools

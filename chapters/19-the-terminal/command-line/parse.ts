@@ -8,7 +8,7 @@ export const TEXT_FLAG = { type: 'string' } as const;
 export const TEXTS_FLAG = { type: 'string', multiple: true, default: [] as string[] } as const;
 export const FLAG = { type: 'boolean', default: false } as const;
 
-export type Flags = NonNullable<ParseArgsConfig['options']>;
+type Flags = NonNullable<ParseArgsConfig['options']>;
 type Strict<T extends Flags> = { options: T; allowPositionals: true; strict: true };
 type Values<T extends Flags> = ReturnType<typeof parseArgs<Strict<T>>>['values'];
 type Camel<S> = S extends `${infer A}-${infer B}` ? `${A}${Capitalize<Camel<B> & string>}` : S;
