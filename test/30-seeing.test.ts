@@ -184,11 +184,7 @@ const viewer = join(root, 'chapters', '30-seeing', 'viewer.html');
 test('the page is one file of at most 80 KB, sealed by the hashes of its script and its style, and loads nothing', () => {
   const page = readFileSync(viewer, 'utf8');
   assert.ok(statSync(viewer).size <= 80_000, `${statSync(viewer).size}`);
-  assert.equal(
-    sealed(page),
-    page,
-    'the hashes in viewer.html are old: npm run seal',
-  );
+  assert.equal(sealed(page), page, 'the hashes in viewer.html are old: npm run seal');
   assert.match(page, /default-src 'none'/);
   assert.doesNotMatch(
     page,
