@@ -4,6 +4,8 @@ import type { Judge } from '../book.ts';
 
 const META = 'io.modelcontextprotocol/';
 const SAYS_YES = { action: 'accept', content: { allow: true } };
+const LONG_MS = 60_000; // a busy machine may need its time
+const MAX = 100_000; // characters of a message
 
 type Asked = { message: string; requestedSchema: any };
 type Visit = {
@@ -17,15 +19,18 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const { ClientsPerson } = await load('chapters/29-a-server/clients-person.ts');
   const { overPipe } = await load('chapters/29-a-server/pipe.ts');
   const { McpServer } = await load('chapters/29-a-server/server.ts');
-  let wentOn = 0; // calls that have an answer, or know that there is none
 
   /** A client on a pipe of its own, and what its messages were answered with. */
-  const client = async (answerMs = 1000) => {
+  const client = async (answerMs = LONG_MS) => {
+    const ended: string[] = []; // how each call has come out of its question
     const run = async ({ lines }: any, call: any) => {
       const person = new ClientsPerson(call, answerMs);
       const question = { title: 'May it?', lines, prompt: 'Allow it?', choices: [] };
-      const chosen = await person.choose(question);
-      wentOn++;
+      const chosen = await person.choose(question).catch((error: Error) => {
+        ended.push('it throws');
+        throw error;
+      });
+      ended.push('it goes on');
       return JSON.stringify({ key: chosen?.key, refusal: person.refusal });
     };
     const server = new McpServer({
@@ -51,7 +56,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
       while (!heard.some(fits)) await new Promise<void>((done) => (wake = done));
       return heard.find(fits);
     };
-    return { say, hear, heard };
+    return { say, hear, heard, ended };
   };
 
   const isQuestion = ({ method }: any) => method === 'elicitation/create';
@@ -68,33 +73,52 @@ export const judge: Judge = async ({ load, see, expect }) => {
     });
     await say({ id: 1, method: 'tools/call', params: tool(lines) });
     const first = await hear((each) => isQuestion(each) || each.id === 1);
-    const said = isQuestion(first) ? answer?.(first.id, first.params) : undefined;
-    if (said) await say(said);
+    const reply = isQuestion(first) ? answer?.(first.id, first.params) : undefined;
+    if (reply) await say(reply);
     const { result, error } = await hear(({ id, method }) => id === 1 && !method);
     const questions: Asked[] = heard.filter(isQuestion).map(({ params }) => params);
-    return { questions, ...(error ? { error } : JSON.parse(result.content[0].text)) };
+    const [{ text: said }] = result?.content ?? [{ text: '' }];
+    const came = error || result.isError ? { thrown: error ?? said } : JSON.parse(said);
+    return { questions, ...came };
   };
   const answered = (result: object) => visit({ answer: (id) => ({ id, result }) });
 
-  const asked = async () =>
-    (await visit({ lines: ['a', 'b'], answer: (id) => ({ id, result: SAYS_YES }) })).questions;
+  const yes = (id: unknown) => ({ id, result: SAYS_YES });
+  const questionsTo = async (lines: string[]) => (await visit({ lines, answer: yes })).questions;
+
+  // ── What is asked ──
+
+  const several = ['a', 'b', 'rm -r build', ''].slice(0, 2 + Math.floor(Math.random() * 3));
+  const wanted = [...several, 'Allow it?'].join('\n');
   await expect(
     'the person sees the lines, and then the prompt',
-    'a, b, Allow it?',
-    asked(),
-    ([one, ...more]) => more.length === 0 && one?.message === 'a\nb\nAllow it?',
+    wanted,
+    questionsTo(several),
+    ([one]) => one?.message === wanted,
+  );
+  await expect(
+    'and is asked once',
+    'one question',
+    questionsTo(several),
+    (all) => all.length === 1,
   );
   await expect(
     'in a form whose box is not ticked',
-    'default: false',
-    asked(),
-    ([one]) => one?.requestedSchema?.properties?.allow?.default === false,
+    'ALLOW, as it is',
+    questionsTo(several),
+    ([one]) =>
+      one?.requestedSchema?.properties?.allow?.default === false &&
+      one.requestedSchema.properties.allow.type === 'boolean' &&
+      one.requestedSchema.required?.includes('allow'),
   );
+
+  // ── What is a yes ──
+
   await expect(
     'a ticked box in a form that was sent off is a yes',
     "{ key: 'y' }",
     answered(SAYS_YES),
-    ({ key }) => key === 'y',
+    ({ key, refusal }) => key === 'y' && refusal === undefined,
   );
   const noes: [string, object][] = [
     ['a form with the box as it was', { action: 'accept', content: { allow: false } }],
@@ -103,44 +127,79 @@ export const judge: Judge = async ({ load, see, expect }) => {
     ['the word "true"', { action: 'accept', content: { allow: 'true' } }],
     ['the number 1', { action: 'accept', content: { allow: 1 } }],
     ['a ticked box in a form that was declined', { action: 'decline', content: { allow: true } }],
+    ['a ticked box in a form that was closed', { action: 'cancel', content: { allow: true } }],
     ['a form that was closed', { action: 'cancel' }],
     ['an action of no name', { action: 'ACCEPT', content: { allow: true } }],
   ];
   for (const [what, result] of noes)
     await expect(`${what} is a no`, "{ key: 'n' }", answered(result), ({ key }) => key === 'n');
+  await expect(
+    'a no is an answer, and no refusal of ours',
+    'no refusal',
+    answered({ action: 'decline' }),
+    ({ refusal }) => refusal === undefined,
+  );
 
-  const silent = visit({ answerMs: 50 });
+  // ── There is no answer ──
+
+  const ms = 30 + Math.floor(Math.random() * 50);
+  const seconds = `within ${ms / 1000} s`;
+  const silent = await Promise.race([
+    visit({ answerMs: ms }),
+    new Promise((done) => setTimeout(done, 2500, 'the question still waits').unref()),
+  ]);
   await expect(
-    'a client that does not answer is refused in time, and the model hears why',
-    'within 0.05 s',
+    'a client that does not answer has its time, and no more',
+    'an answer of choose',
     silent,
-    ({ key, refusal }) => key === undefined && /^Not allowed: .*within 0\.05 s/.test(refusal),
+    (came) => came !== 'the question still waits',
   );
-  const failing = visit({ answer: (id) => ({ id, error: { code: -1, message: 'no window' } }) });
+  const isRefused = (words: string) => (came: any) =>
+    came.key === undefined &&
+    `${came.refusal}`.startsWith('Not allowed: ') &&
+    came.refusal.includes(words);
   await expect(
-    'one that answers with an error is refused, too, and not told that it was late',
-    'in a way that counts',
-    failing,
-    ({ key, refusal }) => key === undefined && /^Not allowed: .*in a way that counts/.test(refusal),
+    'then it is refused, and the model hears that it was late',
+    `no key; Not allowed: … ${seconds}`,
+    silent,
+    isRefused(seconds),
   );
-  const long = visit({ lines: ['x'.repeat(100_000)], answer: (id) => ({ id, result: SAYS_YES }) });
-  await expect(
-    'what is too long to be read is not asked, and not cut',
-    'no question; Not allowed: … too long',
-    long,
-    ({ key, refusal, questions }) =>
-      key === undefined && questions.length === 0 && /^Not allowed: .*too long/.test(refusal),
-  );
-  const longest = visit({
-    lines: ['x'.repeat(100_000 - '\nAllow it?'.length)],
-    answer: (id) => ({ id, result: SAYS_YES }),
-  });
-  await expect(
-    'what is just short enough is asked',
-    "{ key: 'y' }",
-    longest,
-    ({ key }) => key === 'y',
-  );
+  const failures: [string, object][] = [
+    ['one that answers with an error', { error: { code: -1, message: 'no window' } }],
+    ['one that speaks of time', { error: { code: -1, message: 'TimeoutError: timed out' } }],
+    ['one whose answer is none', { result: { allow: true } }],
+  ];
+  for (const [what, answer] of failures) {
+    const failing = visit({ answer: (id) => ({ id, ...answer }) });
+    const counts = 'in a way that counts';
+    const refused = `${what} is refused, and not told that it was late`;
+    await expect(refused, `no key; Not allowed: … ${counts}`, failing, isRefused(counts));
+  }
+
+  // ── What is too long ──
+
+  const tooLong = [
+    ['x'.repeat(MAX)],
+    ['x'.repeat(MAX - 5)],
+    ['x'.repeat(MAX / 2), 'x'.repeat(MAX / 2)],
+  ];
+  for (const lines of tooLong) {
+    const long = visit({ lines, answer: yes });
+    await expect(
+      'what is too long to be read is not asked, and not cut',
+      'no question',
+      long,
+      ({ key, questions }) => key !== 'y' && questions.length === 0,
+    );
+    const told = 'and the model hears that it was too long';
+    await expect(told, 'no key; Not allowed: … too long', long, isRefused('too long'));
+  }
+  for (const letter of ['x', 'é']) {
+    const lines = [letter.repeat(MAX - '\nAllow it?'.length)];
+    const longest = visit({ lines, answer: yes });
+    const short = `what is just short enough is asked (${letter.repeat(3)}…)`;
+    await expect(short, "{ key: 'y' }", longest, ({ key }) => key === 'y');
+  }
 
   // Without a handshake: the call ends with the question, and comes again.
   const stateless = await client();
@@ -189,15 +248,15 @@ export const judge: Judge = async ({ load, see, expect }) => {
   });
   await fickle.say({ id: 1, method: 'tools/call', params: tool(['rm -r build']) });
   await fickle.hear(isQuestion);
-  const before = wentOn;
   await fickle.say({ method: 'notifications/cancelled', params: { requestId: 1 } });
-  await fickle.say({ id: 2, method: 'ping' });
-  await fickle.hear((each) => each.id === 2);
-  await new Promise((done) => setTimeout(done, 20));
+  const over = async () => {
+    while (fickle.ended.length === 0) await new Promise(setImmediate);
+    return fickle.ended.join();
+  };
   await expect(
     'a call that is cancelled while it is asked goes no further',
-    'choose throws',
-    wentOn - before,
-    (more) => more === 0,
+    'it throws',
+    over(),
+    (how) => how === 'it throws',
   );
 };
