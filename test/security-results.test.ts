@@ -111,6 +111,16 @@ test('C40: nor do the prompts and the resources of a server, and none can leave 
   assert.deepEqual(sent.text.split(fence).length, 3); // where it begins, and where it ends
 });
 
+test('C40: what is hidden is no company for what is hidden: no letters that carry bits are left', () => {
+  const carriers = ['\u061c\u200c', '\u061c\u200d', '\u061c\u200e', '\u17b4\u200b\u17b4'];
+  const marks = ['\ufe00\u034f\ufe00', '\u180e\u180b\u180e\u180c', '\u17b4\u200c'];
+  const blanks = ['\u{16fe4}\ufe00', '\u{1d159}', '\ufdd0', '\u{1ffff}'];
+  for (const hidden of [...carriers, ...marks, ...blanks])
+    assert.equal(plain(`a${hidden}b`), 'ab', escape(hidden));
+  for (const text of ['می\u200cخواهم', 'ශ්\u200dරී', 'ᠠ\u180eᠠ', 'שלום\u200f!', '葛\u{e0100}'])
+    assert.equal(plain(text), text);
+});
+
 test('C40: by one rule, wherever a text is cut from', () => {
   for (const text of [HIDING, FAMILY, `${FAMILY}${HIDING}`]) {
     assert.equal(plain(plain(text)), plain(text));

@@ -5,8 +5,11 @@
 const scripts = (...names: string[]) =>
   names.map((name) => `\\p{Script_Extensions=${name}}`).join('');
 
+/** Beside what cannot be seen itself, nothing is in its place. */
+const SHOWN = '(?![\\p{Default_Ignorable_Code_Point}\\u{16fe4}])';
+
 /** Scripts in which a joiner between two letters changes how they look. */
-const JOINING = `[${scripts(
+const JOINING = `${SHOWN}[${scripts(
   'Arabic',
   'Syriac',
   'Nko',
@@ -34,8 +37,8 @@ const JOINING = `[${scripts(
   'Grantha',
 )}]`;
 /** Scripts without blanks between words: a zero-width space is where a row may end. */
-const UNSPACED = `[${scripts('Thai', 'Lao', 'Khmer', 'Myanmar', 'Tibetan', 'Javanese')}]`;
-const RIGHT_TO_LEFT = `[${scripts('Hebrew', 'Arabic', 'Syriac', 'Thaana', 'Nko')}]`;
+const UNSPACED = `${SHOWN}[${scripts('Thai', 'Lao', 'Khmer', 'Myanmar', 'Tibetan', 'Javanese')}]`;
+const RIGHT_TO_LEFT = `${SHOWN}[${scripts('Hebrew', 'Arabic', 'Syriac', 'Thaana', 'Nko')}]`;
 const NEUTRAL = '[\\p{P}\\p{S}\\p{N}]{0,3}';
 const LETTER = '\\p{L}\\p{M}{0,3}';
 const PICTURE = '\\p{Extended_Pictographic}\\ufe0f?\\p{Emoji_Modifier}?';
@@ -58,12 +61,12 @@ const PLACES = [
   `(?<=${PICTURE})\\u200d(?=\\p{Extended_Pictographic})`,
   `(?<=(?![\\0-\\x7f])\\p{Emoji})[\\ufe0e\\ufe0f]`, // drawn as text, or as a picture
   `(?<=[\\d#*])\\ufe0f(?=\\u20e3)`, // the key of a telephone
-  `(?<=[\\p{Ideographic}])[\\ufe00-\\ufe02\\u{e0100}-\\u{e01ef}]`, // of names, above all
+  `(?<=${SHOWN}\\p{Ideographic})[\\ufe00-\\ufe02\\u{e0100}-\\u{e01ef}]`, // of names, above all
   `(?<=[\\p{Sm}\\u3001\\u3002\\uff01\\uff0c\\uff0e\\uff1a\\uff1b\\uff1f${scripts('Myanmar', 'Phags_Pa')}])\\ufe00`,
-  `(?<=${scripts('Mongolian')})[\\u180b-\\u180f]`,
+  `(?<=${SHOWN}${scripts('Mongolian')})[\\u180b-\\u180f]`,
   `(?<=${LETTER}${LETTER})\\xad(?=${LETTER}\\p{L})`, // no syllable at an end is one letter
   `(?<=${UNSPACED})\\u200b(?=${UNSPACED})`,
-  `(?<=\\p{M})\\u034f(?=\\p{M})`, // keeps marks in order, in Hebrew
+  `(?<=${SHOWN}\\p{M})\\u034f(?=${SHOWN}\\p{M})`, // keeps marks in order, in Hebrew
   // A mark of direction moves a full stop, beside letters that run right to left. It cannot turn
   // letters round, as an override can: those are never text.
   `(?<=${RIGHT_TO_LEFT}${NEUTRAL})[\\u061c\\u200e\\u200f]`,
