@@ -8,8 +8,7 @@ import { isInPlace, isTextInFile, REACH } from './invisible.ts';
 
 // Characters that do something instead of showing something: they move the cursor, colour, ring, hide, turn round.
 // Node's own util.stripVTControlCharacters leaves many of them (DCS, C1, CR, bidi).
-const HIDDEN =
-  /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\u{16fe4}\u{1d159}]/gu;
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{DI}\p{NChar}\u2800\u{16fe4}\u{1d159}]/gu;
 // In a question, also every blank that is not the space bar's: "rm\u00a0x" is one word, and looks like two.
 const NOT_AS_IT_LOOKS = new RegExp(`${HIDDEN.source}|(?! )\\p{Zs}`, 'gu');
 
