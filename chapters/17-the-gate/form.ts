@@ -347,19 +347,19 @@ const formatOf = ({ format }: Json): TextFormat | undefined => ownValue(FORMATS,
 
 function readText(typed: string, { schema }: FormField): FieldReading {
   const format = formatOf(schema);
-  const range = new NumberRange(schema.minLength, schema.maxLength);
-  if (!range.has([...typed].length)) return { problem: `it must have ${range} characters` };
+  const range = boundsIn(schema.minLength, schema.maxLength);
+  if (!range.has([...typed].length)) return { problem: `it must have ${range.words} characters` };
   if (format && !format.isRight(typed)) return { problem: `it must be ${format.words}` };
   return { value: typed };
 }
 
 function readNumber(typed: string, { kind, schema }: FormField): FieldReading {
   const value = /^[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?$/i.test(typed) ? Number(typed) : NaN;
-  const range = new NumberRange(schema.minimum, schema.maximum);
+  const range = boundsIn(schema.minimum, schema.maximum);
   if (!Number.isFinite(value)) return { problem: 'it must be a number' };
   if (kind === 'integer' && !Number.isSafeInteger(value))
     return { problem: 'it must be a whole number' };
-  return range.has(value) ? { value } : { problem: `it must be ${range}` };
+  return range.has(value) ? { value } : { problem: `it must be ${range.words}` };
 }
 
 function readYesOrNo(typed: string): FieldReading {
@@ -384,8 +384,8 @@ function readOptions(typed: string, field: FormField): FieldReading {
   if (odd) return odd;
   const values = found.map((each) => ('value' in each ? each.value : undefined));
   const value = options.map((option) => option.value).filter((each) => values.includes(each));
-  const range = new NumberRange(schema.minItems, schema.maxItems);
-  return range.has(value.length) ? { value } : { problem: `it must be ${range} of them` };
+  const range = boundsIn(schema.minItems, schema.maxItems);
+  return range.has(value.length) ? { value } : { problem: `it must be ${range.words} of them` };
 }
 
 function chosenIn(typed: string, field: FormField): FieldReading[] {
@@ -412,40 +412,25 @@ function wordsFor(field: FormField): string {
   if (kind === 'option') return isNumbered ? `1 to ${options.length}` : `one of ${options.length}`;
   if (kind === 'boolean') return 'yes or no';
   if (kind === 'string') {
-    const length = new NumberRange(schema.minLength, schema.maxLength);
+    const length = boundsIn(schema.minLength, schema.maxLength);
     const words = formatOf(schema)?.words ?? 'text';
-    return length.isOpen ? words : `${words}, ${length} characters`;
+    return length.words === '' ? words : `${words}, ${length.words} characters`;
   }
-  const size = new NumberRange(schema.minimum, schema.maximum);
+  const size = boundsIn(schema.minimum, schema.maximum);
   const words = kind === 'integer' ? 'a whole number' : 'a number';
-  return size.isOpen ? words : `${words}, ${size}`;
+  return size.words === '' ? words : `${words}, ${size.words}`;
 }
 
 function countOf({ minItems, maxItems }: Json): string {
-  const count = new NumberRange(minItems, maxItems);
-  return count.isOpen ? 'any' : `${count}`;
+  return boundsIn(minItems, maxItems).words || 'any';
 }
 
-/** Bounds that a server gave, or left out. */
-class NumberRange {
-  private min: number;
-  private max: number;
-
-  constructor(min: unknown, max: unknown) {
-    this.min = typeof min === 'number' ? min : -Infinity;
-    this.max = typeof max === 'number' ? max : Infinity;
-  }
-
-  get isOpen(): boolean {
-    return this.min === -Infinity && this.max === Infinity;
-  }
-
-  has(value: number): boolean {
-    return value >= this.min && value <= this.max;
-  }
-
-  toString(): string {
-    if (this.max === Infinity) return `at least ${this.min}`;
-    return this.min === -Infinity ? `at most ${this.max}` : `${this.min} to ${this.max}`;
-  }
+/** Bounds that a server gave, or left out: then there are no words for them. */
+function boundsIn(min: unknown, max: unknown) {
+  const least = typeof min === 'number' ? min : -Infinity;
+  const most = typeof max === 'number' ? max : Infinity;
+  const has = (value: number) => value >= least && value <= most;
+  if (most < Infinity)
+    return { has, words: least > -Infinity ? `${least} to ${most}` : `at most ${most}` };
+  return { has, words: least > -Infinity ? `at least ${least}` : '' };
 }

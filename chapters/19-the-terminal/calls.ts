@@ -168,17 +168,18 @@ const behind = (gutter: string, lines: string[]) => lines.map((line) => gutter +
 
 function beginningOf(lines: string[], columns: number): string[] {
   const more = lines.length - FEW_LINES;
-  const shown = behind('  │ ', lines.slice(0, FEW_LINES));
-  const rows = fitted(shown, columns, 2 * FEW_LINES);
+  const rows = quotedRows(lines.slice(0, FEW_LINES), FEW_LINES, columns);
   return more > 0 ? [...rows, `  … ${more} more ${lineWord(more)}; /last shows all`] : rows;
 }
 
 function endOf(lines: string[], columns: number): string[] {
   const before = lines.length - LAST_LINES;
-  const shown = behind('  │ ', lines.slice(-LAST_LINES));
-  const rows = fitted(shown, columns, 2 * LAST_LINES);
+  const rows = quotedRows(lines.slice(-LAST_LINES), LAST_LINES, columns);
   return before > 0 ? [`  … after ${before} ${lineWord(before)}; /last shows all`, ...rows] : rows;
 }
+
+const quotedRows = (lines: string[], most: number, columns: number) =>
+  fitted(behind('  │ ', lines), columns, 2 * most);
 
 const lineWord = (count: number) => (count === 1 ? 'line' : 'lines');
 

@@ -23,7 +23,7 @@ export function heartbeat({ later = byTimer }: { later?: Later } = {}): Extensio
   return reads({ heartbeat: HEARTBEAT }, function heartbeat(connection) {
     const everyMs = intervalOf(connection);
     if (everyMs === 0) return {};
-    const heart = new Heart(connection, everyMs, later);
+    const heart = heartOf(connection, everyMs, later);
     return {
       layer: (call, next) => next(call).finally(() => heart.heard()),
       opened: () => heart.begin(),
@@ -42,62 +42,39 @@ const HEARTBEAT: EntryWord = {
   fits: (given) => given === 0 || (typeof given === 'number' && given >= MIN_MS && given <= MAX_MS),
 };
 
-class Heart {
-  private connection: McpConnection;
-  private everyMs: number;
-  private later: Later;
-  private lastHeard = now();
-  private cancel = () => {};
+function heartOf(connection: McpConnection, everyMs: number, later: Later) {
+  let lastHeard = now();
+  let cancel = () => {};
+  const heard = () => void (lastHeard = now());
+  const wait = (ms: number) => void (cancel = later(ms, () => void look()));
+  const look = async () => {
+    const silentMs = now() - lastHeard;
+    const isBusy = connection.running.length > 0; // then its own limit counts
+    if (silentMs < everyMs && !isBusy) return wait(everyMs - silentMs);
+    if (!isBusy) await beat(connection);
+    if (!connection.ended) wait(everyMs);
+  };
+  const begin = () => {
+    cancel();
+    heard();
+    if (!isStateless(connection.server)) wait(everyMs); // there is no ping any more
+  };
+  return { begin, heard, end: () => cancel() };
+}
 
-  constructor(connection: McpConnection, everyMs: number, later: Later) {
-    this.connection = connection;
-    this.everyMs = everyMs;
-    this.later = later;
+/** Whoever answers, and be it with a no, is alive. */
+async function beat(connection: McpConnection): Promise<void> {
+  try {
+    await connection.request('ping', {}, { timeoutMs: ANSWER_MS });
+  } catch (error) {
+    const isMute = error instanceof McpError && error.kind === 'timeout';
+    if (isMute && !connection.isClosed) await openAgain(connection).catch(() => {}); // the next call says why
   }
+}
 
-  begin(): void {
-    this.end();
-    this.heard();
-    if (!isStateless(this.connection.server)) this.wait(this.everyMs); // there is no ping any more
-  }
-
-  end(): void {
-    this.cancel();
-  }
-
-  heard(): void {
-    this.lastHeard = now();
-  }
-
-  private wait(ms: number): void {
-    this.cancel = this.later(ms, () => void this.look());
-  }
-
-  private async look(): Promise<void> {
-    const silentMs = now() - this.lastHeard;
-    const isBusy = this.connection.running.length > 0; // then its own limit counts
-    if (silentMs < this.everyMs && !isBusy) return this.wait(this.everyMs - silentMs);
-    if (!isBusy) await this.beat();
-    if (!this.connection.ended) this.wait(this.everyMs);
-  }
-
-  /** Whoever answers, and be it with a no, is alive. */
-  private async beat(): Promise<void> {
-    const { connection } = this;
-    try {
-      await connection.request('ping', {}, { timeoutMs: ANSWER_MS });
-    } catch (error) {
-      const isMute = error instanceof McpError && error.kind === 'timeout';
-      if (isMute && !connection.isClosed) await this.openAgain().catch(() => {}); // the next call says why
-    }
-  }
-
-  private async openAgain(): Promise<void> {
-    this.connection.warn(
-      'heartbeat',
-      `did not answer a ping within ${ANSWER_MS / 1000} s; it is connected again`,
-    );
-    await this.connection.reopen();
-    await this.connection.initialize();
-  }
+async function openAgain(connection: McpConnection): Promise<void> {
+  const silence = `did not answer a ping within ${ANSWER_MS / 1000} s; it is connected again`;
+  connection.warn('heartbeat', silence);
+  await connection.reopen();
+  await connection.initialize();
 }

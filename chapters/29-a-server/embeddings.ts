@@ -27,9 +27,6 @@ type EmbeddingOptions = {
   firstPauseMs?: number;
 };
 
-/** A vector of length 1 in bytes: a quarter of the memory, and the same order of results. */
-type Vector = { bytes: Int8Array; scale: number };
-
 class EmbeddingError extends Error {
   status?: number;
   pauseMs?: number; // the server wants us to wait
@@ -39,7 +36,7 @@ export class Embeddings {
   readonly model: string;
   skipped = 0; // texts that the model does not take
   private options: EmbeddingOptions;
-  private vectors = new Map<string, Vector | undefined>(); // by content; undefined: it was skipped
+  private vectors = new Map<string, Float32Array | undefined>(); // by content; undefined: it was skipped
   private dimension = 0;
 
   constructor(options: EmbeddingOptions) {
@@ -70,10 +67,8 @@ export class Embeddings {
   /** How near a text is to the question: 1 is the same direction. Nothing if it has no vector. */
   nearness(key: string, question: Float32Array): number | undefined {
     const vector = this.vectors.get(key);
-    if (!vector || vector.bytes.length !== question.length) return undefined;
-    let sum = 0;
-    for (let n = 0; n < question.length; n++) sum += question[n]! * vector.bytes[n]!;
-    return sum * vector.scale;
+    if (vector?.length !== question.length) return undefined;
+    return question.reduce((sum, each, n) => sum + each * vector[n]!, 0);
   }
 
   async ofQuestion(text: string, signal: AbortSignal): Promise<Float32Array> {
@@ -107,7 +102,7 @@ export class Embeddings {
         batch.map(([, text]) => prefix + text),
         signal,
       );
-      for (const [n, [key]] of batch.entries()) this.vectors.set(key, packed(vectors[n]!));
+      for (const [n, [key]] of batch.entries()) this.vectors.set(key, vectors[n]!);
     } catch (error) {
       const status = error instanceof EmbeddingError ? (error.status ?? 0) : 0;
       const isTooMuch = [400, 413, 422, 500].includes(status);
@@ -222,10 +217,4 @@ const reasonIn = (error: unknown) => textOf(asObject(error).cause ?? error);
 function ofLengthOne(vector: Float32Array): Float32Array {
   const length = Math.sqrt(vector.reduce((sum, each) => sum + each * each, 0)) || 1;
   return vector.map((each) => each / length);
-}
-
-function packed(vector: Float32Array): Vector {
-  const most = vector.reduce((max, each) => Math.max(max, Math.abs(each)), 0) || 1;
-  const bytes = Int8Array.from(vector, (each) => Math.round((each / most) * 127));
-  return { bytes, scale: most / 127 };
 }

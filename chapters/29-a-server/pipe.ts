@@ -15,66 +15,52 @@ const MAX_REQUEST_BYTES = 64 * 2 ** 20;
 
 /** The server as a function over its end of a pipe: for stdio, and for `inProcess` (chapter 25). */
 export function overPipe(server: McpServer): Serve {
-  return (transport) => new Pipe(server, transport).start();
+  return (transport) => {
+    const send = (message: Message) => {
+      transport.send(message).catch(() => {}); // the client may be gone
+    };
+    const session = new ClientSession(send);
+    const leave = () => server.leave(session);
+    server.join(session);
+    const started = transport.start({
+      message: async (message) => {
+        const answer = await answerAll(message, server, session);
+        if (answer) send(answer);
+      },
+      dropped: (why) => send(errorResponse(null, new RpcError(-32600, why.message))),
+      closed: leave,
+    });
+    started.catch(leave);
+  };
 }
 
-class Pipe {
-  private server: McpServer;
-  private transport: Transport;
-  private session = new ClientSession((message) => this.send(message));
+async function answerAll(message: unknown, server: McpServer, session: ClientSession) {
+  const isBatch = Array.isArray(message) && message.length > 0 && session.mayBatch;
+  if (!isBatch) return answerTo(message, server, session);
+  const answers = await Promise.all(message.map((each) => answerTo(each, server, session)));
+  const given = answers.filter((each) => each !== undefined);
+  return given.length > 0 ? (given as unknown as Message) : undefined;
+}
 
-  constructor(server: McpServer, transport: Transport) {
-    this.server = server;
-    this.transport = transport;
-  }
-
-  start(): void {
-    this.server.join(this.session);
-    const started = this.transport.start({
-      message: (message) => void this.receive(message),
-      dropped: (why) => this.send(errorResponse(null, new RpcError(-32600, why.message))),
-      closed: () => this.server.leave(this.session),
-    });
-    started.catch(() => this.server.leave(this.session));
-  }
-
-  private async receive(message: unknown): Promise<void> {
-    const isBatch = Array.isArray(message) && message.length > 0;
-    if (isBatch && this.session.mayBatch) {
-      const answers = await Promise.all(message.map((each) => this.answer(each)));
-      const given = answers.filter((each) => each !== undefined);
-      if (given.length > 0) this.send(given as unknown as Message);
-      return;
-    }
-    const answer = await this.answer(message);
-    if (answer) this.send(answer);
-  }
-
-  /** What goes back; nothing to a notification, to an answer, or after a cancellation. */
-  private async answer(message: unknown): Promise<Message | undefined> {
-    try {
-      // A line that is not JSON arrives as the text that it is.
-      if (typeof message === 'string') throw new RpcError(-32700, 'Parse error: not JSON');
-      const shape = shapeOf(message);
-      const whole = message as Message;
-      if (shape === 'request') return await this.run(whole);
-      if (shape === 'response') this.session.answered(whole);
-      else this.server.hear(whole, this.session);
-      return undefined;
-    } catch (error) {
-      return errorResponse(idOf(message), error);
-    }
-  }
-
-  /** Requests run side by side: a slow one holds up no other. */
-  private async run(request: Message): Promise<Message | undefined> {
-    const { session } = this;
+/** What goes back; nothing to a notification, to an answer, or after a cancellation. Requests run
+ *  side by side: a slow one holds up no other. */
+async function answerTo(
+  message: unknown,
+  server: McpServer,
+  session: ClientSession,
+): Promise<Message | undefined> {
+  try {
+    // A line that is not JSON arrives as the text that it is.
+    if (typeof message === 'string') throw new RpcError(-32700, 'Parse error: not JSON');
+    const shape = shapeOf(message);
+    const whole = message as Message;
+    if (shape === 'response') session.answered(whole);
+    if (shape === 'notification') server.hear(whole, session);
+    if (shape !== 'request') return undefined;
     if (session.busy >= MAX_RUNNING) throw new RpcError(-32603, 'Too many requests at once');
-    return this.server.respond(request, session, { send: session.send });
-  }
-
-  private send(message: Message): void {
-    this.transport.send(message).catch(() => {}); // the client may be gone
+    return await server.respond(whole, session, { send: session.send });
+  } catch (error) {
+    return errorResponse(idOf(message), error);
   }
 }
 

@@ -113,7 +113,7 @@ export class CodeTree {
       const stats = lstatSync(real, { throwIfNoEntry: false });
       if (look.folders.has(real) || look.isFull || !stats?.isDirectory()) continue;
       look.folders.add(real);
-      const held = new HeldFolder(real);
+      const held = holdFolder(real);
       try {
         const folder = await this.entries(real, stampOf(stats), held, ignore, look);
         waiting.push(...folder.folders.toReversed());
@@ -344,36 +344,28 @@ class Ignored {
 
 /** A folder that is opened when it is first needed, and is where we think it is. From then on no
  *  link can be put in its place. Elsewhere than on Linux we can only look before. */
-class HeldFolder {
-  private real: string;
-  private fd?: number;
-  private handle = '';
-
-  constructor(real: string) {
-    this.real = real;
-  }
-
-  at(name: string): string {
-    this.handle ||= CAN_HOLD ? this.open() : this.judge();
-    return `${this.handle}/${name}`;
-  }
-
-  private open(): string {
-    this.fd = openSync(this.real, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    const handle = `/proc/self/fd/${this.fd}`;
-    if (readlinkSync(handle) !== this.real) throw new Error(`${this.real} is not what it was`);
-    return handle;
-  }
-
-  private judge(): string {
-    if (realpathSync.native(this.real) === this.real) return this.real;
-    throw new Error(`${this.real} is not what it was`);
-  }
-
-  close(): void {
-    if (this.fd !== undefined) closeSync(this.fd);
-  }
+function holdFolder(real: string) {
+  let fd: number | undefined;
+  let handle = '';
+  const open = () => {
+    if (CAN_HOLD) fd = openSync(real, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    const held = CAN_HOLD ? `/proc/self/fd/${fd}` : real;
+    const found = CAN_HOLD ? readlinkSync(held) : realpathSync.native(real);
+    if (found !== real) throw new Error(`${real} is not what it was`);
+    return held;
+  };
+  return {
+    at: (name: string) => {
+      handle ||= open();
+      return `${handle}/${name}`;
+    },
+    close: () => {
+      if (fd !== undefined) closeSync(fd);
+    },
+  };
 }
+
+type HeldFolder = ReturnType<typeof holdFolder>;
 
 function fill(fd: number, room: Buffer, size: number): number {
   let length = 0;
