@@ -29,9 +29,22 @@ const ODD = [
   '🦊',
   'a/b',
   '__proto__',
+  'k'.repeat(28),
+  'k'.repeat(31),
+  'k'.repeat(40),
+  'k'.repeat(53),
   'x'.repeat(80),
   'x'.repeat(81),
 ];
+
+const lot = () => Math.floor(Math.random() * 1e9).toString(36);
+/** Up to 120 characters, good ones and others. */
+const anyName = () => {
+  const signs = [...'abcXYZ0189__--..  /ßö日🦊'];
+  const length = Math.floor(Math.random() * 120);
+  const any = () => signs[Math.floor(Math.random() * signs.length)]!;
+  return Array.from({ length }, any).join('') + lot();
+};
 
 /** A second copy of the program is the next run: it does not know what came before. What the first has hung up where both
  *  could find it is taken away. */
@@ -58,6 +71,35 @@ function forget(before: Set<PropertyKey>[]): void {
       if (!before[n]!.has(key)) Reflect.deleteProperty(object, key);
 }
 
+/** Another process on another day: what a seed could be made from is no longer what it was. Returns the way back. */
+function becomeTomorrow(): () => void {
+  const day = 86_400_000;
+  const { now } = Date;
+  const seeds: [object, string, unknown][] = [
+    [process, 'pid', process.pid + 1],
+    [process, 'ppid', process.ppid + 1],
+    [process, 'argv', ['node', 'another']],
+    [performance, 'timeOrigin', performance.timeOrigin + day],
+    [Date, 'now', () => now() + day],
+    [process.env, 'HOME', '/home/another'],
+    [process.env, 'USER', 'another'],
+    [process.env, 'PWD', '/another'],
+  ];
+  const old = seeds.map(([object, key]) => Reflect.getOwnPropertyDescriptor(object, key));
+  for (const [object, key, value] of seeds)
+    Object.defineProperty(object, key, {
+      value,
+      configurable: true,
+      writable: true,
+      enumerable: true,
+    });
+  return () => {
+    for (const [n, [object, key]] of seeds.entries())
+      if (old[n]) Object.defineProperty(object, key, old[n]);
+      else Reflect.deleteProperty(object, key);
+  };
+}
+
 export const judge: Judge = async ({ load, see, expect }) => {
   const { McpConnection, toolLabel } = await load('mcp.ts');
   const before = keysOf();
@@ -68,8 +110,11 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await same('also those with a hyphen or an underscore', 'my-server_2', 'b__c');
   await same("also a server's name of exactly 30 characters", 's'.repeat(30), 'add');
   await same("also a tool's name that fills the 64 characters exactly", 'files', 't'.repeat(52));
+  for (let count = 0; count < 20; count++)
+    await same('also others, drawn by lot', `a-${lot()}_b`, `__${lot()}_-`);
 
-  const pairs = ODD.flatMap((server) => ODD.map((tool): Pair => [server, tool]));
+  const byLot = Array.from({ length: 300 }, (): Pair => [anyName(), anyName()]);
+  const pairs = [...ODD.flatMap((server) => ODD.map((tool): Pair => [server, tool])), ...byLot];
   const worst = async (isBad: (label: string, server: string) => unknown) => {
     const found = pairs.find(([server, tool]) => isBad(toolLabel(server, tool), server));
     if (!found) return 'none';
@@ -101,17 +146,26 @@ export const judge: Judge = async ({ load, see, expect }) => {
     worst((_, server) => partOf(server).length > 30),
     (came) => came === 'none',
   );
+  /** What is left of a text when only its letters and digits count. */
+  const lettersOf = (text: string) => text.replace(/[^A-Za-z0-9]/g, '');
+  for (const name of ['my server', 'My Server', 'v2.0 beta/3', 'größe', '(x)', `${lot()} ${lot()}`])
+    await expect(
+      'it begins with the letters and digits of the name',
+      `mcp__, and then ${lettersOf(name)}, perhaps with _ or - in it`,
+      label(name, 'add'),
+      (came) => lettersOf(`${came}`.slice(5)).startsWith(lettersOf(name)),
+    );
   await expect(
-    'a label begins with what can be read of the name',
-    'mcp__my_server…__…',
-    label('my server', 'add'),
-    /^mcp__my_server/,
+    'it begins with as much of the name as there is room for',
+    'mcp__files__ and then at least 32 times an x, of the 52 characters that there is room for',
+    label('files', 'x'.repeat(81)),
+    /^mcp__files__x{32}/,
   );
   await expect(
-    'as far as there is room',
-    `mcp__files__ and then at least 40 times an x`,
-    label('files', 'x'.repeat(81)),
-    /^mcp__files__x{40}/,
+    'as much of the name as there is room for, also in the part of the server',
+    'mcp__ and then at least 12 times a y, of the 30 characters that there is room for',
+    label('y'.repeat(81), 'add'),
+    /^mcp__y{12}/,
   );
 
   const apart = (one: Pair, other: Pair, who = `${one.join(' + ')} and ${other.join(' + ')}`) =>
@@ -191,19 +245,25 @@ export const judge: Judge = async ({ load, see, expect }) => {
     }
     return 'none';
   };
-  const alike = Array.from({ length: 3000 }, (_, n): Pair => ['files', `${long}${n}`]);
+  const many = (nameOf: (n: number) => string) =>
+    shared(Array.from({ length: 3000 }, (_, n): Pair => ['files', nameOf(n)]));
   await expect(
     `no label is shared among ${pairs.length} pairs of names`,
     'none',
     shared(pairs),
     (came) => came === 'none',
   );
-  await expect(
-    'no label is shared among 3000 long names that begin alike: the tail has bits enough',
-    'none',
-    shared(alike),
-    (came) => came === 'none',
-  );
+  for (const [what, nameOf] of [
+    ['long names that begin alike', (n: number) => `${long}${n}`],
+    ['long names that end alike', (n: number) => `${n}${long}${long}`],
+    ['short names with a dot', (n: number) => `${n}.${(n * 7919) % 3000}`],
+  ] as const)
+    await expect(
+      `no label is shared among 3000 ${what}: the tail has bits enough`,
+      'none',
+      many(nameOf),
+      (came) => came === 'none',
+    );
 
   const folder = mkdtempSync(join(tmpdir(), 'names '));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -213,14 +273,16 @@ export const judge: Judge = async ({ load, see, expect }) => {
     if (!existsSync(name)) continue;
     cpSync(name, join(folder, name), { recursive: true, filter: isOfClient });
   }
-  const tomorrow = (await load(relative(process.cwd(), join(folder, 'mcp.ts')))).toolLabel;
   const today = pairs.map((pair) => toolLabel(...pair));
   forget(before);
+  const backToday = becomeTomorrow();
+  const tomorrow = (await load(relative(process.cwd(), join(folder, 'mcp.ts')))).toolLabel;
   // Backwards, so that what came first today comes last tomorrow.
   const others = pairs
     .toReversed()
     .map((pair) => tomorrow(...pair))
     .reverse();
+  backToday();
   const changed = today.map((made, n) => [made, others[n]]).find(([old, made]) => old !== made);
   await expect(
     'in another run of the program, and in another order, the labels are the same',
