@@ -1,9 +1,12 @@
 // Judges exercise 3: does whatever a server says reach the right drawer, and never break anything?
 
+import { randomBytes, randomInt } from 'node:crypto';
 import type { Judge } from '../book.ts';
 
+const word = () => `w${randomBytes(4).toString('hex')}`; // nothing here is known before
+
 export const judge: Judge = async ({ load, see, expect }) => {
-  const { McpConnection } = await load('mcp.ts');
+  const { McpConnection, excerpt } = await load('mcp.ts');
   /** A connection whose server is here: `say` is what it writes. Tells which kinds of warnings there are, and all that was said. */
   const open = async () => {
     let say!: (message: unknown) => void;
@@ -22,7 +25,11 @@ export const judge: Judge = async ({ load, see, expect }) => {
     const connection = new McpConnection('demo', { type: 'here' }, options);
     await connection.connect();
     const after = async (...messages: unknown[]) => {
-      messages.forEach((message) => say(message));
+      try {
+        messages.forEach((message) => say(message));
+      } catch (error) {
+        return `it threw ${error}`;
+      }
       return [...connection.warnings.keys()];
     };
     return { after, said, sent };
@@ -36,10 +43,20 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await expect(
     'text is noise',
     'one warning, of the kind "noise"',
-    warningsAfter('Welcome!'),
+    warningsAfter(`Welcome to ${word()}!`),
     is('noise'),
   );
-  for (const value of [null, 42, true, [1], {}, { toString: null }, { level: 'info', msg: 'up' }])
+  const noises: unknown[] = [
+    null,
+    randomInt(1e6),
+    true,
+    [1],
+    {},
+    { toString: null },
+    { level: 'info', msg: 'up' },
+  ];
+  noises.push(JSON.stringify({ jsonrpc: '2.0', id: 1, result: {} }), '', false, { constructor: 1 });
+  for (const value of noises)
     await expect(
       `${JSON.stringify(value)} is noise`,
       'one warning, of the kind "noise", and no exception',
@@ -52,23 +69,26 @@ export const judge: Judge = async ({ load, see, expect }) => {
     warningsAfter({ id: 1, method: 'GET', path: '/' }),
     is('noise'),
   );
-  const answer = { jsonrpc: '2.0', id: 7, result: {} };
+  const answer = { jsonrpc: '2.0', id: 7 + randomInt(1e6), result: {} };
   await expect(
-    'an answer is no noise, but nobody waits for it',
+    'an answer is a stray, because no call waits for it',
     'one warning, of the kind "stray"',
     warningsAfter(answer),
     is('stray'),
   );
   await expect(
-    'a notification is neither',
+    'a notification gives no warning',
     'no warning',
-    warningsAfter({ jsonrpc: '2.0', method: 'notifications/hello' }),
+    warningsAfter({ jsonrpc: '2.0', method: `notifications/${word()}` }),
     is(),
   );
   await expect(
-    'nor is a request, though its id could be one of ours',
+    'nor does a request, though its id could be one of ours',
     'no warning',
-    warningsAfter({ jsonrpc: '2.0', id: 1, method: 'ping' }),
+    warningsAfter(
+      { jsonrpc: '2.0', id: 1, method: 'ping' },
+      { jsonrpc: '2.0', id: 2, method: word(), result: {} },
+    ),
     is(),
   );
   await expect(
@@ -156,9 +176,10 @@ export const judge: Judge = async ({ load, see, expect }) => {
   );
   await expect(
     'a warning names the server, and shows what came',
-    'both have "demo" in them; the first the text "a" in quotes, the second the answer as JSON, with "id":7',
+    'both have "demo" in them; the first the text "a" in quotes, the second the answer as JSON, with its id',
     both.said,
-    ([noise, stray]) => /"demo".*"a"/.test(noise) && /"demo".*"id":7/.test(stray),
+    ([noise, stray]) =>
+      /"demo".*"a"/.test(noise) && /"demo"/.test(stray) && stray.includes(`"id":${answer.id}`),
   );
   const logs = await open();
   await expect(
@@ -167,21 +188,21 @@ export const judge: Judge = async ({ load, see, expect }) => {
     logs.after({ level: 'info' }).then(() => logs.said[0]),
     /"demo".*\{"level":"info"\}/,
   );
-  const long = await open();
-  await expect(
-    'of a long line a warning shows only the beginning',
-    'a warning of less than 500 characters',
-    long.after('x'.repeat(1e6)).then(() => `a warning of ${long.said[0]?.length} characters`),
-    () => long.said[0]!.length < 500,
-  );
-  await expect(
-    'and of a long answer',
-    'a warning of less than 500 characters',
-    long
-      .after({ ...answer, result: { text: 'x'.repeat(1e6) } })
-      .then(() => `a warning of ${long.said[1]?.length} characters`),
-    () => long.said[1]!.length < 500,
-  );
+  for (const size of [150, 190, 300, 1e6]) {
+    const long = await open();
+    const noise = 'x'.repeat(size);
+    const stray = { ...answer, result: { text: noise } };
+    await long.after(noise, stray);
+    const shows = ([first = '', second = '']: string[]) =>
+      first.includes(excerpt(noise)) && second.includes(excerpt(stray));
+    const least = [noise, stray].map((each) => excerpt(each).length);
+    await expect(
+      'a warning shows what came, cut short by `excerpt`: no more and no less',
+      `the words of excerpt(message), which has ${least.join(' and ')} characters here, in two warnings`,
+      long.said.length === 2 ? [...long.said] : `${long.said.length} warnings`,
+      (came) => Array.isArray(came) && shows(came) && came.every(({ length }) => length < 500),
+    );
+  }
   const longer = await open();
   const odd = [{ jsonrpc: 'x'.repeat(1e6) }, { jsonrpc: '2.0', id: 'x'.repeat(1e6), result: {} }];
   await expect(
