@@ -57,9 +57,24 @@ for (const era of ERAS)
     trace.watch = (line) => lines.push(line); // as the page does
     for (const [dir, msg] of wire) trace.wire(dir, msg, 'shop');
     trace.write({ type: 'tool_end', text: typed.join(' | ') }); // the server may have told others
+    for (const text of typed) {
+      // as the name of anything
+      const named = {
+        jsonrpc: text,
+        method: text,
+        result: { type: text, role: text, a: { [text.length < 8 ? 'a' : text]: 1 } },
+      };
+      trace.wire('in', named as never, 'shop');
+      trace.wire(
+        'in',
+        { jsonrpc: '2.0', method: 'x', params: { type: 'text', role: 'user' } },
+        'shop',
+      );
+    }
     for (const text of [readFileSync(file, 'utf8'), lines.join('\n')]) {
       assert.doesNotMatch(text, ANY);
       assert.match(text, /"method":"tools\/call"/); // a server cannot have its own calls masked
+      assert.match(text, /"type":"text","role":"user"/);
     }
   });
 
@@ -104,6 +119,14 @@ test('C41: but what the user types at the prompt is theirs, also if a form held 
     { role: 'assistant', text: 'in ***: 21 °C', calls: [] },
   ]);
   assert.equal(masker.text('We were in San Marino.'), 'We were in San Marino.'); // our own words
+});
+
+test('I6: nor is a secret the name of something in a trace', () => {
+  const masker = new Masker({ API_KEY: 'a-long-key-4711' });
+  const text = masker.json({
+    msg: { result: { 'the a-long-key-4711': 1, nextCursor: 'x', name: 2 } },
+  });
+  assert.equal(text, '{"msg":{"result":{"the ***":1,"nextCursor":"x","name":2}}}');
 });
 
 test('I11: no server can push what the user typed, or what others gave, out of the mask', () => {

@@ -296,6 +296,12 @@ const inForms = new Set<string>();
 let anyInForms = /(?!)/gu; // of these, so far none
 const MIN_IN_FORM = 3; // characters
 const STRUCTURE = new Set(['jsonrpc', 'method', 'type', 'dir', 'server', 'role']);
+// What these say in a message. Else a server could have its own calls masked, or tell a secret there.
+const OF_PROTOCOL = new RegExp(
+  '^(2\\.0|initialize|ping|text|image|audio|resource(_link)?|user|assistant|string|number|integer|boolean' +
+    '|object|array|(server|tools|resources|prompts|completion|logging|roots|sampling|elicitation|tasks' +
+    '|subscriptions|notifications)/[\\w/]+)$',
+);
 
 /** What the user typed into a server's form may come back from there. It is no secret of ours, so it is not taken out
  *  of what we say; but it is in no trace, however it is spelled in JSON. */
@@ -423,14 +429,25 @@ export class Masker {
   /** One line of JSON: a line feed in a text cannot begin a second record. What was typed at the prompt stays, even if
    *  the same words were typed into a form. */
   json(value: unknown, isPrompt = false): string {
-    const masked = JSON.stringify(value, (key, inner) => {
+    const masked = (holder: unknown, key: string, inner: unknown) => {
       const isSecret =
         SECRET_FIELD.test(key) && (typeof inner === 'string' || Array.isArray(inner));
       if (isSecret) return MASK;
-      if (typeof inner !== 'string') return withoutAnswers(key, inner);
-      const isOurs = isPrompt || STRUCTURE.has(key); // else a server could have its own calls masked
-      return isOurs ? this.text(inner) : this.heard(inner);
+      if (typeof inner !== 'string') return this.withNames(withoutAnswers(key, inner));
+      const isWord = STRUCTURE.has(key) && (holder === value || OF_PROTOCOL.test(inner));
+      return isPrompt || isWord ? this.text(inner) : this.heard(inner);
+    };
+    const json = JSON.stringify(value, function (this: unknown, key, inner) {
+      return masked(this, key, inner);
     });
-    return inertJson(masked);
+    return inertJson(json);
+  }
+
+  /** A name in JSON is foreign text, too. Short ones are the protocol's. */
+  private withNames(value: unknown): unknown {
+    const isLong = (name: string) => name.length >= MIN_SECRET;
+    if (!isObject(value) || !Object.keys(value).some(isLong)) return value;
+    const named = (name: string) => (isLong(name) ? this.heard(name) : name);
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [named(name), inner]));
   }
 }
