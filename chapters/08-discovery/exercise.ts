@@ -9,12 +9,14 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const { McpConnection } = await load('mcp.ts');
   /** A server without a process. `page` makes the result of a tools/list, or throws the error. */
   const open = async (page: Page, onWire = see) => {
-    const asked: any[] = []; // the parameters of every tools/list
+    const asked: any[] = []; // the parameters of every request for a page
+    const methods = new Set<string>();
     let say: (message: object) => void = () => {};
     const pipe = {
       start: async (events: { message: typeof say }) => void (say = events.message),
       send: async ({ id, method, params }: any) => {
-        if (method !== 'tools/list') return;
+        if (!/^(tools|prompts)\/list$/.test(method)) return;
+        methods.add(method);
         asked.push(params);
         setImmediate(async () => {
           try {
@@ -29,7 +31,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
     const options = { transports: { pipe: () => pipe }, onWire, onWarning: () => {} };
     const connection = new McpConnection('demo', { type: 'pipe' }, options);
     await connection.connect();
-    return { connection, asked };
+    return { connection, asked, methods };
   };
   const inTime = (list: Promise<unknown>, s = 4): Promise<any> =>
     Promise.race([
@@ -121,11 +123,11 @@ export const judge: Judge = async ({ load, see, expect }) => {
     /^one$/,
   );
 
-  const items = [null, 7, { name: 'good' }, { name: 8 }, { name: 'good' }];
+  const items = [null, 7, { name: 'good' }, { name: 8 }, 7, { name: 'good' }, [], ''];
   const odd = await listAll(() => ({ tools: items }));
   await expect(
     'odd items are not judged here',
-    `all five, as they came: ${JSON.stringify(items)}`,
+    `all of them, as they came: ${JSON.stringify(items)}`,
     odd.came,
     (came) => JSON.stringify(came) === JSON.stringify(items),
   );
@@ -168,6 +170,17 @@ export const judge: Judge = async ({ load, see, expect }) => {
     'a McpError of kind "protocol": this page has "tools", and "prompts" was wanted',
     other.came,
     hasKind('protocol'),
+  );
+  const prompts = await open((_, page) => ({
+    prompts: [page],
+    ...(page < 3 && { nextCursor: page }),
+  }));
+  const listed = await inTime(prompts.connection.listAll('prompts/list', 'prompts'));
+  await expect(
+    'each page is requested by `method`',
+    'three prompts, by prompts/list',
+    `${count(listed)}, by ${[...prompts.methods].join(' and ')}`,
+    /^3 items, by prompts\/list$/,
   );
   const refused = await listAll((_, page) => {
     if (page === 2) throw { code: -32000, message: 'I am tired.' };
@@ -234,12 +247,12 @@ export const judge: Judge = async ({ load, see, expect }) => {
   );
   const block = 'x'.repeat(2 ** 23); // eight of them are MAX_LIST, and a little more
   const heavy = await listAll(
-    (_, page) => ({ tools: [block], ...(page < 10 && { nextCursor: `${page}` }) }),
+    (_, page) => ({ tools: [block], ...(page < 9 && { nextCursor: `${page}` }) }),
     large,
   );
   await expect(
     'the size of all pages together is bounded (MAX_LIST)',
-    'a McpError of kind "limit": ten pages of 8 MiB',
+    'a McpError of kind "limit": nine pages of 8 Mi characters',
     count(heavy.came),
     hasKind('limit'),
   );
@@ -256,14 +269,14 @@ export const judge: Judge = async ({ load, see, expect }) => {
   );
   const words = 'ü'.repeat(2 ** 23); // twice as many bytes
   const allowed = await listAll(
-    (_, page) => ({ tools: [words], ...(page < 5 && { nextCursor: `${page}` }) }),
+    (_, page) => ({ tools: [words], ...(page < 7 && { nextCursor: `${page}` }) }),
     large,
   );
   await expect(
     'and what is smaller is allowed',
-    '5 items: five pages of 8 Mi characters, whatever they are in bytes',
+    '7 items: seven pages of 8 Mi characters, whatever they are in bytes',
     count(allowed.came),
-    /^5 items$/,
+    /^7 items$/,
   );
 
   const real = new McpConnection(
