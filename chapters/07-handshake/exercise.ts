@@ -1,5 +1,6 @@
 // Judges exercise 7: is the handshake done, and is what the server says of itself read?
 
+import { isDeepStrictEqual } from 'node:util';
 import type { Judge } from '../book.ts';
 
 const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
@@ -69,7 +70,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
       id !== undefined &&
       params.protocolVersion === NEWEST &&
       JSON.stringify(params.capabilities) === '{}' &&
-      JSON.stringify(params.clientInfo) === JSON.stringify(CLIENT_INFO),
+      isDeepStrictEqual(params.clientInfo, CLIENT_INFO),
   );
   const early = good.sent.filter((message) => !message.isAnswered);
   await expect(

@@ -1,5 +1,6 @@
 // Judges exercise 9: does a caller get everything that the tool gave, and tell a failed tool from a failed call?
 
+import { isDeepStrictEqual } from 'node:util';
 import type { Judge } from '../book.ts';
 
 export const judge: Judge = async ({ load, see, expect }) => {
@@ -26,8 +27,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const answered = (result: object) => call({ result }, 'tool');
   const text = (words: string) => ({ type: 'text', text: words });
   const image = { type: 'image', data: 'AAAA', mimeType: 'image/png' };
-  const isLike = (wanted: unknown) => (came: unknown) =>
-    JSON.stringify(came) === JSON.stringify(wanted);
+  const isLike = (wanted: unknown) => (came: unknown) => isDeepStrictEqual(came, wanted);
 
   const sum = call({ result: { content: [text('42')] } }, 'add', { a: 2, b: 40 });
   await expect(
@@ -49,6 +49,13 @@ export const judge: Judge = async ({ load, see, expect }) => {
     'arguments: {}',
     answered({ content: [text('')] }).then(() => calls.at(-1).params),
     (came) => isLike({})(came?.arguments),
+  );
+  const odds = { list: [null, 0], none: null, text: '', deep: { a: { b: false } } };
+  await expect(
+    'arguments go out as they are',
+    JSON.stringify(odds),
+    call({ result: { content: [] } }, 'tool', odds).then(() => calls.at(-1).params.arguments),
+    isLike(odds),
   );
   await expect(
     'the blocks are kept as they came',
@@ -89,6 +96,13 @@ export const judge: Judge = async ({ load, see, expect }) => {
     `text: ${JSON.stringify(blocksToText(odd))}, as blocksToText makes it`,
     answered({ content: odd }).then((came: any) => JSON.stringify(came?.text)),
     (came) => came === JSON.stringify(blocksToText(odd)),
+  );
+  const longText = `${'word '.repeat(20_000)}end`;
+  await expect(
+    'a long text is not cut',
+    `a text of ${longText.length} characters`,
+    answered({ content: [text(longText)] }).then((came: any) => `${came?.text}`.length),
+    (came) => came === longText.length,
   );
   await expect(
     'the text is not trimmed',
@@ -134,10 +148,22 @@ export const judge: Judge = async ({ load, see, expect }) => {
     call(refusal, 'subtract', {}),
     (came) => came instanceof Error && (came as any).code === -32602,
   );
-  const unanswered = call({ id: 'another' }, 'sleep', {}, { timeoutMs: 200 });
+  const before = calls.length;
+  await call(refusal, 'subtract', {}).catch(() => {});
+  await expect('and is not made again', '1 request', `${calls.length - before} requests`, /^1 /);
+  const unanswered = Promise.race([
+    call({ id: 'another' }, 'sleep', {}, { timeoutMs: 200 }).catch((error: Error) => error),
+    new Promise((done) => setTimeout(done, 2500, 'nothing, in 2.5 s').unref()),
+  ]);
   await expect(
     'a call may have its own limit',
-    'a McpError of kind "timeout" after 200 ms: the options go along',
+    'an end after 200 ms: the options go along',
+    unanswered,
+    (came) => came !== 'nothing, in 2.5 s',
+  );
+  await expect(
+    'a call that gets no answer is an exception',
+    'a McpError of kind "timeout"',
     unanswered,
     (came) => came?.kind === 'timeout',
   );
@@ -161,6 +187,12 @@ export const judge: Judge = async ({ load, see, expect }) => {
   );
   server.request = request;
 
+  await expect(
+    'a result may be without blocks',
+    'no exception',
+    answered({ structuredContent: { sum: 42 } }),
+    (came) => !(came instanceof Error),
+  );
   await expect(
     'data without blocks becomes the text',
     'text: \'{"sum":42}\'',
