@@ -649,4 +649,131 @@ export const judge: Judge = async ({ load, see, expect }) => {
     judged('bash', sh('ls'), { deny: ['bash'] }),
     refused,
   );
+
+  // ── Every call, in every mode, under every rule, before and after "always" ──
+  const some = `${Math.random().toString(36).slice(2, 8)}.txt`;
+  const command = `npm run ${some.slice(0, 6)}`;
+  type Sample = { name: string; args: any; allow: string } & Partial<
+    Record<'onlyReads' | 'isEdit' | 'isOutside' | 'isDelicate' | 'isBuild' | 'noGrant', boolean>
+  >;
+  const reads = { onlyReads: true, noGrant: true };
+  const samples: Sample[] = [
+    { name: 'read', args: file(some), allow: `read(${some})`, ...reads },
+    { name: 'read', args: file('.env'), allow: 'read(.env)', ...reads, isDelicate: true },
+    { name: 'read', args: file(`../${some}`), allow: 'read', ...reads, isDelicate: true },
+    { name: 'write', args: file(some), allow: `write(${some})`, isEdit: true },
+    { name: 'edit', args: file('AGENTS.md'), allow: 'edit', isEdit: true, isDelicate: true },
+    { name: 'write', args: file(`../${some}`), allow: 'write', isEdit: true, isOutside: true },
+    {
+      name: 'write',
+      args: file('package.json'),
+      allow: 'write(package.json)',
+      isEdit: true,
+      isBuild: true,
+    },
+    { name: 'scribe', args: file(some), allow: 'scribe', isEdit: true },
+    { name: 'bash', args: sh('ls'), allow: 'bash(ls)', onlyReads: true },
+    { name: 'bash', args: sh(command), allow: `bash(${command})` },
+    { name: 'runner', args: sh(command), allow: `runner(${command})` },
+    { name: 'clock', args: {}, allow: 'clock' },
+    { name: 'rebuild', args: {}, allow: 'rebuild', noGrant: true },
+    { name: 'mcp__notes__add', args: {}, allow: 'mcp__notes__add' },
+  ];
+  type Case = Sample & {
+    deny: boolean;
+    ask: boolean;
+    rule: boolean;
+    mode: string;
+    always: boolean;
+  };
+  type Expected = { effect: string; grant?: boolean; isOpen?: boolean; isUnasked?: boolean };
+  const [no, yes] = [{ effect: 'deny' }, { effect: 'allow', isUnasked: false }];
+  /** The rules of the exercise, one by one: whether each decides, and how. */
+  const rulesInOrder: [string, (each: Case) => boolean, (each: Case) => Expected][] = [
+    ['a rule denies', ({ deny }) => deny, () => no],
+    ['it would write outside', ({ isOutside }) => isOutside === true, () => no],
+    [
+      'the mode is read-only',
+      ({ mode, onlyReads }) => mode === 'read-only' && !onlyReads,
+      () => no,
+    ],
+    ['a rule asks', ({ ask }) => ask, () => ({ effect: 'ask', grant: false, isUnasked: false })],
+    [
+      'the file is delicate',
+      ({ isDelicate }) => isDelicate === true,
+      ({ mode }) =>
+        mode === 'yolo' ? { effect: 'allow' } : { effect: 'ask', grant: false, isUnasked: false },
+    ],
+    ['it only reads', ({ onlyReads }) => onlyReads === true, () => ({ ...yes, isUnasked: true })],
+    ['a rule allows it', ({ rule }) => rule, () => ({ ...yes, isUnasked: true })],
+    ['you said "always"', ({ always, noGrant }) => always && !noGrant, () => yes],
+    ['the mode is yolo', ({ mode }) => mode === 'yolo', () => yes],
+    [
+      'it runs with the next build',
+      ({ isBuild }) => isBuild === true,
+      () => ({ effect: 'ask', grant: true, isUnasked: false }),
+    ],
+    [
+      'the mode is accept-edits',
+      ({ mode, isEdit }) => mode === 'accept-edits' && isEdit === true,
+      () => yes,
+    ],
+    [
+      'nothing has decided',
+      () => true,
+      ({ noGrant }) => ({ effect: 'ask', grant: !noGrant, isOpen: true, isUnasked: false }),
+    ],
+  ];
+  const choices = [false, true];
+  const cases = samples.flatMap((sample) =>
+    choices.flatMap((deny) =>
+      choices.flatMap((ask) =>
+        choices.flatMap((rule) =>
+          modes.flatMap((mode) =>
+            choices.map((always): Case => ({ ...sample, deny, ask, rule, mode, always })),
+          ),
+        ),
+      ),
+    ),
+  );
+  /** What is wrong with the judgement of one of them. */
+  const faultOf = (each: Case, wanted: Expected): string => {
+    const { name, args, deny, ask, rule, mode, always, allow } = each;
+    const rules = {
+      deny: deny ? [name] : [],
+      ask: ask ? [name] : [],
+      allow: rule ? [allow] : [],
+    };
+    const agreed = Object.create(trust, {
+      isGranted: { value: (grant: any) => always && !!grant },
+    });
+    const gate = new Gate({ mode, rules: parsedFrom(rules), roots, trust: agreed });
+    const { effect, grant, isOpen, isUnasked, why } = gate.judge(row(name, 'Does it.'), args);
+    const faults = [
+      effect !== wanted.effect && `the effect is ${effect}, not ${wanted.effect}`,
+      !/\w/.test(why ?? '') && 'there is no why',
+      wanted.grant === false && grant && 'there is a grant',
+      wanted.grant === true && !grant && 'there is no grant',
+      Boolean(isOpen) !== Boolean(wanted.isOpen) && `isOpen is ${isOpen}`,
+      wanted.isUnasked !== undefined &&
+        Boolean(isUnasked) !== wanted.isUnasked &&
+        `isUnasked is ${isUnasked}`,
+    ].filter(Boolean);
+    if (faults.length === 0) return '';
+    const said = Object.entries(rules).flatMap(([kind, [text]]) => (text ? `${kind} ${text}` : []));
+    const when = [`mode ${mode}`, ...said, ...(always ? ['after "always"'] : [])].join(', ');
+    return `${name} ${JSON.stringify(args)} (${when}): ${faults.join(', ')}`;
+  };
+  for (const [when, , expected] of rulesInOrder) {
+    const decided = cases.filter(
+      (each) => rulesInOrder.find(([, decides]) => decides(each))![0] === when,
+    );
+    const faults = decided.map((each) => faultOf(each, expected(each))).filter(Boolean);
+    await expect(
+      `of all calls, in all modes, under all rules: where ${when}, and no line above decides`,
+      `the judgement that the rules of the exercise say, ${decided.length} times`,
+      faults[0] ?? 'all of them',
+      /^all of them$/,
+    );
+  }
 };
