@@ -35,7 +35,7 @@ const TAUGHT = 'taught';
 export const NOT_YET = [
   '4', '5', '6', '11',
   '14',
-  '15', '17',
+  '15',
   '23', '24', '25',
  
 ];
