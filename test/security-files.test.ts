@@ -550,6 +550,22 @@ test('J5: among 20,000 files timers fire, an abort is heard, and the time has an
   }
 });
 
+test('J5: where the text of an edit is not found, the nearest line of a large file is not looked for to the end', async () => {
+  const { call, cwd } = prepare();
+  const nearly = (count: number) => `${'ab'.repeat(39)}x\n`.repeat(count);
+  const cpu = async (path: string) => {
+    await call('read', { path });
+    const before = process.cpuUsage();
+    const { text } = await call('edit', { path, old: 'ba'.repeat(40), new: 'x' });
+    assert.match(text, /The nearest is line 1:/);
+    return process.cpuUsage(before).user;
+  };
+  writeFileSync(join(cwd, 'small'), nearly(300));
+  writeFileSync(join(cwd, 'large'), nearly(60_000));
+  const [small, large] = [await cpu('small'), await cpu('large')];
+  assert.ok(large < 50 * small, `${large} µs, and ${small} µs for a 200th`);
+});
+
 test('J5: a rule is compiled once, however many files it is asked about', () => {
   const { roots, base } = prepare();
   let reads = 0;

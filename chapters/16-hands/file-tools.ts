@@ -334,6 +334,8 @@ function replaceText(
   return changed;
 }
 
+const MAX_LOOK_MS = 200;
+
 /** Where the model may have meant: the line that is most like the first line of what it looked for. */
 function nearestLine(text: string, old: string): string {
   const key = (line: string) => line.trim().slice(0, 80);
@@ -344,7 +346,9 @@ function nearestLine(text: string, old: string): string {
       .find((line) => line !== '') ?? '';
   let best: { line: string; number: number } | undefined;
   let most = Math.ceil(wanted.length / 2);
+  const endsAt = performance.now() + MAX_LOOK_MS;
   for (const [index, line] of text.split(/\r?\n/).entries()) {
+    if (performance.now() > endsAt) break; // a large file, and it is only a hint
     const steps = distance(wanted, key(line), most);
     if (steps > most || (best && steps === most)) continue;
     [best, most] = [{ line, number: index + 1 }, steps];
