@@ -1,6 +1,7 @@
 // Judges exercise 5: does everyone learn of every death, in time, and not before the last words are read?
 
 import { execFileSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,14 +36,14 @@ export const judge: Judge = async ({ load, see, expect }) => {
     pause(500).then(() => doomed.ask('echo')),
     (came) => came?.content !== undefined,
   );
+  const code = 2 + randomInt(98);
   const waiting = [
     doomed.ask('sleep', { ms: 100_000 }),
     doomed.ask('sleep', { ms: 100_000 }),
-    doomed.ask('exit', { code: 7 }),
+    doomed.ask('exit', { code }),
   ];
-  const reason =
-    'a McpError of kind "closed" that says: exited with code 7. Its last words: I was told to leave.';
-  const isExit = isDeath(/exited with code 7[^]*told to leave/);
+  const reason = `a McpError of kind "closed" that says: exited with code ${code}. Its last words: I was told to leave.`;
+  const isExit = isDeath(new RegExp(`exited with code ${code}\\b[^]*told to leave`));
   await expect('the first of three who wait learns of the death', reason, waiting[0], isExit);
   await expect(
     'so do the others',
@@ -72,7 +73,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const mute = hasShell()
     ? { command: 'sh', args: ['-c', 'cat > /dev/null'] }
     : { command: 'node', args: [habits, 'mute'] };
-  const signs: { name: string; give: (child: any) => void }[] = [
+  type Sign = { name: string; give: (child: any) => void };
+  const signs: Sign[] = [
     ...['stdin', 'stdout', 'stderr'].map((name) => ({
       name: `an error of ${name}`,
       give: (child: any) => child[name].emit('error', new Error(`${name} is broken`)),
@@ -81,6 +83,11 @@ export const judge: Judge = async ({ load, see, expect }) => {
     {
       name: 'an exit',
       give: (child) => Object.assign(child, { exitCode: 0 }).emit('exit', 0, null),
+    },
+    {
+      name: 'an exit by a signal',
+      give: (child) =>
+        Object.assign(child, { signalCode: 'SIGKILL' }).emit('exit', null, 'SIGKILL'),
     },
   ];
   /** A call waits, and the sign is given. How often was the end told at each of these moments? The timers are set in the
@@ -131,17 +138,21 @@ export const judge: Judge = async ({ load, see, expect }) => {
     odd('moreTimers', 0, 'timer(s) more'),
     /^all is well$/,
   );
-  const exit = signs.at(-1)!.give;
-  const twice = probe(signs[3]!.give, ({ child }) => exit(child));
-  await expect(
-    'a second sign does not begin the wait again',
-    'one call of `closed`, 350 ms after the end of stdout, though an exit came in between',
-    twice.then(({ late }) => `${late} call(s) of closed`),
-    /^1 /,
+  const [stdin, , , end, exit] = signs as [Sign, Sign, Sign, Sign, Sign];
+  const pairs = [end, exit, stdin].flatMap((one) =>
+    [end, exit, stdin].filter((two) => two !== one).map((two) => [one, two] as const),
   );
+  const twice = pairs.map(([one, two]) => probe(one.give, ({ child }) => two.give(child)));
+  for (const [at, [one, two]] of pairs.entries())
+    await expect(
+      'a second sign does not begin the wait again',
+      `one call of \`closed\`, 350 ms after ${one.name}, though ${two.name} came in between`,
+      twice[at]!.then(({ late }) => `${late} call(s) of closed`),
+      /^1 /,
+    );
   const closed = await begin(mute);
   const atClose = async () => {
-    exit(closed.child);
+    exit.give(closed.child);
     closed.child.emit('close', 0, null);
     await pause(20);
     return `${closed.ends.length} call(s) of closed`;
@@ -160,7 +171,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
     `${leaving.ends.length} call(s) of closed`,
     /^0 /,
   );
-  const goodbye = probe(exit, ({ transport }) => (transport.closing = new Promise(() => {})));
+  const goodbye = probe(exit.give, ({ transport }) => (transport.closing = new Promise(() => {})));
   await expect(
     'nor does it when we say goodbye during the wait',
     'no call of `closed`: the exit came before the goodbye, the end of the wait after it',
