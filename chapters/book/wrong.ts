@@ -34,7 +34,7 @@ const TAUGHT = 'taught';
 // biome-ignore format: one line per part of the book
 export const NOT_YET = [
   '6', '11',
-  '14',
+ 
   '15',
   '23', '24', '25',
  
