@@ -121,13 +121,7 @@ const ROWS: Row[] = [
   ['all that is missing, in order', 'y=b', 'x! y! z! w', { y: 'b' }, ['x', 'z']],
   ['an empty value is a value', 'thing=', 'thing!', { thing: '' }, []],
   ['an optional one is not missing', 'thing=a', 'thing! style', { thing: 'a' }, []],
-  [
-    'if all have a value, none is missing',
-    'a b c',
-    'x! y! z',
-    { x: 'a', y: 'b', z: 'c' },
-    [],
-  ],
+  ['if all have a value, none is missing', 'a b c', 'x! y! z', { x: 'a', y: 'b', z: 'c' }, []],
 
   // Names that every object has.
   ['an argument may be called like a method', 'a', 'constructor! x', { constructor: 'a' }],
