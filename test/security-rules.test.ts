@@ -486,6 +486,7 @@ test('D17: git pushes by a rule to remotes in the network only, by all the addre
   const allowed = [
     'git push origin main',
     'git push -u origin HEAD',
+    'git push origin HEAD:refs/heads/x',
     'git push two',
     'git push three',
   ];
@@ -506,6 +507,8 @@ test('D17: git pushes by a rule to remotes in the network only, by all the addre
     'git push --repo=./x.git',
     'git push --force origin main',
     'git push origin +main',
+    'git push origin :main', // deletes it there
+    'git push origin -- +main',
     'git push --mirror origin',
     'git push ext::x HEAD',
     'git fetch folder',

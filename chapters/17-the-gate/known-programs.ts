@@ -137,7 +137,7 @@ const GIT = {
     fetch: -[qvpt] --all --prune --tags --no-tags --quiet --verbose --dry-run --depth:number
       | remote ref*
     push: -[uqvn] --set-upstream --tags --follow-tags --dry-run --quiet --verbose --porcelain
-      --no-verify | remote ref*`,
+      --no-verify | remote sent*`,
   /** So do these, but another branch brings other files. */
   moves: `
     restore: -[qSW] -s:ref --staged --worktree --source=ref --quiet | ref*
@@ -342,8 +342,8 @@ const KINDS: Record<string, (word: Word, place: Place) => boolean> = {
   new: (word, { roots }) => isFreeToWrite(readable(word, roots)),
   tree: (word, place) => word.text === '-' || isFreeToRead(word, place),
   remote: ({ text }) => /^\w[\w.-]*$/.test(text), // and is it one? see git-commands.ts
-  ref: ({ text }, place) =>
-    !leadsOut(text) && [text, text.replace(/^.*:/, '')].every((each) => isNoSecret(each, place)),
+  ref: isRef,
+  sent: (word, place) => !word.text.startsWith(':') && isRef(word, place), // :main deletes main there
   // On some systems, an option behind a file is the name of another file.
   late: ({ text }, place) => isNoSecret(text, place),
 };
@@ -400,6 +400,11 @@ const MAX_LOOK_MS = 500;
 
 /** `git diff /dev/null /etc/passwd` compares any two files. */
 const leadsOut = (text: string) => /^([\\/]|[a-z]:[\\/]|~)|(^|[\\/=:])\.\.([\\/]|$)/i.test(text);
+
+function isRef({ text }: Word, place: Place): boolean {
+  const names = [text, text.replace(/^.*:/, '')];
+  return !leadsOut(text) && names.every((each) => isNoSecret(each, place));
+}
 
 /** `echo /etc/*` would show what is in another folder. */
 const listsOutside = ({ text, isPlain }: Word) =>
