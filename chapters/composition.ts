@@ -44,6 +44,7 @@ import { inOrder } from './28-a-thousand-tools/order.ts';
 import { checkOutput } from './28-a-thousand-tools/results/output.ts';
 import { KnownTools } from './28-a-thousand-tools/known-tools.ts';
 import { sleepUntilNeeded } from './28-a-thousand-tools/sleep.ts';
+import { preparedArguments } from './28-a-thousand-tools/tool-arguments.ts';
 import { ToolShelf } from './28-a-thousand-tools/tool-shelf.ts';
 import { CODE_SERVER, codeRows } from './29-a-server/code/code-rows.ts';
 import { serveVerbs } from './29-a-server/more/serve-verbs.ts';
@@ -120,6 +121,7 @@ export const compose: Compose = (host) => {
     mentions: [resourceMentions],
     news: [watches.news, background.news],
     prepare: (signal) => skills.ready(signal),
+    prepareArguments: preparedArguments,
     verbs: {
       ...contextVerbs,
       ...serveVerbs,

@@ -3,22 +3,48 @@
 // library, and loads the whole agent; this file loads what the command line asks for.
 
 import type { Transport } from '../mcp.ts';
-import { callEarly, startEarly } from './19-the-terminal/head-start.ts';
+import { callEarly, late, startEarly } from './19-the-terminal/head-start.ts';
+import type { PrepareArguments } from './19-the-terminal/host.ts';
 
 const args = process.argv.slice(2);
 const early = args[0] === 'call' ? startEarly(args.slice(1)) : undefined;
 if (early) void callWith(early);
 else void startProgram();
 
-/** While the server starts, we load the rest. One call to a server on this machine needs no login,
- *  and no second try. */
+const all = async () => (await import('./composition.ts')).compose;
+
+/** While the server starts, we load the rest. One call by a script to a server on this machine needs
+ *  no login and no second try. What a server may ask of us is declared as all rows do it, and loaded
+ *  when it asks. */
 async function callWith(transport: Transport): Promise<void> {
   const { inBothEras } = await import('./22-no-handshake/era.ts');
   const { KeptVerdicts } = await import('./22-no-handshake/verdicts.ts');
-  await callEarly(args.slice(1), transport, inBothEras({ verdicts: new KeptVerdicts() }));
+  const { tasks } = await import('./24-more-than-tools/tasks.ts');
+  const extensions = [
+    late(ASKED.elicitation, ['elicitation/create'], named('elicitation')),
+    late(ASKED.roots, ['roots/list'], named('roots')),
+    late(ASKED.skills, [], named('skills')),
+    ...inBothEras({ verdicts: new KeptVerdicts(), inside: [tasks()] }),
+  ];
+  const prepare: PrepareArguments = async (...given) =>
+    (await import('./28-a-thousand-tools/tool-arguments.ts')).preparedArguments(...given);
+  await callEarly(args.slice(1), transport, { extensions, prepare });
 }
+
+/** What those extensions declare where no person is. A test compares it with all rows. */
+const ASKED = {
+  elicitation: { elicitation: { form: {} } },
+  roots: { roots: { listChanged: true } },
+  skills: { extensions: { 'io.modelcontextprotocol/skills': {} } },
+};
+
+const named = (name: string) => async () => {
+  const { rowsForScript } = await import('./19-the-terminal/main.ts');
+  const { extensions } = await rowsForScript(all);
+  return extensions.find((extension) => extension.name === name)!;
+};
 
 async function startProgram(): Promise<void> {
   const { main } = await import('./19-the-terminal/main.ts');
-  await main(args, async () => (await import('./composition.ts')).compose);
+  await main(args, all);
 }

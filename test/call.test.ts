@@ -1,7 +1,7 @@
 // The command `call`: one call of a tool, and its result alone on stdout.
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { afterEach, test } from 'node:test';
 import {
@@ -134,7 +134,7 @@ test('arguments are typed by the schema: text where text is allowed, else JSON',
   );
   assert.deepEqual(
     [mistyped.code, mistyped.err],
-    [2, 'echo takes no argument txet; did you mean text?\n'],
+    [2, 'echo takes no argument txet; did you mean text? (--no-check sends it as it is)\n'],
   );
   assert.match(lost.err, /^what is n\? Arguments are key=value, or a JSON object/);
 });
@@ -196,8 +196,14 @@ test('every way to fail has its exit code, and leaves stdout empty', async () =>
       /there is no option --jsno; did you mean --json\?/,
     ],
     [2, ['add', '{"a":', ...good], /this is not a JSON object: \{"a":/],
-    [2, ['-e', 'A=b', 'mine', 'add'], /--env goes with a command/],
-    [2, ['--header', 'A: b', 'add', ...good], /--header goes with an address/],
+    [2, ['-e', 'A=b', 'http://127.0.0.1:1/mcp', 'add'], /--env is for a command/],
+    [2, ['--header', 'A: b', 'add', ...good], /--header is for an address/],
+    [2, ['-e', 'NOT_SET_HERE', 'add', ...good], /NOT_SET_HERE: it is not set here/],
+    [2, ['--era', 'stone', 'add', ...good], /--era is handshake or stateless/],
+    [2, ['add', 'a=@no-such-file', 'b=1', ...good], /@no-such-file cannot be read/],
+    [2, ['--args', '[1]', 'add', ...good], /--args is a JSON object/],
+    [2, ['add', 'a=x', 'b=1', ...good], /a should be a number \(given: "x"\)/],
+    [5, ['--era', 'stateless', 'add', 'a=1', 'b=1', ...good], /does not speak the stateless/],
     [2, ['--timeout', 'soon', 'add', ...good], /--timeout is a number of seconds, not soon/],
     [3, ['add', '--trace', folder(), ...good], /cannot write the trace/],
     [4, ['add', '--', 'no-such-command'], /command not found/],
@@ -212,7 +218,8 @@ test('every way to fail has its exit code, and leaves stdout empty', async () =>
       /did not answer tools\/call within 0\.3 s/,
     ],
     [4, ['http://127.0.0.1:1/mcp', 'add'], /127\.0\.0\.1/],
-    [5, ['add', 'a=x', 'b=1', ...good], /^a and b must be numbers$/m],
+    [5, ['--no-check', 'add', 'a=x', 'b=1', ...good], /^a and b must be numbers$/m],
+    [5, ['--data', 'add', 'a=1', 'b=1', ...good], /add has answered without structured content/],
     [5, ['add', ...server('refuses-initialize')], /Not today/],
   ];
   const where = place();
@@ -228,8 +235,73 @@ test('every way to fail has its exit code, and leaves stdout empty', async () =>
     assert.doesNotMatch(err, /^ +at /m);
   }
   assert.throws(() => readFileSync(canary), 'a mistake in the words starts nothing');
-  const failed = await run(where, ['call', '--json', 'add', 'a=x', 'b=1', ...good]);
+  const failed = await run(where, ['call', '--json', '--no-check', 'add', 'a=x', 'b=1', ...good]);
   assert.deepEqual([failed.code, JSON.parse(failed.out).isError, failed.err], [5, true, '']);
+});
+
+test('a value may be a file, stdin or a list; --args brings all; @@ is one @', async () => {
+  const schema = {
+    type: 'object',
+    properties: {
+      text: { type: 'string' },
+      tags: { type: 'array', items: { type: 'string' } },
+      ids: { type: 'array', items: { type: 'number' } },
+      unit: { enum: ['m', 'km'] },
+    },
+    additionalProperties: false,
+  };
+  const where = place({ 'note.txt': 'from a file\n', 'all.json': '{"text": "t", "unit": "m"}' });
+  const echo = async (words: string[], input = '') => {
+    const { out, err } = await run(where, ['call', 'echo', ...words, ...echoing(schema)], {
+      input,
+    });
+    return err === '' ? JSON.parse(out) : err;
+  };
+  const cases: [words: string[], sent: unknown][] = [
+    [['text=@note.txt'], { text: 'from a file\n' }],
+    [['text=@-'], { text: 'from stdin' }],
+    [['text=@@alice'], { text: '@alice' }],
+    [['tags=a', 'tags=b'], { tags: ['a', 'b'] }],
+    [['tags=a'], { tags: ['a'] }],
+    [['ids=1', 'ids=2'], { ids: [1, 2] }],
+    [['--args', '@all.json', 'unit=km'], { text: 't', unit: 'km' }],
+    [['--args', '-'], { text: 'typed' }],
+  ];
+  const inputs = new Map([
+    ['text=@-', 'from stdin'],
+    ['--args -', '{"text": "typed"}'],
+  ]);
+  const came = await Promise.all(cases.map(([words]) => echo(words, inputs.get(words.join(' ')))));
+  assert.deepEqual(
+    came,
+    cases.map(([, sent]) => sent),
+  );
+  assert.match(await echo(['unit=mile']), /unit should be one of "m", "km"|"m"/);
+});
+
+test('--data is the structured content alone; --save writes files and names them', async () => {
+  const data = Buffer.from('not really a picture').toString('base64');
+  const result = {
+    content: [
+      { type: 'text', text: 'two' },
+      { type: 'image', mimeType: 'image/png', data },
+      { type: 'resource', resource: { uri: 'a:b', mimeType: 'application/pdf', blob: data } },
+    ],
+    structuredContent: { n: 2 },
+  };
+  const where = place();
+  const all = JSON.stringify({ result });
+  const [alone, saved] = await Promise.all([
+    run(where, ['call', '--data', 'result', all, ...server()]),
+    run(where, ['call', '--save', 'kept', 'result', all, ...server()]),
+  ]);
+  assert.deepEqual([alone.code, alone.out], [0, '{"n":2}\n'], alone.err);
+  const names = readdirSync(join(where.cwd, 'kept')).sort();
+  assert.deepEqual([names.length, saved.code], [2, 0], saved.err);
+  for (const name of names) {
+    assert.match(saved.err, new RegExp(name));
+    assert.equal(readFileSync(join(where.cwd, 'kept', name), 'utf8'), 'not really a picture');
+  }
 });
 
 test('Ctrl-C cancels on the wire, and no server outlives it; the trace tells, without secrets', async () => {

@@ -156,7 +156,7 @@ function hasText(item: unknown): boolean {
   return typeof said === 'string' && said !== '';
 }
 
-function saveBlob(words: string, data: string, block: Json, folder: string): string {
+export function saveBlob(words: string, data: string, block: Json, folder: string): string {
   try {
     const extension = EXTENSIONS.get(block.mimeType ?? asObject(block.resource).mimeType) ?? 'bin';
     return `${words} saved in ${save(folder, show(block.type), extension, Buffer.from(data, 'base64'))}`;

@@ -1,18 +1,22 @@
 // One call of a tool from words on the command line, for `call` and for `probe --call`.
 
+import { readFileSync } from 'node:fs';
 import {
   asList,
   asObject,
+  excerpt,
   isObject,
   McpError,
   ownValue,
   parseMessage,
   RpcError,
+  textOf,
   type Json,
   type Tool,
 } from '../../mcp.ts';
 import { nearestHint, nearest } from '../16-hands/nearest.ts';
 import { EXIT, EXIT_FOR, usage } from './exit.ts';
+import type { PrepareArguments } from './host.ts';
 
 // ─── The tool ─────────────────────────────────────────────────────────────────────────────────
 
@@ -28,16 +32,25 @@ export function findTool(name: string, tools: Tool[], server: string): Tool {
 
 // ─── Its arguments ────────────────────────────────────────────────────────────────────────────
 
-/** `key=value` by the tool's schema, and objects of JSON as they are. What the schema requires must
- *  be there: the server would say so too, but each in its own words. */
-export function callArguments(words: string[], { name, inputSchema }: Tool): Json {
-  const args: Json = Object.fromEntries(words.flatMap((word) => entriesIn(word, inputSchema)));
+/** `key=value` by the tool's schema, and objects of JSON as they are. What does not fit is told
+ *  before anything is sent: the server would say so, too, but each in its own words. */
+export async function callArguments(
+  { words, json }: { words: string[]; json?: string },
+  { name, inputSchema }: Tool,
+  prepare?: PrepareArguments,
+): Promise<Json> {
+  const given = [...(json === undefined ? [] : [asJson(textFor(json))]), ...words];
+  const args = joined(given, inputSchema);
+  if (!prepare) return args;
+  refuseUnknown(Object.keys(args), name, inputSchema);
   const { required } = inputSchema;
   const wanted = asList(required).filter((key) => typeof key === 'string');
   const missing = wanted.filter((key) => !Object.hasOwn(args, key));
   if (missing.length > 0) throw usage(`${name} needs ${missing.map(asPair).join(' ')}`);
-  refuseUnknown(Object.keys(args), name, inputSchema);
-  return args;
+  if (fitsPlainly(args, inputSchema)) return args;
+  const prepared = await prepare(args, inputSchema, new AbortController().signal);
+  if (prepared.refusal) throw usage(`${prepared.refusal}\n(--no-check sends it as it is)`);
+  return prepared.args;
 
   function asPair(key: string): string {
     const types = typesIn(propertyOf(key, inputSchema), inputSchema);
@@ -45,17 +58,69 @@ export function callArguments(words: string[], { name, inputSchema }: Tool): Jso
   }
 }
 
-function entriesIn(word: string, schema: Json): [string, unknown][] {
-  if (word.startsWith('{')) {
-    const parsed = parseMessage(word);
-    if (!isObject(parsed)) throw usage(`this is not a JSON object: ${word}`);
-    return Object.entries(parsed);
+/** Most schemas say no more than the type of each field: then nothing has to be loaded to judge. */
+function fitsPlainly(args: Json, schema: Json): boolean {
+  const isPlain = Object.keys(schema).every((key) => PLAIN_KEYS.has(key));
+  const hasType = (key: string, value: unknown) => {
+    const field = asObject(propertyOf(key, schema));
+    const isBare = Object.keys(field).every((word) =>
+      /^(type|title|description|default)$/.test(word),
+    );
+    return isBare && field.type === typeof value;
+  };
+  return isPlain && Object.entries(args).every(([key, value]) => hasType(key, value));
+}
+const PLAIN_KEYS = new Set(['type', 'properties', 'required', 'additionalProperties', '$schema']);
+
+function asJson(text: string): string {
+  if (isObject(parseMessage(text))) return text;
+  throw usage(`--args is a JSON object, @FILE or -; this is not a JSON object: ${excerpt(text)}`);
+}
+
+/** @FILE, - or @- for stdin; @@ is one @. */
+function textFor(word: string): string {
+  if (word.startsWith('@@')) return word.slice(1);
+  const file = word === '-' ? '-' : /^@(.+)$/s.exec(word)?.[1];
+  if (file === undefined) return word;
+  try {
+    return readFileSync(file === '-' ? 0 : file, 'utf8');
+  } catch (error) {
+    throw usage(`${word} cannot be read: ${textOf(error)}`);
   }
+}
+
+/** A key that comes twice is a list, and so is one that must be. */
+function joined(words: string[], schema: Json): Json {
+  const args: Json = {};
+  const lists = new Map<string, unknown[]>();
+  for (const word of words) {
+    const pair = word.startsWith('{') ? undefined : pairIn(word, schema);
+    if (!pair) Object.assign(args, objectIn(word));
+    else lists.set(pair.key, [...(lists.get(pair.key) ?? []), pair.value]);
+  }
+  for (const [key, values] of lists) {
+    const types = typesIn(propertyOf(key, schema), schema);
+    const isListOnly = types.includes('array') && !types.includes('string');
+    const isOne = values.length === 1 && (!isListOnly || Array.isArray(values[0]));
+    args[key] = isOne ? values[0] : values.flat();
+  }
+  return args;
+}
+
+function objectIn(word: string): Json {
+  const parsed = parseMessage(word);
+  if (!isObject(parsed)) throw usage(`this is not a JSON object: ${word}`);
+  return parsed;
+}
+
+function pairIn(word: string, schema: Json): { key: string; value: unknown } {
   const at = word.indexOf('=');
   if (at < 1) throw usage(`what is ${word}? Arguments are key=value, or a JSON object`);
   const key = word.slice(0, at);
   const types = typesIn(propertyOf(key, schema), schema);
-  return [[key, valueOf(word.slice(at + 1), types)]];
+  const written = word.slice(at + 1);
+  const text = written.startsWith('@') ? textFor(written) : written;
+  return { key, value: valueOf(text, types) };
 }
 
 /** Text where text is allowed, else JSON if it is JSON. Where both text and lists or objects are, a
@@ -94,14 +159,15 @@ function definition(ref: string, root: Json): unknown {
   return found;
 }
 
+/** Most schemas do not say that they are closed, and mean it. */
 function refuseUnknown(keys: string[], tool: string, schema: Json): void {
-  const { properties, additionalProperties } = schema;
-  if (additionalProperties !== false || !isObject(properties)) return;
+  const { properties, additionalProperties = false, patternProperties } = schema;
+  if (additionalProperties !== false || patternProperties || !isObject(properties)) return;
   const unknown = keys.find((key) => !Object.hasOwn(properties, key));
   if (unknown === undefined) return;
   const known = Object.keys(properties);
   const hint = nearestHint(unknown, known, `it takes ${known.join(', ') || 'none'}`);
-  throw usage(`${tool} takes no argument ${unknown}; ${hint}`);
+  throw usage(`${tool} takes no argument ${unknown}; ${hint} (--no-check sends it as it is)`);
 }
 
 // ─── What went wrong ──────────────────────────────────────────────────────────────────────────

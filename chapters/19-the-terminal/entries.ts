@@ -12,7 +12,7 @@ import {
 import { nearestHint } from '../16-hands/nearest.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
-import { forConnections, loadHere, type Composition } from './host.ts';
+import { forConnections, loadHere, type Composition, type WantedServers } from './host.ts';
 import { refused } from './exit.ts';
 import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
@@ -42,9 +42,10 @@ export async function findEntry(
   name: string,
   screen: Screen,
   composition: Composition,
+  wanted: WantedServers = {},
 ): Promise<ServerEntry> {
   await composition.sources?.prepare?.();
-  const entries = loadHere(composition, (problem) => screen.warn(problem));
+  const entries = loadHere(composition, (problem) => screen.warn(problem), wanted);
   const entry = entries.get(name);
   const hint = nearestHint(name, entries.keys(), '"mcp list" shows those there are', quoted);
   if (!entry) throw refused(`no MCP server is called ${quoted(name)}; ${hint}`);
@@ -59,9 +60,9 @@ export async function approved(
   name: string,
   screen: Screen,
   composition: Composition,
-  allowServers: string[] = [],
+  { allowServers, wanted }: { allowServers?: string[]; wanted?: WantedServers } = {},
 ): Promise<Json> {
-  const entry = await findEntry(name, screen, composition);
+  const entry = await findEntry(name, screen, composition, wanted);
   if (entry.blocked) throw refused(`${name} does not start: ${entry.blocked}`);
   const warn = (text: string) => screen.warn(text);
   const trust = new Trust({ warn, person: new PersonAtTerminal(screen), allowServers });

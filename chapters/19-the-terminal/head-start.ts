@@ -3,18 +3,24 @@
 import { StdioTransport } from '../../mcp.ts';
 import type {
   Extension,
+  Handler,
+  Json,
   Message,
+  Parts,
   Transport,
   TransportEvents,
   TransportFactory,
 } from '../../mcp.ts';
 import { readCall } from './command-line/call-words.ts';
+import type { PrepareArguments } from './host.ts';
 
 const MAX_EARLY_LINE = 64 * 2 ** 20;
 
 /** Starts the server of `call TOOL -- COMMAND`. The user has typed that command: it needs no further
- *  consent. A mistake in the words is told by the command itself, later. */
+ *  consent. A mistake in the words is told by the command itself, later. A person can be asked
+ *  something, which takes all rows of the program, and waits a moment longer. */
 export function startEarly(args: string[]): Transport | undefined {
+  if (process.stdin.isTTY && process.stderr.isTTY) return undefined;
   try {
     const { server, typed } = readCall(args);
     const isCommand = typed?.command !== undefined;
@@ -24,11 +30,14 @@ export function startEarly(args: string[]): Transport | undefined {
   }
 }
 
+/** Of the rows of the program, those that such a call cannot do without. */
+type EarlyRows = { extensions: Extension[]; prepare: PrepareArguments };
+
 /** The call itself. If the server has to be started again, it is by another transport. */
 export async function callEarly(
   args: string[],
   early: Transport,
-  extensions: Extension[],
+  { extensions, prepare }: EarlyRows,
 ): Promise<void> {
   const { asProgram, fullScreen } = await import('./as-program.ts');
   const { PlainScreen } = await import('./more/plain-screen.ts');
@@ -40,9 +49,26 @@ export async function callEarly(
     first = undefined;
     return transport;
   };
-  const reached = { config: wanted.typed!, options: { transports: { stdio }, extensions } };
+  const way = { config: wanted.typed!, options: { transports: { stdio }, extensions } };
   const screen = process.stdout.isTTY ? await fullScreen(args) : new PlainScreen();
-  return asProgram(args, screen, () => call(wanted, reached, screen));
+  return asProgram(args, screen, () => call(wanted, way, screen, prepare));
+}
+
+/** An extension that says what it can do, and is loaded when a server wants it. */
+export function late(
+  capabilities: Json,
+  methods: string[],
+  load: () => Promise<Extension>,
+): Extension {
+  return function late(connection) {
+    let loaded: Promise<Parts> | undefined;
+    const handle: (method: string) => Handler = (method) => async (params, incoming) => {
+      loaded ??= load().then((extension) => extension(connection));
+      return (await loaded).handlers![method]!(params, incoming);
+    };
+    const handlers = Object.fromEntries(methods.map((method) => [method, handle(method)]));
+    return { capabilities, handlers };
+  };
 }
 
 /** Starts at once, and keeps what happens until there is a connection to tell. */

@@ -14,7 +14,8 @@ import type {
   ServerEntry,
   TransportFactory,
 } from '../../mcp.ts';
-import { loadEntries } from '../../mcp.ts';
+import { isObject, loadEntries, readJsonFile, serversIn as mappingIn, textOf } from '../../mcp.ts';
+import { refused } from './exit.ts';
 import { Roots } from '../16-hands/paths.ts';
 import type { Opinion } from '../17-the-gate/gate.ts';
 import { nobody, type Person } from '../17-the-gate/person.ts';
@@ -57,6 +58,7 @@ export type Composition = {
   mentions?: Mentions[]; // what an @ may name besides files
   news?: News[]; // what the model hears with the next prompt
   prepare?: (signal: AbortSignal) => Promise<void>; // when the servers are there, before each prompt
+  prepareArguments?: PrepareArguments; // of a call, by the schema of its tool
   verbs?: Record<string, Verb>; // by the first word of the command line
   models: Record<string, ModelRow>; // by the word before the slash: anthropic/…
   logins?: ServerLogins;
@@ -69,6 +71,12 @@ export type Composition = {
   inTurn?: ManagerOptions['inTurn']; // who starts beside whom
   goodbyeMs?: number; // how long all servers together may take to end
 };
+/** Mends what leaves no doubt, and says what does not fit. */
+export type PrepareArguments = (
+  given: Json,
+  schema: Json,
+  signal: AbortSignal,
+) => Promise<{ args: Json; refusal?: string; note?: string }>;
 export type Compose = (host: Host) => Composition;
 /** For a command, which may do without: they are loaded when it wants them. */
 export type LoadRows = () => Promise<Composition>;
@@ -178,4 +186,17 @@ export function loadHere(
     found.set(name, { ...entry, scope: 'dynamic', authority: 'user' });
   }
   return found;
+}
+
+/** The servers of --mcp-config. */
+export function givenServers(given: string): Json {
+  const isJson = given.trimStart().startsWith('{');
+  try {
+    const root: unknown = isJson ? JSON.parse(given) : readJsonFile(given);
+    if (root === undefined) throw new Error('there is no such file');
+    if (!isObject(root)) throw new Error('it holds no servers');
+    return mappingIn(root, true);
+  } catch (error) {
+    throw refused(`--mcp-config ${isJson ? 'JSON' : given}: ${textOf(error)}`);
+  }
 }

@@ -60,3 +60,11 @@ async function rowsFor(screen: Screen, load: LoadComposition) {
   const person = new PersonAtTerminal(screen);
   return compose(plainHost({ person, warn: (text) => screen.warn(text) }));
 }
+
+/** Where a program runs, and no person is at a terminal. */
+export async function rowsForScript(load: LoadComposition) {
+  const { plainHost } = await import('./host.ts');
+  const { nobody } = await import('../17-the-gate/person.ts');
+  const compose = await load();
+  return compose(plainHost({ person: { ...nobody } }));
+}

@@ -1,100 +1,33 @@
 // One call of a tool, its result on stdout, and nothing else there.
 
-import {
-  McpConnection,
-  textOf,
-  type CallOptions,
-  type ConnectionOptions,
-  type Json,
-} from '../../mcp.ts';
-import { Masker } from '../17-the-gate/safe-text.ts';
-import type { WantedCall, WantedServer } from './command-line/call-words.ts';
-import { callArguments, exitCodeFor, findTool, errorKind } from './calling.ts';
+import { asObject, type CallOptions, type Json, type McpConnection } from '../../mcp.ts';
+import type { WantedCall } from './command-line/call-words.ts';
+import { callArguments, findTool } from './calling.ts';
 import { EXIT, Stop } from './exit.ts';
+import type { Composition } from './host.ts';
 import type { PlainOutput } from './more/plain-screen.ts';
+import { talkTo, type Way } from './reach.ts';
 
-/** How its server is reached. */
-export type Reached = { config: Json; options: ConnectionOptions };
-
-export async function call(
+export function call(
   wanted: WantedCall,
-  reached: Reached,
+  way: Way,
   screen: PlainOutput,
+  prepare?: Composition['prepareArguments'],
 ): Promise<number> {
-  const { server } = wanted;
-  const masker = maskerFor(wanted, reached);
-  const trace = await traceFor(wanted, screen, masker);
-  const options: ConnectionOptions = {
-    ...reached.options,
-    onWire: (dir, message) => trace?.wire(dir, message, server),
-    onStderr: (stderr) => trace?.write({ server, stderr }),
-    onWarning: (text) => trace?.write({ type: 'warning', text }),
-  };
-  const work: ServerWork = (connection, signal) => callTool(connection, wanted, screen, signal);
-  const code = await withServer(wanted, { ...reached, options }, screen, work, masker);
-  return code === EXIT.done && trace?.isLost ? EXIT.refused : code; // it was to be kept
+  return talkTo(wanted, way, screen, (connection, options) =>
+    callTool(connection, wanted, screen, { ...options, prepare }),
+  );
 }
 
-function maskerFor({ typed }: WantedServer, { config }: Reached): Masker {
-  const masker = new Masker();
-  masker.learnEntry(config, typed ? 'user' : 'project');
-  return masker;
-}
-
-type ServerWork = (connection: McpConnection, signal: AbortSignal) => Promise<number>;
-
-/** Whatever a command does with one server: how it ends, and with which exit code. */
-export async function withServer(
-  wanted: WantedServer,
-  reached: Reached,
-  screen: PlainOutput,
-  work: ServerWork,
-  masker = maskerFor(wanted, reached),
-): Promise<number> {
-  const { server = '', timeoutMs } = wanted;
-  const limits = timeoutMs && { handshakeTimeoutMs: timeoutMs, callTimeoutMs: timeoutMs };
-  const options = { onWarning: () => {}, ...reached.options, ...limits };
-  const connection = new McpConnection(server, reached.config, options);
-  const stop = interruptible(connection, screen);
-  try {
-    return await work(connection, stop);
-  } catch (error) {
-    if (stop.aborted) return EXIT.interrupted;
-    if (error instanceof Stop) throw error;
-    for (const warning of connection.warnings.values()) screen.warn(masker.text(warning));
-    const kind = errorKind(error);
-    throw new Stop(exitCodeFor(kind), masker.text(textOf(error)), kind);
-  } finally {
-    screen.stopSpinning();
-    await connection.close();
-  }
-}
-
-async function traceFor({ trace: file }: WantedCall, screen: PlainOutput, masker: Masker) {
-  if (file === undefined) return undefined;
-  const { Trace } = await import('./more/trace-file.ts');
-  return new Trace(screen, masker, file);
-}
-
-/** The first Ctrl-C cancels the call on the wire; the second leaves at once. */
-function interruptible(connection: McpConnection, screen: PlainOutput): AbortSignal {
-  const abort = new AbortController();
-  screen.onInterrupt = () => {
-    if (abort.signal.aborted) process.exit(EXIT.interrupted);
-    abort.abort();
-    void connection.close(); // it may still be starting
-  };
-  return abort.signal;
-}
-
-// ─── The call ─────────────────────────────────────────────────────────────────────────────────
+type Options = CallOptions & { prepare?: Composition['prepareArguments'] };
 
 async function callTool(
   connection: McpConnection,
-  { server, tool: name, words, isJson }: WantedCall,
+  wanted: WantedCall,
   screen: PlainOutput,
-  signal: AbortSignal,
+  { signal, prepare }: Options,
 ): Promise<number> {
+  const { server, tool: name, isJson, isData } = wanted;
   let state = name;
   screen.spin(() => [state]);
   const onProgress = ({ progress, total, message }: Json) => {
@@ -104,15 +37,42 @@ async function callTool(
   await connection.connect();
   await connection.initialize();
   const tool = findTool(name, await connection.listTools(), server);
-  const args = callArguments(words, tool);
+  const args = await callArguments(wanted, tool, wanted.isChecked ? prepare : undefined);
   if (isJson) {
     const result = await connection.request('tools/call', { name, arguments: args }, options);
     screen.printJson(JSON.stringify(result));
     return result.isError === true ? EXIT.failed : EXIT.done;
   }
-  const { text, isError } = await connection.callTool(name, args, options);
+  const result = await connection.callTool(name, args, options);
+  if (wanted.save !== undefined) await saveAll(result.content, wanted.save, screen);
+  const { text, isError, structuredContent } = result;
+  if (isData && !isError) return printData(structuredContent, name, screen);
   const line = text.replace(/\r?\n$/, ''); // print() ends it
   if (isError) screen.say(line, 'red');
   else if (text !== '') screen.print(line);
+  const data = structuredContent === undefined ? '' : JSON.stringify(structuredContent, null, 2);
+  if (process.stdout.isTTY && data && !isSameData(text, data)) screen.say(data, 'dim');
   return isError ? EXIT.failed : EXIT.done;
+}
+
+function printData(data: unknown, tool: string, screen: PlainOutput): number {
+  if (data === undefined)
+    throw new Stop(EXIT.failed, `${tool} has answered without structured content`, 'empty');
+  screen.printJson(JSON.stringify(data));
+  return EXIT.done;
+}
+
+/** Many servers answer twice: with data, and with its JSON as text. */
+function isSameData(text: string, data: string): boolean {
+  const bare = (json: string) => json.replace(/\s+/g, '');
+  return bare(text) === bare(data);
+}
+
+/** Pictures, sounds and files, under names of ours. */
+async function saveAll(content: unknown[], folder: string, screen: PlainOutput): Promise<void> {
+  const { saveBlob } = await import('../16-hands/results.ts');
+  for (const block of content.map(asObject)) {
+    const data = block.data ?? asObject(block.resource).blob;
+    if (typeof data === 'string') screen.say(saveBlob(`${block.type}`, data, block, folder));
+  }
 }

@@ -5,22 +5,21 @@ import {
   asList,
   asObject,
   isObject,
-  McpConnection,
+  type McpConnection,
   now,
   RpcError,
   show,
   textOf,
-  transportType,
   type Json,
   type Tool,
   type ToolResult,
 } from '../../mcp.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
 import { callArguments, exitCodeFor, findTool, errorKind } from './calling.ts';
-import { approved } from './entries.ts';
 import { EXIT, Stop, usage } from './exit.ts';
-import { forConnections, type LoadRows } from './host.ts';
-import { atDashes, FLAG, isUrl, parseFlags, TEXT_FLAG, TEXTS_FLAG } from './command-line/parse.ts';
+import type { LoadRows, PrepareArguments } from './host.ts';
+import { TEXT_FLAG } from './command-line/parse.ts';
+import { readReach, talkTo, wayTo } from './reach.ts';
 import { cutToWidth, type Screen } from './screen.ts';
 import { how, nameAndVersion } from './status.ts';
 
@@ -41,54 +40,36 @@ type ProbeReport = {
   error?: { kind: string; message: string };
 };
 
-const FLAGS = {
-  json: FLAG,
-  call: TEXT_FLAG,
-  wire: FLAG,
-  'allow-server': TEXTS_FLAG,
-  'no-color': FLAG,
-} as const;
-const FORMS = 'probe NAME, probe URL, or probe -- COMMAND ARGS';
+const FLAGS = { call: TEXT_FLAG } as const;
+const FORMS = 'probe SERVER, probe URL, or probe -- COMMAND ARGS';
 
 export async function probe(args: string[], screen: Screen, rows: LoadRows): Promise<number> {
-  const { before, command: typedCommand } = atDashes(args);
-  const [command, ...commandArgs] = typedCommand;
-  const { values, positionals } = parseFlags(before, FLAGS);
-  const isArgument = (word: string) => /^[^=]+=|^\{/.test(word) && !isUrl(word);
-  const isPair = (word: string) => values.call !== undefined && isArgument(word);
-  const [name, ...extra] = positionals.filter((word) => !isPair(word));
-  if (extra.length > 0) throw usage(`what is ${extra[0]}? Write: ${FORMS}`);
-  const server = name ?? command;
-  if (server === undefined) throw usage(`which server? Write: ${FORMS}`);
+  const { reach, values } = readReach(args, FLAGS);
+  const { server = '', words, isJson } = reach;
+  const isArgument = (word: string) => /^[^=]+=|^\{/.test(word);
+  const extra = words.find((word) => values.call === undefined || !isArgument(word));
+  if (extra !== undefined) throw usage(`what is ${extra}? Write: ${FORMS}`);
+  if (server === '') throw usage(`which server? Write: ${FORMS}`);
   const composition = await rows();
-  const typed = command ? { command, args: commandArgs } : addressConfig(server);
-  const config = typed ?? (await approved(server, screen, composition, values.allowServer));
+  const way = await wayTo(reach, screen, composition);
   const masker = new Masker();
-  masker.learnEntry(config, typed ? 'user' : 'project');
-  const onWire = (direction: 'out' | 'in', message: unknown) => {
-    if (values.wire) screen.wire(direction, masker.json(message));
-  };
-  const options = { ...forConnections(composition), onWire, onWarning: () => {} };
-  const connection = new McpConnection(server, config, options);
-  const { logins } = composition;
-  if (logins) logins.believesVerdicts = false; // ask, whatever it said a moment ago
+  masker.learnEntry(way.config, reach.typed ? 'user' : 'project');
   const report: ProbeReport = { server, ok: true, warnings: [] };
-  const code = await examine(connection, report, values.call, positionals.filter(isPair));
-  report.warnings = [...connection.warnings.values()];
-  if (values.json) screen.printJson(masker.json(report));
+  const { prepareArguments: prepare } = composition;
+  const code = await talkTo(reach, way, screen, (connection, { signal }) =>
+    examine(connection, report, { tool: values.call, words, prepare, signal }),
+  );
+  if (isJson) screen.printJson(masker.json(report));
   else for (const line of lines(report)) screen.print(masker.text(line));
   return code;
 }
 
-function addressConfig(url: string): Json | undefined {
-  return isUrl(url) ? { type: transportType({ url }), url } : undefined;
-}
+type Tried = { tool?: string; words: string[]; prepare?: PrepareArguments; signal?: AbortSignal };
 
 async function examine(
   connection: McpConnection,
   report: ProbeReport,
-  tool: string | undefined,
-  pairs: string[],
+  { tool, words, prepare, signal }: Tried,
 ): Promise<number> {
   try {
     const startedAt = now();
@@ -99,16 +80,17 @@ async function examine(
     await listTheRest(connection, report);
     if (tool === undefined) return EXIT.done;
     const found = findTool(tool, report.tools, report.server);
-    report.result = await connection.callTool(tool, callArguments(pairs, found));
+    const args = await callArguments({ words }, found, prepare);
+    report.result = await connection.callTool(tool, args, { signal });
     report.ok = !report.result.isError;
     return report.ok ? EXIT.done : EXIT.failed;
   } catch (error) {
-    if (error instanceof Stop) throw error;
+    if (error instanceof Stop || signal?.aborted) throw error;
     const kind = errorKind(error);
     Object.assign(report, { ok: false, error: { kind, message: textOf(error) } });
     return exitCodeFor(kind);
   } finally {
-    await connection.close();
+    report.warnings = [...connection.warnings.values()];
   }
 }
 

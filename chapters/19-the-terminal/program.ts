@@ -18,8 +18,6 @@ import {
 import {
   isObject,
   McpManager,
-  readJsonFile,
-  serversIn as mappingIn,
   transportType,
   textOf,
   type Json,
@@ -42,6 +40,7 @@ import { refused, usage } from './exit.ts';
 import type { EndedCall } from './calls.ts';
 import {
   forConnections,
+  givenServers,
   loadHere,
   type Compose,
   type Composition,
@@ -310,17 +309,5 @@ export function gateRules(
     const why = 'It may hold rules that forbid something';
     const what = 'so nothing is done before it can be read.';
     throw refused(`${textOf(error)}. ${why}, ${what}`);
-  }
-}
-
-function givenServers(given: string): Json {
-  const isJson = given.trimStart().startsWith('{');
-  try {
-    const root: unknown = isJson ? JSON.parse(given) : readJsonFile(given);
-    if (root === undefined) throw new Error('there is no such file');
-    if (!isObject(root)) throw new Error('it holds no servers');
-    return mappingIn(root, true);
-  } catch (error) {
-    throw refused(`--mcp-config ${isJson ? 'JSON' : given}: ${textOf(error)}`);
   }
 }

@@ -8,6 +8,7 @@ import {
   isStateless,
   McpError,
   now,
+  reads,
   REVISIONS,
   RpcError,
   selfDescription,
@@ -66,15 +67,18 @@ export function inBothEras(options: EraOptions & { inside?: Extension[] } = {}):
 }
 
 export function eitherEra({ verdicts = new Map(), pause = doze }: EraOptions = {}): Extension {
-  return function eitherEra(connection) {
+  return reads(ERA_WORDS, function eitherEra(connection) {
     const introduction = new Introduction(connection);
     const opening = new Opening(connection, introduction, verdicts, pause);
     return {
       layer: (call, next) => introduction.add(call, next),
       handshake: () => opening.open(),
     };
-  };
+  });
 }
+
+const isEra = (value: unknown) => value === 'handshake' || value === 'stateless';
+const ERA_WORDS = { era: { form: '"handshake" or "stateless"', fits: isEra } };
 
 // ─── Every request introduces itself ────────────────────────────────────────────────────────────
 
@@ -162,6 +166,7 @@ function namingBoth(error: unknown): unknown {
 
 type Description = ServerDescription | undefined;
 const SILENT = 'it was silent when asked to describe itself';
+const NOT_STATELESS = 'does not speak the stateless revision that its entry asks for';
 const IGNORANT = 'it does not know server/discover';
 
 /** Opens one connection. The probe, `server/discover`, is written first, because some servers keep
@@ -191,6 +196,8 @@ class Opening {
   }
 
   async open(): Promise<ServerDescription> {
+    const { era: wanted } = this.connection.config;
+    if (wanted !== undefined) return this.openAs(wanted as Era);
     const kept = this.verdicts.get(this.entry);
     const known = this.era ?? kept;
     this.because = SILENT;
@@ -198,6 +205,15 @@ class Opening {
     this.era = isStateless(server) ? 'stateless' : 'handshake';
     if (kept !== this.era) this.verdicts.set(this.entry, this.era);
     return { because: this.because, ...server };
+  }
+
+  /** As its entry says, for those who test servers. */
+  private async openAs(era: Era): Promise<ServerDescription> {
+    const because = 'its entry says so';
+    if (era === 'handshake') this.answering = this.connection.signal; // a plain one
+    const server = await (era === 'handshake' ? this.shake() : this.discover({}));
+    if (!server) throw this.connection.error('protocol', NOT_STATELESS);
+    return { because, ...server };
   }
 
   /** A verdict saves the probe, from which some servers die. It is checked when it fails. */

@@ -8,7 +8,7 @@ export const TEXT_FLAG = { type: 'string' } as const;
 export const TEXTS_FLAG = { type: 'string', multiple: true, default: [] as string[] } as const;
 export const FLAG = { type: 'boolean', default: false } as const;
 
-type Flags = NonNullable<ParseArgsConfig['options']>;
+export type Flags = NonNullable<ParseArgsConfig['options']>;
 type Strict<T extends Flags> = { options: T; allowPositionals: true; strict: true };
 type Values<T extends Flags> = ReturnType<typeof parseArgs<Strict<T>>>['values'];
 type Camel<S> = S extends `${infer A}-${infer B}` ? `${A}${Capitalize<Camel<B> & string>}` : S;
@@ -61,6 +61,17 @@ export function pairs(texts: string[], mark: string, form: string): Record<strin
     return [text.slice(0, at).trim(), text.slice(at + 1).trim()];
   };
   return Object.fromEntries(texts.map(split));
+}
+
+/** NAME=VALUE, or NAME alone: with the value that it has here. */
+export function variables(texts: string[]): Record<string, string> {
+  const withValue = (text: string) => {
+    if (text.includes('=')) return text;
+    const value = process.env[text];
+    if (value === undefined) throw usage(`--env ${text}: it is not set here; write ${text}=VALUE`);
+    return `${text}=${value}`;
+  };
+  return pairs(texts.map(withValue), '=', '--env is NAME or NAME=VALUE');
 }
 
 /** An address is never taken for `key=value`, whatever is in its query. */

@@ -1,20 +1,20 @@
 // context-cli.ts: `resources`, `prompts`, `read` and `prompt`, for scripts and for a quick look.
 
-import { McpManager, type CallOptions, type Json, type McpConnection } from '../../../mcp.ts';
+import { McpManager, type Json, type McpConnection } from '../../../mcp.ts';
 import { nearestHint } from '../../16-hands/nearest.ts';
 import { Trust } from '../../17-the-gate/trust.ts';
-import {
-  serverInWords,
-  SERVER_FLAGS,
-  type WantedServer,
-} from '../../19-the-terminal/command-line/call-words.ts';
-import { byTheRows } from '../../19-the-terminal/command-line/call-command.ts';
 import { EXIT, Stop, usage } from '../../19-the-terminal/exit.ts';
 import { forConnections, loadHere, type LoadRows } from '../../19-the-terminal/host.ts';
-import { withServer } from '../../19-the-terminal/one-call.ts';
 import type { Run } from '../../19-the-terminal/own-verbs.ts';
-import { atDashes, pairs, parseFlags } from '../../19-the-terminal/command-line/parse.ts';
+import { pairs } from '../../19-the-terminal/command-line/parse.ts';
 import { PersonAtTerminal } from '../../19-the-terminal/person-at-terminal.ts';
+import {
+  readReach,
+  talkAfterHandshake,
+  wayTo,
+  type Reach,
+  type Talk,
+} from '../../19-the-terminal/reach.ts';
 import type { Screen } from '../../19-the-terminal/screen.ts';
 import { formOf } from '../prompt-arguments.ts';
 import { addressLine } from '../context.ts';
@@ -29,27 +29,19 @@ import {
 } from '../offers.ts';
 import { declaredBy } from '../prompts.ts';
 
-/** The three forms of `call`. */
-function wantedBy(args: string[]): WantedServer {
-  const { before, command } = atDashes(args);
-  const { values, positionals } = parseFlags(before, SERVER_FLAGS);
-  return serverInWords(positionals, command, values);
-}
+/** The three forms of `call`; without a server, all of them. */
+const wantedBy = (args: string[]): Reach => readReach(args, {}).reach;
 
 // ─── One server ────────────────────────────────────────────────────────────────────────────────
 
 async function onServer(
-  wanted: WantedServer,
+  wanted: Reach,
   screen: Screen,
   rows: LoadRows,
-  work: (connection: McpConnection, options: CallOptions) => Promise<number>,
+  talk: Talk,
 ): Promise<number> {
-  const reached = await byTheRows(wanted, screen, rows);
-  return withServer(wanted, reached, screen, async (connection, signal) => {
-    await connection.connect();
-    await connection.initialize();
-    return work(connection, { signal });
-  });
+  const way = await wayTo(wanted, screen, await rows());
+  return talkAfterHandshake(wanted, way, screen, talk);
 }
 
 export const readVerb: Run = async (args, screen, rows) => {

@@ -21,14 +21,14 @@ import {
   numberFlag,
   parseFlags,
   TEXT_FLAG,
-  TEXTS_FLAG,
 } from '../../19-the-terminal/command-line/parse.ts';
+import { readReach, talkAfterHandshake, wayTo } from '../../19-the-terminal/reach.ts';
 import type { Screen } from '../../19-the-terminal/screen.ts';
 import { serveHttp } from '../../29-a-server/serve-http.ts';
 import { OwnStdio } from '../../29-a-server/pipe.ts';
 import type { checkTrace } from '../check.ts';
-import { changeLine, compareOffers } from '../compare/offers-diff.ts';
-import { offeredByServer, offeredIn } from '../compare/offered.ts';
+import { changeLine, compareOffers, type Offered } from '../compare/offers-diff.ts';
+import { offeredBy, offeredIn } from '../compare/offered.ts';
 import { Keeper, recordingPath } from '../more/keep.ts';
 import { recordBetween } from '../record.ts';
 import { Replay, type ReplayOptions, type RecordedAnswer } from '../replay.ts';
@@ -205,28 +205,32 @@ async function check(
 
 // ─── diff A B ───────────────────────────────────────────────────────────────────────────────────
 
-/** 0: a client of A works with B; 8: it may not. */
+/** 0: a client of A works with B; 8: it may not. What is no file is a server. */
 export const diffVerb: Run = async (args, screen, rows) => {
-  const { before, command } = atDashes(args);
-  const { values, positionals } = parseFlags(before, { json: FLAG, 'allow-server': TEXTS_FLAG });
-  const sides: Side[] = positionals.map((word) => ({ word }));
-  if (command.length > 0) sides.push({ word: command[0]!, command });
-  const [first, second, ...more] = sides;
-  if (!first || !second || more.length > 0) throw misused('diff');
-  const offeredBy = ({ word, command: typed }: Side) => {
-    const isFile = !typed && !isUrl(word) && existsSync(word);
-    if (isFile) return offeredIn(textIn(word), word);
-    return offeredByServer(typed ?? word, screen, rows, values.allowServer);
+  const { reach } = readReach(args, {});
+  const { server, typed, words, isJson } = reach;
+  const isCommand = typed?.command !== undefined;
+  const [first, second, ...more] = isCommand ? [...words, ''] : [server, ...words];
+  if (first === undefined || second === undefined || more.length > 0) throw misused('diff');
+  const composition = await rows();
+  const offeredAt = async (side: string) => {
+    if (side !== '' && !isUrl(side) && existsSync(side)) return offeredIn(textIn(side), side);
+    const wanted = side === '' ? reach : { ...reach, ...readReach([side], {}).reach };
+    const way = await wayTo(wanted, screen, composition);
+    let found: Offered | undefined;
+    await talkAfterHandshake(wanted, way, screen, async (connection) => {
+      found = await offeredBy(connection);
+      return EXIT.done;
+    });
+    return found!;
   };
-  const changes = compareOffers(await offeredBy(first), await offeredBy(second));
+  const changes = compareOffers(await offeredAt(first), await offeredAt(second));
   const breaking = changes.filter(({ isBreaking }) => isBreaking).length;
-  if (values.json) screen.printJson(JSON.stringify({ changes, breaking }));
+  if (isJson) screen.printJson(JSON.stringify({ changes, breaking }));
   else for (const change of changes) screen.print(changeLine(change));
-  if (!values.json) screen.say(`${changes.length} changes, ${breaking} of them breaking`, 'dim');
+  if (!isJson) screen.say(`${changes.length} changes, ${breaking} of them breaking`, 'dim');
   return breaking > 0 ? EXIT.breaking : EXIT.done;
 };
-
-type Side = { word: string; command?: string[] };
 
 /** A program that was killed may have left half a line, and the next one has written on behind it. A
  *  replay says so, and plays the rest. */

@@ -4,16 +4,11 @@ import {
   asList,
   asObject,
   isObject,
-  McpConnection,
   parseMessage,
-  transportType,
   type Json,
+  type McpConnection,
 } from '../../../mcp.ts';
-import { approved } from '../../19-the-terminal/entries.ts';
 import { usage } from '../../19-the-terminal/exit.ts';
-import { forConnections, type LoadRows } from '../../19-the-terminal/host.ts';
-import { isUrl } from '../../19-the-terminal/command-line/parse.ts';
-import type { Screen } from '../../19-the-terminal/screen.ts';
 import { exchangesOf } from '../exchanges.ts';
 import { readTrace, serversOf } from '../more/read-trace.ts';
 import type { Offered } from './offers-diff.ts';
@@ -66,33 +61,13 @@ function fromTrace(text: string, file: string): Offered {
   return offered;
 }
 
-export async function offeredByServer(
-  named: string | string[],
-  screen: Screen,
-  rows: LoadRows,
-  allowServers: string[],
-): Promise<Offered> {
-  const composition = await rows();
-  const config =
-    typedConfig(named) ?? (await approved(`${named}`, screen, composition, allowServers));
-  const name = [named].flat()[0]!;
-  const options = { ...forConnections(composition), onWarning: () => {} };
-  const connection = new McpConnection(name, config, options);
-  try {
-    await connection.connect();
-    const { capabilities = {} } = await connection.initialize();
-    const offered = { ...nothing(), capabilities };
-    for (const [method, list] of Object.entries(LISTS)) {
-      if (!Object.hasOwn(capabilities, method.split('/')[0]!)) continue;
-      offered[list] = (await connection.listAll(method, list)).filter(isObject);
-    }
-    return offered;
-  } finally {
-    await connection.close();
+/** What the server itself says now. */
+export async function offeredBy(connection: McpConnection): Promise<Offered> {
+  const { capabilities = {} } = connection.server ?? {};
+  const offered = { ...nothing(), capabilities };
+  for (const [method, list] of Object.entries(LISTS)) {
+    if (!Object.hasOwn(capabilities, method.split('/')[0]!)) continue;
+    offered[list] = (await connection.listAll(method, list)).filter(isObject);
   }
-}
-
-function typedConfig(named: string | string[]): Json | undefined {
-  if (Array.isArray(named)) return { command: named[0], args: named.slice(1) };
-  return isUrl(named) ? { type: transportType({ url: named }), url: named } : undefined;
+  return offered;
 }
