@@ -283,7 +283,12 @@ test('probe: every way to fail has its exit code', async () => {
     [4, ['--', 'no-such-command'], /start: .*command not found/],
     [4, server('dies-at-once'), /closed: .*exited with code 3/],
     [5, server('refuses-initialize'), /refused: .*Not today/],
-    [5, ['--call', 'add', 'a=x', 'b=1', ...good], /the call failed:\n    a and b must be numbers/],
+    [2, ['--call', 'add', 'a=x', 'b=1', ...good], /a should be a number/],
+    [
+      5,
+      ['--no-check', '--call', 'add', 'a=x', 'b=1', ...good],
+      /the call failed:\n    a and b must be numbers/,
+    ],
     [5, ['--call', 'result', 'result=5', ...server()], /protocol: /],
   ];
   const ends = await Promise.all(cases.map(([, args]) => run(where, ['probe', ...args])));

@@ -6,7 +6,7 @@ import { callArguments, findTool } from './calling.ts';
 import { EXIT, Stop } from './exit.ts';
 import type { Composition } from './host.ts';
 import type { PlainOutput } from './more/plain-screen.ts';
-import { talkTo, type Way } from './reach.ts';
+import { talkTo, type Way } from './command-line/one-server.ts';
 
 export function call(
   wanted: WantedCall,

@@ -18,8 +18,8 @@ import { Masker } from '../17-the-gate/safe-text.ts';
 import { callArguments, exitCodeFor, findTool, errorKind } from './calling.ts';
 import { EXIT, Stop, usage } from './exit.ts';
 import type { LoadRows, PrepareArguments } from './host.ts';
-import { TEXT_FLAG } from './command-line/parse.ts';
-import { readReach, talkTo, wayTo } from './reach.ts';
+import { FLAG, TEXT_FLAG } from './command-line/parse.ts';
+import { readReach, talkTo, wayTo } from './command-line/one-server.ts';
 import { cutToWidth, type Screen } from './screen.ts';
 import { how, nameAndVersion } from './status.ts';
 
@@ -40,7 +40,7 @@ type ProbeReport = {
   error?: { kind: string; message: string };
 };
 
-const FLAGS = { call: TEXT_FLAG } as const;
+const FLAGS = { call: TEXT_FLAG, 'no-check': FLAG } as const;
 const FORMS = 'probe SERVER, probe URL, or probe -- COMMAND ARGS';
 
 export async function probe(args: string[], screen: Screen, rows: LoadRows): Promise<number> {
@@ -55,7 +55,7 @@ export async function probe(args: string[], screen: Screen, rows: LoadRows): Pro
   const masker = new Masker();
   masker.learnEntry(way.config, reach.typed ? 'user' : 'project');
   const report: ProbeReport = { server, ok: true, warnings: [] };
-  const { prepareArguments: prepare } = composition;
+  const prepare = values.noCheck ? undefined : composition.prepareArguments;
   const code = await talkTo(reach, way, screen, (connection, { signal }) =>
     examine(connection, report, { tool: values.call, words, prepare, signal }),
   );
@@ -64,12 +64,17 @@ export async function probe(args: string[], screen: Screen, rows: LoadRows): Pro
   return code;
 }
 
-type Tried = { tool?: string; words: string[]; prepare?: PrepareArguments; signal?: AbortSignal };
+type TriedCall = {
+  tool?: string;
+  words: string[];
+  prepare?: PrepareArguments;
+  signal?: AbortSignal;
+};
 
 async function examine(
   connection: McpConnection,
   report: ProbeReport,
-  { tool, words, prepare, signal }: Tried,
+  { tool, words, prepare, signal }: TriedCall,
 ): Promise<number> {
   try {
     const startedAt = now();

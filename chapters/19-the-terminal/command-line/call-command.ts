@@ -3,7 +3,7 @@
 
 import type { LoadRows } from '../host.ts';
 import { call } from '../one-call.ts';
-import { wayTo } from '../reach.ts';
+import { wayTo } from './one-server.ts';
 import type { Screen } from '../screen.ts';
 import { readCall } from './call-words.ts';
 

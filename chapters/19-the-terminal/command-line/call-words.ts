@@ -1,7 +1,7 @@
 // What can be said behind `call`: which server, which tool, which arguments.
 
 import { usage } from '../exit.ts';
-import { readReach, type Reach } from '../reach.ts';
+import { readReach, type Reach } from './one-server.ts';
 import { FLAG, TEXT_FLAG } from './parse.ts';
 
 const FLAGS = { args: TEXT_FLAG, 'no-check': FLAG, data: FLAG, save: TEXT_FLAG } as const;

@@ -44,12 +44,12 @@ function commandConfig([command, ...args]: string[], { env }: AddFlags): Json {
   if (!command) throw usage('what shall it start? Write: mcp add NAME -- COMMAND ARGS');
   const config: Json = { command };
   if (args.length > 0) config.args = args;
-  if (env.length > 0) config.env = pairs(env.map(named), '=', '--env is NAME or NAME=VALUE');
+  if (env.length > 0) config.env = pairs(env.map(asVariable), '=', '--env is NAME or NAME=VALUE');
   return config;
 }
 
 /** A name alone is kept as a variable, not with the value that it has now. */
-const named = (text: string) => (text.includes('=') ? text : `${text}=\${${text}}`);
+const asVariable = (text: string) => (text.includes('=') ? text : `${text}=\${${text}}`);
 
 function remoteConfig([url = '', ...rest]: string[], flags: AddFlags): Json {
   const { transport: type = transportType({ url }), header } = flags;

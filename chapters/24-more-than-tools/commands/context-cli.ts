@@ -14,7 +14,7 @@ import {
   wayTo,
   type Reach,
   type Talk,
-} from '../../19-the-terminal/reach.ts';
+} from '../../19-the-terminal/command-line/one-server.ts';
 import type { Screen } from '../../19-the-terminal/screen.ts';
 import { formOf } from '../prompt-arguments.ts';
 import { addressLine } from '../context.ts';

@@ -22,13 +22,17 @@ import {
   parseFlags,
   TEXT_FLAG,
 } from '../../19-the-terminal/command-line/parse.ts';
-import { readReach, talkAfterHandshake, wayTo } from '../../19-the-terminal/reach.ts';
+import {
+  readReach,
+  talkAfterHandshake,
+  wayTo,
+} from '../../19-the-terminal/command-line/one-server.ts';
 import type { Screen } from '../../19-the-terminal/screen.ts';
 import { serveHttp } from '../../29-a-server/serve-http.ts';
 import { OwnStdio } from '../../29-a-server/pipe.ts';
 import type { checkTrace } from '../check.ts';
 import { changeLine, compareOffers, type Offered } from '../compare/offers-diff.ts';
-import { offeredBy, offeredIn } from '../compare/offered.ts';
+import { offeredNow, offeredIn } from '../compare/offered.ts';
 import { Keeper, recordingPath } from '../more/keep.ts';
 import { recordBetween } from '../record.ts';
 import { Replay, type ReplayOptions, type RecordedAnswer } from '../replay.ts';
@@ -219,7 +223,7 @@ export const diffVerb: Run = async (args, screen, rows) => {
     const way = await wayTo(wanted, screen, composition);
     let found: Offered | undefined;
     await talkAfterHandshake(wanted, way, screen, async (connection) => {
-      found = await offeredBy(connection);
+      found = await offeredNow(connection);
       return EXIT.done;
     });
     return found!;

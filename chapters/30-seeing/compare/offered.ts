@@ -62,7 +62,7 @@ function fromTrace(text: string, file: string): Offered {
 }
 
 /** What the server itself says now. */
-export async function offeredBy(connection: McpConnection): Promise<Offered> {
+export async function offeredNow(connection: McpConnection): Promise<Offered> {
   const { capabilities = {} } = connection.server ?? {};
   const offered = { ...nothing(), capabilities };
   for (const [method, list] of Object.entries(LISTS)) {

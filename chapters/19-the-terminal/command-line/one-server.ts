@@ -1,10 +1,10 @@
-// reach.ts: one table for every command that talks to one server: how the server is named, what can
+// one-server.ts: one table for every command that talks to one server: how the server is named, what can
 // be said about the way to it, and how the talk begins and ends.
 
-import { McpConnection, textOf, transportType } from '../../mcp.ts';
-import type { CallOptions, ConnectionOptions, Json } from '../../mcp.ts';
-import { Masker } from '../17-the-gate/safe-text.ts';
-import { errorKind, exitCodeFor } from './calling.ts';
+import { McpConnection, textOf, transportType } from '../../../mcp.ts';
+import type { CallOptions, ConnectionOptions, Json } from '../../../mcp.ts';
+import { Masker } from '../../17-the-gate/safe-text.ts';
+import { errorKind, exitCodeFor } from '../calling.ts';
 import {
   atDashes,
   FLAG,
@@ -16,11 +16,11 @@ import {
   TEXTS_FLAG,
   variables,
   type Flags,
-} from './command-line/parse.ts';
-import { EXIT, Stop, usage } from './exit.ts';
-import type { Composition } from './host.ts';
-import type { PlainOutput } from './more/plain-screen.ts';
-import type { Screen } from './screen.ts';
+} from './parse.ts';
+import { EXIT, Stop, usage } from '../exit.ts';
+import type { Composition } from '../host.ts';
+import type { PlainOutput } from '../more/plain-screen.ts';
+import type { Screen } from '../screen.ts';
 
 export const REACH_FLAGS = {
   header: { ...TEXTS_FLAG, short: 'H' },
@@ -87,9 +87,9 @@ export function readReach<T extends Flags>(args: string[], more: T) {
   return { reach, values: values as unknown as ReturnType<typeof parseFlags<T>>['values'] };
 }
 
-type Given = { header: string[]; env: string[]; cwd?: string; era?: string };
+type AddedFlags = { header: string[]; env: string[]; cwd?: string; era?: string };
 
-function addedBy({ header, env, cwd, era }: Given): Json {
+function addedBy({ header, env, cwd, era }: AddedFlags): Json {
   if (era !== undefined && !ERAS.includes(era)) throw usage(`--era is ${ERAS.join(' or ')}`);
   return {
     ...(header.length > 0 && { headers: pairs(header, ':', '--header is "Name: value"') }),
@@ -138,8 +138,8 @@ export type Way = { config: Json; options: ConnectionOptions };
 /** With all rows of the program. */
 export async function wayTo(reach: Reach, screen: Screen, composition: Composition): Promise<Way> {
   const { server = '', typed, added, allowServers, mcpConfig } = reach;
-  const { approved } = await import('./entries.ts');
-  const { forConnections, givenServers } = await import('./host.ts');
+  const { approved } = await import('../entries.ts');
+  const { forConnections, givenServers } = await import('../host.ts');
   const dynamic = mcpConfig.flatMap((given) => Object.entries(givenServers(given)));
   const wanted = { dynamic: dynamic as [string, Json][] };
   const fromFiles = () => approved(server, screen, composition, { allowServers, wanted });
@@ -198,7 +198,7 @@ async function connectionFor(
   screen: PlainOutput,
   masker: Masker,
 ) {
-  const { Trace } = file === undefined ? {} : await import('./more/trace-file.ts');
+  const { Trace } = file === undefined ? {} : await import('../more/trace-file.ts');
   const trace = Trace && new Trace(screen, masker, file);
   const limits = limit === undefined ? {} : { handshakeTimeoutMs: limit, callTimeoutMs: limit };
   const connection = new McpConnection(server, config, {
