@@ -1,4 +1,4 @@
-// What goes wrong where servers come from many places. `node naive.mjs merge`, `parents` or `star`.
+// What goes wrong where servers come from many places. `node naive.mjs merge` or `star`.
 
 const mistakes = {
   /** Two entries with one name, put together field by field. */
@@ -8,17 +8,6 @@ const mistakes = {
     const entry = { ...mine, ...theirs };
     const [[name, value]] = Object.entries(entry.env);
     console.log(`starts ${entry.command} with ${name}=${value}`);
-  },
-
-  /** Every folder from here to the root may say what to start. */
-  parents() {
-    const files = {
-      '/tmp/.mcp.json': 'planted by another user',
-      '/tmp/work/app/.mcp.json': 'yours',
-    };
-    for (let folder = '/tmp/work/app/src'; folder !== ''; folder = folder.replace(/\/[^/]*$/, ''))
-      if (files[`${folder}/.mcp.json`])
-        console.log(`reads ${folder}/.mcp.json (${files[`${folder}/.mcp.json`]})`);
   },
 
   /** An administrator allows https://*.good.example/*, and a star is any text. */
