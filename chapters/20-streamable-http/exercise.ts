@@ -20,42 +20,56 @@ const newId = () => `e${'-'.repeat(randomInt(1, 4))}${randomInt(10 ** 9)}`;
 /** An event that only names its id, and how long to wait. */
 const mark = (id: string, retryMs = 100) => `id: ${id}\nretry: ${retryMs}\ndata:\n\n`;
 
-/** A body; 0, which breaks the connection; or a status, with a body that does not end. */
-type ScriptedReply = string | 0 | { status: number };
+/** A body; a connection that breaks, or does not come about; or a status, with a body that does not end. */
+type ScriptedReply = string | 0 | -1 | { status: number };
 
 export const judge: Judge = async ({ load, see, expect }) => {
-  const { McpConnection } = await load('mcp.ts');
-  const { httpTransports } = await load('chapters/20-streamable-http/http.ts');
+  const { McpConnection, McpError } = await load('mcp.ts');
+  const { httpTransportsBy } = await load('chapters/20-streamable-http/streamable.ts');
+  const { fetchHttp } = await load('chapters/20-streamable-http/request.ts');
 
   /** A server whose answers are scripted: one for the POST, then one for each GET. The last is given again and again. */
   const script = async (...replies: ScriptedReply[]) => {
     const asked: { verb: string; lastEventId: unknown; at: number }[] = [];
     let hungUp = 0; // replies that we closed before their end
+    const next = () => replies[Math.min(asked.length, replies.length - 1)]!;
     const server = createServer(async (request: IncomingMessage, response: ServerResponse) => {
       const body = await textOf(request);
       const { method: verb = '', headers } = request;
       const lastEventId = headers['last-event-id'];
       if (body.includes('notifications/')) return void response.writeHead(202).end();
-      const reply = replies[Math.min(asked.length, replies.length - 1)]!;
+      const reply = next();
       asked.push({ verb, lastEventId, at: performance.now() });
       see('out', `${verb}${lastEventId ? `, last-event-id: ${lastEventId}` : ''}`);
       see('in', reply === 0 ? '(the connection breaks)' : reply);
       response.on('close', () => (hungUp += response.writableEnded ? 0 : 1));
       const events = { 'content-type': 'text/event-stream' };
-      if (reply === 0) request.socket.destroy();
+      if (reply === 0 || reply === -1) request.socket.destroy();
       else if (typeof reply === 'string') response.writeHead(200, events).end(reply);
       else response.writeHead(reply.status, events).write(': wait\n\n');
     });
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
     const heard: unknown[] = [];
+    const fetch = async (who: string, address: URL, options: { method: string; headers: any }) => {
+      if (next() !== -1 || options.method !== 'GET') return fetchHttp(who, address, options);
+      const lastEventId = options.headers['last-event-id'];
+      asked.push({ verb: 'GET', lastEventId, at: performance.now() });
+      see('out', `GET, last-event-id: ${lastEventId}`);
+      see('in', '(there is no connection)');
+      throw new McpError('unreachable', `${who} cannot be reached`);
+    };
     const handlers = {
       'notifications/message': ({ data }: { data: unknown }) => void heard.push(data),
     };
     const connection = new McpConnection(
       'demo',
       { type: 'http', url },
-      { transports: httpTransports, onWire: see, extensions: [() => ({ handlers })] },
+      {
+        transports: httpTransportsBy(() => fetch),
+        onWire: see,
+        extensions: [() => ({ handlers })],
+      },
     );
     await connection.connect();
     const call = async (params = {}, options = {}) =>
@@ -76,7 +90,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const outcome = async ({ asked }: Script, call: Promise<unknown>) => {
     const came = call.catch((error: unknown) => error);
     const tooMany = async () => {
-      for (let n = 0; n < 100 && asked.length < 2 * MAX_RESUMES; n++) await pause(50);
+      for (let n = 0; n < 100 && asked.length < 2 * MAX_RESUMES; n++)
+        await pause(50, undefined, { ref: false }); // timers are counted below
       return asked.length < 2 * MAX_RESUMES ? 'nothing, in five seconds' : 'more and more GETs';
     };
     return Promise.race([came, tooMany()]);
@@ -211,6 +226,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
     gaps(away),
     (all) => all.length === 3 && all.every((ms: number) => ms >= 100 - EARLY_MS),
   );
+  const down = await script(mark(newId()), -1, 0, answer);
+  await expect('so is one that cannot be reached for a moment', '42', down.call(), /^42$/);
   const gone = await script(mark(newId()), 0);
   const noServer = await outcome(gone, gone.call());
   await expect(
@@ -235,6 +252,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
 
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
   const stopped = await script(mark(newId(), 60_000), answer);
+  for (let n = 0; n < 40 && timers() > 0; n++) await pause(50, undefined, { ref: false });
   const before = timers();
   await expect(
     'a call can be cancelled in the pause',

@@ -376,6 +376,17 @@ async function judgePauses(bench: Bench): Promise<void> {
   const nothing = await script(bench, wants(null as never));
   await bench.expect('null in the place of the list is no question', '42', nothing.call(), /^42$/);
 
+  for (const odd of ['no list', 7, true]) {
+    const strange = await script(bench, wants(odd as never));
+    await quietly(strange.call());
+    await bench.expect(
+      `what is not a list is no question: ${JSON.stringify(odd)}`,
+      'a pause, and a call without inputResponses',
+      `${strange.pauses.length} pause(s), then ${fields(strange.calls[1])}`,
+      (came) => came.startsWith('1 pause') && hasNo('inputResponses')(came),
+    );
+  }
+
   const busy = await script(bench, ...Array(9).fill(wants()));
   await quietly(busy.call());
   const given = busy.pauses.map(({ ms }) => ms);
@@ -420,6 +431,14 @@ async function judgeLimits(bench: Bench): Promise<void> {
     'one call',
     uninvited.calls.length,
     is(1),
+  );
+
+  const nothing = await script(bench, wants({ q: null }));
+  await bench.expect(
+    'a question that is null asks for what we have not offered',
+    'a McpError of kind "protocol"',
+    nothing.call(),
+    (came) => came?.kind === 'protocol',
   );
 
   const { calls, connection } = await script(bench, wants({ q: ask('Yes') }, 'mine'));
