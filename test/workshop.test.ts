@@ -118,7 +118,7 @@ test('an exercise: begun, red with a message that helps, hints one by one, solve
   assert.equal(red.code, 1);
   assert.match(
     red.output,
-    /✗ a result resolves the promise\n {2}expected: .*\n {2}came: .*not solved yet\n {2}look at: .*mcp\.ts:\d+/,
+    /✗ a request goes through `this\.send`, once.*\n {2}expected: .*\n {2}came: .*not solved yet\n {2}look at: .*mcp\.ts:\d+/,
   );
   assert.doesNotMatch((await run('workshop', 'hint', '4')).output, /Hint 2/);
   assert.match((await run('workshop', 'hint', '4')).output, /Hint 1 of 3[^]*Hint 2 of 3/);
@@ -178,7 +178,7 @@ test('a solution that leaves, or never ends, or is no program, is not solved, an
   assert.equal(nothing.code, 1);
   assert.match(
     nothing.output,
-    /✗ a result resolves the promise[^]*came: +nothing, in three seconds/,
+    /✗ a request goes through `this\.send`, once[^]*came: +0 sent, 0 seen by onWire, and it waits/,
   );
 });
 
@@ -267,7 +267,7 @@ test('everything works from a path with spaces, without git', async () => {
   const { run } = runner(copy());
   assert.match((await run('chapter', '4.1')).output, /asked for Bob: \{"who":"Bob"\}/);
   assert.match((await run('workshop', 'start', '4')).output, /check +npm run workshop check 4/);
-  assert.match((await run('workshop', 'check', '4')).output, /✗ a result resolves/);
+  assert.match((await run('workshop', 'check', '4')).output, /✗ a request goes through/);
 });
 
 /** As git writes it with core.autocrlf, where .gitattributes does not help: every line ends with CR LF. */
