@@ -21,9 +21,17 @@ const isRunning = (pid: number) =>
 /** Servers of a few lines. Each writes into the file that is its argument, and none lives longer than half a minute. */
 const note = `const note = (text) => require('fs').appendFileSync(process.argv[1], text); setTimeout(process.exit, 30_000);`;
 const SCRIPTS = {
-  listens: `${note} process.stdin.on('data', note).on('end', process.exit); note('ready ')`,
+  listens: `${note} process.on('SIGTERM', () => {}); process.stdin.on('data', note).on('end', () => { note('its stdin has ended'); process.exit(); }); note('ready ')`,
   leavesLate: `${note} process.stdin.resume().on('end', () => { require('fs').closeSync(1); setTimeout(() => { note('left'); process.exit(); }, 500); }); note('ready ')`,
   saves: `${note} process.on('SIGTERM', () => setTimeout(() => { note('saved'); process.exit(); }, 400)); note('ready ')`,
+  // Reads nothing for a while, then all, and notes how much it was. It has until SIGKILL for that.
+  reads: `${note} process.on('SIGTERM', () => {}); let count = 0; note('ready ');
+    setTimeout(() => process.stdin.on('data', (bytes) => { for (const byte of bytes) if (byte === 10) count++; }).on('end', () => { note('read ' + count + ' lines'); process.exit(); }), 200)`,
+  // Notes when its stdin ends, and when SIGTERM comes. Its child is as stubborn, and holds the pipes.
+  stubborn: `${note} const time = (what) => note(what + Date.now() + ' ');
+    process.stdin.resume().on('end', () => time('end ')); process.on('SIGTERM', () => time('term '));
+    const code = "process.on('SIGTERM', () => {}); require('fs').appendFileSync(process.argv[1], 'ready '); setTimeout(() => {}, 20000)";
+    require('child_process').spawn(process.execPath, ['-e', code, process.argv[1]], { stdio: 'inherit' })`,
   // Starts one that is out of our reach, has no mark and a group of its own, and holds the pipe.
   daemon: `${note} process.stdin.resume().on('end', process.exit);
     const far = require('child_process').spawn(process.execPath, ['-e', 'setTimeout(() => {}, 20_000)'], { detached: true, env: {}, stdio: ['ignore', 'inherit', 'ignore'] });
@@ -99,7 +107,34 @@ export const judge: Judge = async ({ load, expect }) => {
     while (textIn(file('polite')) === '') await pause(20);
     return closePolite(another, triesLeft - 1);
   };
+  type Ladder = { term: number; kill: number; signal: string };
+  /** How long the steps took. One that seems slow is tried again, alone. */
+  const climb = async (triesLeft = 2): Promise<Ladder> => {
+    rmSync(file('ladder'), { force: true });
+    const one = await script('ladder', SCRIPTS.stubborn);
+    while (!textIn(file('ladder')).includes('ready')) await pause(20);
+    const startedAt = Date.now();
+    await close(one);
+    const goneAt = Date.now();
+    const termAt = Number(/term (\d+)/.exec(textIn(file('ladder')))?.[1] ?? NaN);
+    const ladder = {
+      term: termAt - startedAt,
+      kill: goneAt - termAt,
+      signal: `${one.child.signalCode}`,
+    };
+    const isSlow = !isStep(ladder.term) || !isStep(ladder.kill) || ladder.signal !== 'SIGKILL';
+    return isSlow && triesLeft > 0 ? climb(triesLeft - 1) : ladder;
+  };
+  const isStep = (ms: number) => ms > 900 && ms < 1800;
+  const filled = await script('reads', SCRIPTS.reads);
+  while (textIn(file('reads')) === '') await pause(5);
+  const LINES = 60;
+  for (let n = 0; n < LINES; n++)
+    filled.connection
+      .notify('notifications/much', { n, text: 'x'.repeat(100_000) })
+      .catch(() => {});
   const results = {
+    reads: close(filled, wrote('reads')),
     polite: closePolite(polite),
     late: close(late, wrote('late')),
     saves: close(saves, wrote('saves')),
@@ -116,6 +151,12 @@ export const judge: Judge = async ({ load, expect }) => {
     results.polite.catch((error) => error),
     pause(9000).then(() => 'nothing, in nine seconds'),
   ]);
+  await expect(
+    'stdin is ended, so that a server can leave by itself',
+    'the server wrote "its stdin has ended"',
+    quick instanceof Error ? quick : textIn(file('polite')),
+    /its stdin has ended$/,
+  );
   await expect(
     'close() waits until the server is gone, and no longer',
     'a server that leaves at the end of its stdin is gone, well within a second',
@@ -141,6 +182,12 @@ export const judge: Judge = async ({ load, expect }) => {
     /^saved$/,
   );
   await expect(
+    'all that waits is written, even if the pipe is full',
+    `${LINES} lines of 100 kB, to a server that begins to read 0.2 s later`,
+    results.reads,
+    (came) => came === `read ${LINES} lines`,
+  );
+  await expect(
     'also behind a shell: the signal is for the group, and the exit of the shell is not the end',
     'the server wrote "saved", 0.4 s after SIGTERM had ended the shell',
     results.shell,
@@ -151,6 +198,26 @@ export const judge: Judge = async ({ load, expect }) => {
     '0 of 2 are still running',
     results.stubborn,
     /^0 of 2/,
+  );
+  const ladder = await Promise.race([climb(), pause(20_000).then(() => undefined)]);
+  const ms = (time?: number) => (Number.isFinite(time) ? `${time} ms` : 'it did not come');
+  await expect(
+    'SIGTERM comes a second after the end of stdin',
+    'about 1000 ms (GOODBYE_STEP_MS)',
+    ms(ladder?.term),
+    () => isStep(ladder?.term ?? NaN),
+  );
+  await expect(
+    'SIGKILL comes a second after SIGTERM, and ends the whole group at once',
+    'close() resolves about 1000 ms after SIGTERM, though a child of the server held the pipes',
+    ms(ladder?.kill),
+    () => isStep(ladder?.kill ?? NaN),
+  );
+  await expect(
+    'close() waits until what was killed is gone',
+    'the process was ended by SIGKILL when close() resolved',
+    `ended by ${ladder?.signal}`,
+    /SIGKILL$/,
   );
   await expect(
     'whoever else holds the pipes, we let go of them',

@@ -44,6 +44,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   };
   const ended = (ending: string, text?: string) => (came: any) =>
     came?.ending === ending && (text === undefined || came.text === text);
+  const lot = (below: number) => Math.floor(Math.random() * below);
   /** An answer that does not come, and ends when it is told to. */
   const silence = ({ signal }: { signal: AbortSignal }) => wait(60_000, 'Never said.', { signal });
   const dones = (events: any[]) => events.filter(({ type }) => type === 'done');
@@ -101,6 +102,32 @@ export const judge: Judge = async ({ load, see, expect }) => {
     pairs(sum.agent.turns),
     /^call_1 call_2 call_1 call_2 call_3 call_3$/,
   );
+
+  for (let runs = 0; runs < 5; runs++) {
+    const words = ['tools', 'done', 'refusal', 'odd', 'pause'];
+    const script = Array.from({ length: lot(12) }, () => {
+      const calls = Array.from({ length: 1 + lot(3) }, () => add(lot(9), lot(9)));
+      return { text: `${lot(1e9)}`, calls, stop: words[lot(words.length)] };
+    });
+    const [text, many] = [`${lot(1e9)}`, script.flatMap(({ calls }) => calls).length];
+    const { agent, model, events } = start([...script, { text, stop: 'tools' }, 'One too many.']);
+    await expect(
+      'however many answers have calls, whatever their stop says: the first without calls ends it',
+      `ending "done", text "${text}", ${script.length + 1} requests, ${many} results, told as well`,
+      agent.chat('go').then((end: any) => {
+        const results = agent.turns.flatMap(({ results = [] }: any) => results).length;
+        const { type, ...told } = events.at(-1) ?? {};
+        return { ...end, requests: model.requests.length, results, type, told };
+      }),
+      (came) =>
+        ended('done', text)(came) &&
+        came.requests === script.length + 1 &&
+        came.results === many &&
+        came.type === 'done' &&
+        ended('done', text)(came.told) &&
+        came.told.turns === script.length + 1,
+    );
+  }
 
   // Before the first request
 
@@ -242,6 +269,12 @@ export const judge: Judge = async ({ load, see, expect }) => {
     (came) => came?.type === 'done' && ended('error', '')(came) && came.turns === 1,
   );
   await expect(
+    'after an error the end is told once',
+    'one event "done"',
+    dones(broken.events).length,
+    (came) => came === 1,
+  );
+  await expect(
     'the next chat works',
     '{ ending: "done", text: "Hello again." }',
     broken.agent.chat('hi'),
@@ -372,6 +405,19 @@ export const judge: Judge = async ({ load, see, expect }) => {
     (came) => ended('turns')(came) && came.requests === 50,
   );
 
+  const maxTurns = 1 + lot(5);
+  const resting = start(
+    Array.from({ length: 20 }, () => pause),
+    { maxTurns },
+  );
+  await expect(
+    'a pause is an answer, and so it counts towards maxTurns',
+    `{ ending: "turns" } after ${maxTurns} pauses (maxTurns: ${maxTurns})`,
+    resting.agent
+      .chat('go')
+      .then((end: any) => ({ ...end, requests: resting.model.requests.length })),
+    (came) => ended('turns')(came) && came.requests === maxTurns,
+  );
   const none = start(['Never said.'], { maxTurns: 0 });
   await expect(
     'at most maxTurns answers, also if that is none',
