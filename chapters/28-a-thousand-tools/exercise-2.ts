@@ -76,8 +76,11 @@ async function settled(): Promise<void> {
 /** Waits for a fact, and not without end. */
 async function until(isSo: () => unknown): Promise<boolean> {
   const deadline = performance.now() + 2000;
-  while (!isSo() && performance.now() < deadline) await new Promise(setImmediate);
-  return Boolean(isSo());
+  for (let turns = 0; turns < 1000 || performance.now() < deadline; turns++) {
+    if (isSo()) return true;
+    await new Promise(setImmediate);
+  }
+  return false;
 }
 
 type InLanes = typeof import('./order.ts').inLanes;
