@@ -17,7 +17,7 @@ import { afterEach, test } from 'node:test';
 import { Roots } from '../chapters/16-hands/paths.ts';
 import { codeChunks } from '../chapters/29-a-server/chunks.ts';
 import { CodeIndex } from '../chapters/29-a-server/code/code-index.ts';
-import { literalsIn, PlainSearch, type PlainQuery } from '../chapters/29-a-server/plain-search.ts';
+import { findPlain, literalsIn, type PlainQuery } from '../chapters/29-a-server/plain-search.ts';
 import { CodeTree } from '../chapters/29-a-server/tree.ts';
 import { stem, codeWords } from '../chapters/29-a-server/vocabulary.ts';
 import { repository } from './help/compiled.ts';
@@ -50,9 +50,9 @@ function old(path: string): void {
 
 function open(at: string) {
   const tree = new CodeTree({ roots: new Roots(at) });
-  const plain = new PlainSearch(tree, 2000);
+  const plain = (query: PlainQuery, until: AbortSignal) => findPlain(tree, query, until, 2000);
   const find = async (query: string, more: Partial<PlainQuery> = {}) => {
-    const { matches } = await plain.find({ query, max_results: 50, ...more }, signal);
+    const { matches } = await plain({ query, max_results: 50, ...more }, signal);
     return matches.map(
       ({ file_path, line_number, column }) => `${file_path}:${line_number}:${column}`,
     );
@@ -112,7 +112,7 @@ test('a pattern means one line, as in grep, whatever way it is looked for', asyn
 test('a pattern that never ends is ended, and the next search works', async () => {
   const { find, plain } = open(place({ 'a.txt': `${'a'.repeat(40)}!\n`, 'b.txt': 'aaa\n' }));
   const bad = { query: '^(a+)+$', regex: true, max_results: 10 };
-  await assert.rejects(plain.find(bad, signal), /was stopped after 2 s: use a simpler pattern/);
+  await assert.rejects(plain(bad, signal), /was stopped after 2 s: use a simpler pattern/);
   assert.deepEqual(await find('^a+$', { regex: true }), ['b.txt:1:1']);
   await assert.rejects(find('(', { regex: true }), /Unterminated group.*leave out regex/);
   await assert.rejects(find(''), /query is empty/);
@@ -121,7 +121,7 @@ test('a pattern that never ends is ended, and the next search works', async () =
 test('a search that is given up ends, and takes nobody with it', async () => {
   const { plain, find } = open(place({ 'a.txt': `${'a'.repeat(40)}!\n` }));
   const giveUp = new AbortController();
-  const search = plain.find({ query: '^(a+)+$', regex: true, max_results: 10 }, giveUp.signal);
+  const search = plain({ query: '^(a+)+$', regex: true, max_results: 10 }, giveUp.signal);
   const other = find('!', { regex: true });
   giveUp.abort();
   await assert.rejects(search, /abort/i);

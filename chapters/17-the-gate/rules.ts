@@ -30,7 +30,7 @@ import type { Place } from './known-programs.ts';
 import { MODES, modeNamed, type Mode } from './modes.ts';
 import { named } from './safe-text.ts';
 import { COMMAND_LAUNCHERS, isLauncher, isVague, reaches } from './reach.ts';
-import { WarnOnce } from './told.ts';
+import { warnOnce } from './told.ts';
 
 export type Effect = 'allow' | 'ask' | 'deny';
 export type Rule = {
@@ -381,9 +381,9 @@ export function readSettings(home: string, cwd: string, reader: RuleReader): Rul
   const rules = userRules(home, reader);
   if (isSameFolder(home, cwd)) return rules;
   const file = join(cwd, '.claude', 'settings.json');
-  const once = new WarnOnce(home, file);
-  const more = projectRules(file, { ...reader, warn: once.add });
-  once.tell(reader.warn);
+  const texts: string[] = [];
+  const more = projectRules(file, { ...reader, warn: (text) => texts.push(text) });
+  warnOnce({ home, file }, texts, reader.warn);
   return [...rules, ...more];
 }
 
@@ -403,17 +403,18 @@ function userRules(home: string, reader: RuleReader): Rule[] {
     return [];
   }
   const file = userFile(home);
-  const once = new WarnOnce(home, file);
+  const texts: string[] = [];
+  const warn = (text: string) => texts.push(text);
   const { permissions } = permissionsIn(file);
   const { defaultMode } = permissions;
   const source = { name: file, isHere: false };
   const rules = (['allow', 'ask', 'deny'] as const).flatMap((effect) =>
-    parseRules(effect, permissions[effect] ?? [], source, { ...reader, warn: once.add }),
+    parseRules(effect, permissions[effect] ?? [], source, { ...reader, warn }),
   );
   const isKnown = defaultMode === undefined || modeNamed(String(defaultMode));
   const odd = `there is no mode ${JSON.stringify(defaultMode)}, so defaultMode is ignored`;
-  if (!isKnown) once.add(`${file}: ${odd}; the modes are ${MODES.join(', ')}`);
-  once.tell(reader.warn);
+  if (!isKnown) warn(`${file}: ${odd}; the modes are ${MODES.join(', ')}`);
+  warnOnce({ home, file }, texts, reader.warn);
   return rules;
 }
 

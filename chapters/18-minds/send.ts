@@ -54,7 +54,7 @@ export async function sendRequest(url: URL, options: SendOptions): Promise<NodeR
   const proxy = proxyFor(url);
   return new Promise((resolve, reject) => {
     const request = begin(url, options, proxy);
-    const limits = new RequestTimer(request, options);
+    const inTime = limitTime(request, options);
     let isConnected = false;
 
     // Not by the option `signal`: Node would then destroy the request with an error. If the last
@@ -65,7 +65,7 @@ export async function sendRequest(url: URL, options: SendOptions): Promise<NodeR
 
     const connected = () => {
       isConnected = true;
-      limits.connected();
+      inTime();
     };
     request.on('socket', (socket) => {
       // It may have served others before; or it may have failed before it began (EMFILE).
@@ -74,7 +74,6 @@ export async function sendRequest(url: URL, options: SendOptions): Promise<NodeR
       else socket.once(event, connected);
     });
     request.on('response', (response) => {
-      limits.response = response;
       const isOfProxy = proxy && url.protocol === 'http:' && response.statusCode === 407;
       if (!isOfProxy) return resolve(replyOf(response));
       reject(proxyRefusal(proxy, response, url.host));
@@ -84,7 +83,7 @@ export async function sendRequest(url: URL, options: SendOptions): Promise<NodeR
       reject(signal?.aborted ? signal.reason : failure(url, error, isConnected, proxy));
     });
     request.on('close', () => {
-      limits.connected();
+      inTime();
       signal?.removeEventListener('abort', stop);
       reject(new NoAnswer(new Error(CLOSED), true)); // unless it is settled
     });
@@ -94,31 +93,16 @@ export async function sendRequest(url: URL, options: SendOptions): Promise<NodeR
   });
 }
 
-/** How long a request may be without a connection, and an answer without a byte. */
-class RequestTimer {
-  response?: IncomingMessage;
-  private request: ClientRequest;
-  private timer?: NodeJS.Timeout;
-
-  constructor(request: ClientRequest, { connectMs, silenceMs }: SendOptions) {
-    this.request = request;
-    const seconds = (ms: number) => `${ms / 1000} s`;
-    if (connectMs) {
-      const tooLate = () => this.giveUp(`no connection within ${seconds(connectMs)}`);
-      this.timer = setTimeout(tooLate, connectMs);
-    }
-    if (silenceMs)
-      request.setTimeout(silenceMs, () => this.giveUp(`silence for ${seconds(silenceMs)}`));
-  }
-
-  connected(): void {
-    clearTimeout(this.timer);
-  }
-
-  /** A reader of the body hears why it ends only if the response itself is destroyed. */
-  private giveUp(why: string): void {
-    (this.response ?? this.request).destroy(new Error(why));
-  }
+/** How long a request may be without a connection, and an answer without a byte. What it gives back
+ *  is called when there is a connection. */
+function limitTime(request: ClientRequest, { connectMs, silenceMs }: SendOptions): () => void {
+  let sender: ClientRequest | IncomingMessage = request;
+  // A reader of the body hears why it ends only if the response itself is destroyed.
+  request.on('response', (response) => (sender = response));
+  const giveUp = (why: string, ms: number) => sender.destroy(new Error(`${why} ${ms / 1000} s`));
+  const timer = connectMs && setTimeout(giveUp, connectMs, 'no connection within', connectMs);
+  if (silenceMs) request.setTimeout(silenceMs, () => giveUp('silence for', silenceMs));
+  return () => clearTimeout(timer);
 }
 
 function failure(url: URL, error: Error, isConnected: boolean, proxy?: Proxy): Error {

@@ -59,14 +59,14 @@ async function answerOnce(program: Program): Promise<number> {
   const abort = new AbortController();
   const seen = new ExitStatus();
   const show = new Show(program);
-  const report = options.json ? new JsonReport(program) : undefined;
+  const report = options.json ? jsonReport(program) : undefined;
   screen.onInterrupt = () => {
     if (abort.signal.aborted) process.exit(EXIT.interrupted);
     abort.abort();
   };
   program.onEvent = (event) => {
     seen.event(event);
-    if (report) report.event(event);
+    if (report) report(event);
     else sayProblems(event, program);
     if (options.verbose && !report) show.callEvent(event);
   };
@@ -81,29 +81,18 @@ async function answerOnce(program: Program): Promise<number> {
 const FOR_TRACES = ['prompt', 'query', 'answer'];
 
 /** The events as lines of JSON. The first says which conversation this is, the last what it took. */
-class JsonReport {
-  private program: Program;
-  private startedAt: number;
-
-  constructor(program: Program) {
-    this.program = program;
-    this.startedAt = program.screen.clock();
-    this.print({ type: 'session', id: program.session.id, version: VERSION });
-  }
-
-  event(event: AgentEvent): void {
-    if (FOR_TRACES.includes(event.type)) return;
-    const { agent, screen, masker } = this.program;
-    const ms = Math.round(screen.clock() - this.startedAt);
-    const totals = { usage: agent.usage, ms };
-    this.print(event.type === 'done' ? { ...event, ...totals } : event);
-    if (event.type === 'error') screen.printJson(masker.json(event), process.stderr);
-  }
-
-  private print(record: Json): void {
-    const { agent, screen, masker } = this.program;
+function jsonReport({ agent, screen, masker, session }: Program): (event: AgentEvent) => void {
+  const startedAt = screen.clock();
+  const print = (record: Json) =>
     screen.printJson(masker.json({ ...record, model: agent.model.name }));
-  }
+  print({ type: 'session', id: session.id, version: VERSION });
+  return (event) => {
+    if (FOR_TRACES.includes(event.type)) return;
+    const ms = Math.round(screen.clock() - startedAt);
+    const totals = { usage: agent.usage, ms };
+    print(event.type === 'done' ? { ...event, ...totals } : event);
+    if (event.type === 'error') screen.printJson(masker.json(event), process.stderr);
+  };
 }
 
 function sayProblems(event: AgentEvent, program: Program): void {

@@ -61,19 +61,9 @@ export function stayAlive({ pause = sleep, attempts }: AliveOptions = {}): Exten
 type AliveOptions = { pause?: Pause; attempts?: Attempts };
 
 /** How far we are with servers that are away, for people who look. The program holds one. */
-export class Attempts {
-  private under = new Map<McpConnection, string>();
-
-  set(connection: McpConnection, attempt: string): void {
-    this.under.set(connection, attempt);
-  }
-
-  over(connection: McpConnection): void {
-    this.under.delete(connection);
-  }
-
+export class Attempts extends Map<McpConnection, string> {
   of(server: string): string[] {
-    const meant = [...this.under].filter(([{ serverName }]) => serverName === server);
+    const meant = [...this].filter(([{ serverName }]) => serverName === server);
     return meant.map(([, attempt]) => `it is being started again: ${attempt}`);
   }
 }
@@ -160,7 +150,7 @@ class Life {
     if (signal) setMaxListeners(0, signal); // one signal may end any number of calls
     this.reviving ??= how().finally(() => {
       this.reviving = undefined;
-      this.attempts?.over(this.connection);
+      this.attempts?.delete(this.connection);
     });
     try {
       await unlessAborted(this.reviving, signal);

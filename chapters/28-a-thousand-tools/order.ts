@@ -69,20 +69,9 @@ export const inOrder = reads({ order: ORDER }, function inOrder(connection) {
 /** A call that waits, or is under way. */
 type WaitingCall = {
   isReading: boolean;
-  turn: Promise<void>; // resolves when it is its turn
-  go: () => void;
+  go: () => void; // it is its turn
   refuse: (why: Error) => void;
 };
-
-function newPlace(isReading: boolean): WaitingCall {
-  let go = () => {};
-  let refuse: WaitingCall['refuse'] = () => {};
-  const turn = new Promise<void>((resolve, reject) => {
-    go = resolve;
-    refuse = reject;
-  });
-  return { isReading, turn, go, refuse };
-}
 
 class CallQueue {
   private connection: McpConnection;
@@ -109,12 +98,15 @@ class CallQueue {
   }
 
   private async placeFor({ params, options: { signal } }: Call): Promise<WaitingCall> {
-    const place = newPlace(this.reading.has(params?.name));
+    let place!: WaitingCall;
+    const turn = new Promise<void>((go, refuse) => {
+      place = { isReading: this.reading.has(params?.name), go, refuse };
+    });
     this.waiting.push(place);
     this.moveOn();
     if (signal) setMaxListeners(0, signal); // one signal may end any number of calls
     try {
-      await unlessAborted(place.turn, signal);
+      await unlessAborted(turn, signal);
       return place;
     } catch (error) {
       this.leave(place);

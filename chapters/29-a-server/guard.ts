@@ -65,22 +65,16 @@ export function checkToken({ authorization = '' }: IncomingHttpHeaders, { token 
 }
 
 /** Connections that have not shown who they are. Too many of them push each other out, the oldest
- *  first, and take no place from a client that was let in. */
-export class Strangers {
-  private sockets = new Set<Socket>();
-
-  constructor(http: Server, most: number) {
-    http.on('connection', (socket: Socket) => {
-      this.sockets.add(socket);
-      socket.once('close', () => this.sockets.delete(socket));
-      const [oldest] = this.sockets;
-      if (this.sockets.size > most) oldest!.destroy();
-    });
-  }
-
-  letIn({ socket }: IncomingMessage): void {
-    this.sockets.delete(socket);
-  }
+ *  first, and take no place from a client that was let in, which is told by what this gives back. */
+export function limitStrangers(http: Server, most: number): (known: IncomingMessage) => void {
+  const sockets = new Set<Socket>();
+  http.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    const [oldest] = sockets;
+    if (sockets.size > most) oldest!.destroy();
+  });
+  return ({ socket }) => void sockets.delete(socket);
 }
 
 /** A page may send text/plain to anybody, without asking first; not so JSON. */

@@ -33,64 +33,62 @@ type Hit = { file: number; start: number; column: number; line: number };
 const PLAIN =
   /^(?:\\[wdb.()[\]{}$^*+?|\\/-]|\.[*+]|\[(?!\^)[\x20-\x5b\x5e-\x7e]*\]|[^\\.[\x7f-\uffff])*$/;
 
-export class PlainSearch {
-  private tree: CodeTree;
-  private timeoutMs: number;
+/** Brings the tree up to date first. */
+export async function findPlain(
+  tree: CodeTree,
+  query: PlainQuery,
+  signal: AbortSignal,
+  timeoutMs = 10_000,
+) {
+  if (query.query === '') throw new Error('query is empty; give a text to look for');
+  if (query.query.length > MAX_PATTERN)
+    throw new Error(`query has more than ${MAX_PATTERN} characters; shorten it`);
+  const pattern = compile(query); // throws before anything is read
+  await tree.refresh(signal);
+  const options = { timeoutMs, signal };
+  const explained = (error: unknown) => {
+    throw error instanceof TooSlow ? new Error(tooSlow(timeoutMs)) : error;
+  };
+  const files = await filesFor(tree.list(), query.glob, options).catch(explained);
+  const most = query.max_results + 1; // one more shows that there are more
+  const hits = await byPattern(tree, files, pattern, most, options).catch(explained);
+  const matches = hits.slice(0, query.max_results).map((hit) => matchOf(files[hit.file]!, hit));
+  return { matches, isCut: hits.length > query.max_results };
+}
 
-  constructor(tree: CodeTree, timeoutMs = 10_000) {
-    this.tree = tree;
-    this.timeoutMs = timeoutMs;
-  }
+async function filesFor(
+  all: SourceFile[],
+  glob: string | undefined,
+  options: AsideOptions,
+): Promise<SourceFile[]> {
+  if (glob === undefined) return all;
+  const pattern = glob.includes('/') ? glob : `**/${glob}`; // *.ts means in all folders
+  const paths = all.map(({ path }) => path);
+  const fitting = new Set(await findPaths(options, pattern, paths));
+  return all.filter(({ path }) => fitting.has(path));
+}
 
-  /** Brings the tree up to date first. */
-  async find(query: PlainQuery, signal: AbortSignal) {
-    if (query.query === '') throw new Error('query is empty; give a text to look for');
-    if (query.query.length > MAX_PATTERN)
-      throw new Error(`query has more than ${MAX_PATTERN} characters; shorten it`);
-    const pattern = compile(query); // throws before anything is read
-    await this.tree.refresh(signal);
-    const { timeoutMs } = this;
-    const options = { timeoutMs, signal };
-    const explained = (error: unknown) => {
-      throw error instanceof TooSlow ? new Error(tooSlow(timeoutMs)) : error;
-    };
-    const files = await this.filesFor(query.glob, options).catch(explained);
-    const most = query.max_results + 1; // one more shows that there are more
-    const hits = await this.byPattern(files, pattern, most, options).catch(explained);
-    const matches = hits.slice(0, query.max_results).map((hit) => matchOf(files[hit.file]!, hit));
-    return { matches, isCut: hits.length > query.max_results };
+async function byPattern(
+  tree: CodeTree,
+  files: SourceFile[],
+  { source, flags }: RegExp,
+  most: number,
+  options: AsideOptions,
+): Promise<Hit[]> {
+  const literals = flags === '' ? literalsIn(source) : [];
+  const places = new Int32Array(files.length * 3);
+  for (const [n, { slab, offset, bytes }] of files.entries()) {
+    places.set([slab, offset, bytes.length], n * 3);
   }
-
-  private async filesFor(glob: string | undefined, options: AsideOptions): Promise<SourceFile[]> {
-    const all = this.tree.list();
-    if (glob === undefined) return all;
-    const pattern = glob.includes('/') ? glob : `**/${glob}`; // *.ts means in all folders
-    const paths = all.map(({ path }) => path);
-    const fitting = new Set(await findPaths(options, pattern, paths));
-    return all.filter(({ path }) => fitting.has(path));
-  }
-
-  private async byPattern(
-    files: SourceFile[],
-    { source, flags }: RegExp,
-    most: number,
-    options: AsideOptions,
-  ): Promise<Hit[]> {
-    const literals = flags === '' ? literalsIn(source) : [];
-    const places = new Int32Array(files.length * 3);
-    for (const [n, { slab, offset, bytes }] of files.entries()) {
-      places.set([slab, offset, bytes.length], n * 3);
-    }
-    const shared = this.tree.slabs.map(({ buffer }) => buffer);
-    const isPlain = PLAIN.test(source);
-    const work: SlabSearch = { shared, places, source, flags, literals, isPlain, most };
-    const job = { ...options, module: '29-a-server/code/find-lines', name: 'linesInSlabs' };
-    const found = await aside<typeof linesInSlabs>(job, work);
-    return Array.from({ length: found.length / 4 }, (_, n): Hit => {
-      const [file, start, column, line] = found.subarray(n * 4, n * 4 + 4) as unknown as number[];
-      return { file: file!, start: start!, column: column!, line: line! };
-    });
-  }
+  const shared = tree.slabs.map(({ buffer }) => buffer);
+  const isPlain = PLAIN.test(source);
+  const work: SlabSearch = { shared, places, source, flags, literals, isPlain, most };
+  const job = { ...options, module: '29-a-server/code/find-lines', name: 'linesInSlabs' };
+  const found = await aside<typeof linesInSlabs>(job, work);
+  return Array.from({ length: found.length / 4 }, (_, n): Hit => {
+    const [file, start, column, line] = found.subarray(n * 4, n * 4 + 4) as unknown as number[];
+    return { file: file!, start: start!, column: column!, line: line! };
+  });
 }
 
 function tooSlow(timeoutMs: number): string {

@@ -22,7 +22,7 @@ import {
   doorFor,
   isLoopbackBind,
   Refused,
-  Strangers,
+  limitStrangers,
   type Door,
 } from './guard.ts';
 import { checkMirrors } from './mirror.ts';
@@ -74,7 +74,7 @@ export class HttpServer {
   readonly options: typeof DEFAULTS & HttpOptions;
   private http = createServer((request, response) => void this.handle(request, response));
   private door: Door;
-  private strangers: Strangers;
+  private letIn: (request: IncomingMessage) => void;
   private visits = new Map<string, HttpSession>(); // the longest idle first
   private running = new Set<Promise<unknown>>();
   private listeners = new Set<Promise<unknown>>(); // requests that stay open
@@ -93,7 +93,7 @@ export class HttpServer {
     this.door = doorFor(host, hostnames, token);
     this.http.requestTimeout = UPLOAD_MS;
     this.http.maxConnections = 2 * this.options.maxRunning + MAX_STRANGERS;
-    this.strangers = new Strangers(this.http, MAX_STRANGERS - 1); // so that there is room to come in
+    this.letIn = limitStrangers(this.http, MAX_STRANGERS - 1); // so that there is room to come in
   }
 
   async listen(): Promise<this> {
@@ -169,7 +169,7 @@ export class HttpServer {
     }
     if (!PATHS.includes(path)) throw new Refused(404, 'Not found: the address ends with /mcp');
     checkToken(headers, this.door);
-    this.strangers.letIn(request);
+    this.letIn(request);
     if (!['POST', 'GET', 'DELETE'].includes(method)) throw notAllowed('POST, GET, DELETE');
     if (this.isClosing) throw new Refused(503, 'The server is ending', { 'retry-after': '1' });
     return true;

@@ -2,6 +2,7 @@
 // the server sent because of it.
 
 import { asObject, isObject, ownValue, type Json } from '../../mcp.ts';
+import { canonicalJson } from '../17-the-gate/digest.ts';
 import { SUBSCRIPTION_KEY } from '../22-no-handshake/listen-for-changes.ts';
 import {
   idKey,
@@ -103,7 +104,7 @@ export const isStream = ({ method }: Json) => method === 'subscriptions/listen';
 export function requestKey(request: Json): string {
   const known = keys.get(request);
   if (known !== undefined) return known;
-  const key = JSON.stringify([request.method, canonical(comparableParams(request.params))]);
+  const key = canonicalJson([request.method, comparableParams(request.params)]);
   keys.set(request, key);
   return key;
 }
@@ -115,14 +116,6 @@ export function comparableParams(params: unknown): Json {
   const { _meta, ...rest } = asObject(params);
   const isEmpty = (value: unknown) => isObject(value) && Object.keys(value).length === 0;
   return Object.fromEntries(Object.entries(rest).filter(([, value]) => !isEmpty(value)));
-}
-
-/** With sorted keys: their order means nothing in JSON. */
-function canonical(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(canonical);
-  if (!isObject(value)) return value;
-  const sorted = Object.keys(value).sort();
-  return sorted.map((key) => [key, canonical(value[key])]);
 }
 
 // What was secret is three asterisks in the recording, and matches anything.

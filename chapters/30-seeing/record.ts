@@ -65,43 +65,36 @@ function seen(dir: Direction, server: string, text: string): Json {
 
 /** Passes bytes on at once, respecting a slow reader, and tells the whole lines in them. */
 function copy(from: Readable, to: Writable, tell: (line: string) => void): void {
-  const lines = new Lines(tell);
+  const read = lineReader(tell);
   from.on('data', (chunk: Buffer) => {
     if (!to.write(chunk)) {
       from.pause();
       to.once('drain', () => from.resume());
     }
-    lines.add(chunk);
+    read(chunk);
   });
   from.on('end', () => {
     const isOurs = to === process.stdout || to === process.stderr;
     if (!isOurs) to.end();
   });
-  from.on('close', () => lines.add(Buffer.from('\n')));
+  from.on('close', () => read(Buffer.from('\n')));
   from.on('error', () => {}); // then it closes
   to.on('error', () => from.destroy()); // the reader has left, and the writer must learn that
 }
 
-class Lines {
-  private buffer = new LineBuffer();
-  private isTooLong = false;
-  private tell: (line: string) => void;
-
-  constructor(tell: (line: string) => void) {
-    this.tell = tell;
-  }
-
-  add(chunk: Buffer): void {
-    const whole = this.buffer.takeWhole(chunk);
-    const lines = whole.toString('utf8').split('\n').slice(0, -1); // behind the last LF is nothing
-    for (const line of lines) this.take(line);
-    this.isTooLong ||= this.buffer.unreadBytes > MAX_COPIED_LINE;
-    if (this.isTooLong) this.buffer.clear();
-  }
-
-  private take(line: string): void {
-    if (this.isTooLong) this.tell(`(a line of more than ${MAX_COPIED_LINE} bytes)`);
-    else if (line.trim() !== '') this.tell(line.replace(/\r$/, ''));
-    this.isTooLong = false;
-  }
+/** Takes bytes, and tells each line that is whole. */
+function lineReader(tell: (line: string) => void): (chunk: Buffer) => void {
+  const buffer = new LineBuffer();
+  let isTooLong = false;
+  const take = (line: string) => {
+    if (isTooLong) tell(`(a line of more than ${MAX_COPIED_LINE} bytes)`);
+    else if (line.trim() !== '') tell(line.replace(/\r$/, ''));
+    isTooLong = false;
+  };
+  return (chunk) => {
+    const whole = buffer.takeWhole(chunk).toString('utf8');
+    whole.split('\n').slice(0, -1).forEach(take); // behind the last LF is nothing
+    isTooLong ||= buffer.unreadBytes > MAX_COPIED_LINE;
+    if (isTooLong) buffer.clear();
+  };
 }

@@ -7,7 +7,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { Roots } from '../../chapters/16-hands/paths.ts';
-import { PlainSearch, type PlainQuery } from '../../chapters/29-a-server/plain-search.ts';
+import { findPlain, type PlainQuery } from '../../chapters/29-a-server/plain-search.ts';
 import { CodeTree } from '../../chapters/29-a-server/tree.ts';
 import { installed } from '../help/installed.ts';
 
@@ -69,13 +69,12 @@ async function compare(
   let files = 0;
   for (let n = -1; n < rounds * PER_ROUND; n++) {
     const tree = new CodeTree({ roots: new Roots(folder) });
-    const plain = new PlainSearch(tree);
-    const disk = await time(() => plain.find(query, signal));
-    const again = await time(() => plain.find(query, signal));
+    const disk = await time(() => findPlain(tree, query, signal));
+    const again = await time(() => findPlain(tree, query, signal));
     const rg = await time(() =>
       spawnSync('rg', ['-j1', '-n', '--no-ignore-parent', ...flags, folder]),
     );
-    const { matches } = await plain.find(query, signal);
+    const { matches } = await findPlain(tree, query, signal);
     files = tree.files.size;
     if (n === -1) mustAgree(folder, flags, matches.length);
     if (n === -1) continue; // the first round compiles

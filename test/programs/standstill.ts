@@ -14,7 +14,7 @@ import { glob, grep } from '../../chapters/16-hands/search.ts';
 import { problemsFound } from '../../chapters/23-the-server-asks/schema.ts';
 import { withSavable } from '../../chapters/28-a-thousand-tools/results/images.ts';
 import { preparedArguments } from '../../chapters/28-a-thousand-tools/tool-arguments.ts';
-import { PlainSearch } from '../../chapters/29-a-server/plain-search.ts';
+import { findPlain, type PlainQuery } from '../../chapters/29-a-server/plain-search.ts';
 import { CodeTree } from '../../chapters/29-a-server/tree.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'standstill-'));
@@ -23,7 +23,8 @@ for (let n = 0; n < 300; n++) writeFileSync(join(folder, `${n}${'ab'.repeat(110)
 const roots = new Roots(folder);
 const here = roots.locate(folder);
 const searching = { roots, isHidden: () => false, timeoutMs: 60_000 };
-const plain = new PlainSearch(new CodeTree({ roots }), 60_000);
+const tree = new CodeTree({ roots });
+const plain = (query: PlainQuery, until: AbortSignal) => findPlain(tree, query, until, 60_000);
 
 /** Each level has the one below it twice. */
 const levels = Array.from({ length: 60 }, (_, n) => {
@@ -63,9 +64,9 @@ const cases: Record<string, (signal: AbortSignal) => unknown> = {
   'the schema of arguments': (signal) => preparedArguments({ a: 'x' }, fanOut, signal),
   'a picture': (signal) => withSavable([image], signal),
   search_code: (signal) =>
-    plain.find({ query: `^${'(a+)+'.repeat(4)}$`, regex: true, max_results: 9 }, signal),
+    plain({ query: `^${'(a+)+'.repeat(4)}$`, regex: true, max_results: 9 }, signal),
   'search_code, .*? forty times': (signal) =>
-    plain.find({ query: `${'.*?'.repeat(40)}x`, regex: true, max_results: 9 }, signal),
+    plain({ query: `${'.*?'.repeat(40)}x`, regex: true, max_results: 9 }, signal),
   grep: (signal) => grep(here, { pattern: '^(a+)+$' }, searching, signal),
   glob: (signal) => glob(here, { pattern: `${'*a*b'.repeat(30)}${braces}` }, searching, signal),
   'a glob with two stars': (signal) =>

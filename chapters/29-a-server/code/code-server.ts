@@ -12,7 +12,7 @@ import { codeChunks } from '../chunks.ts';
 import { CodeIndex } from './code-index.ts';
 import type { Embeddings } from '../embeddings.ts';
 import type { ServerResource, ServerTemplate, ServerTool } from '../protocol/server-rows.ts';
-import { PlainSearch } from '../plain-search.ts';
+import { findPlain } from '../plain-search.ts';
 import { McpServer, type ServerOptions } from '../server.ts';
 import { CodeTree } from '../tree.ts';
 
@@ -36,8 +36,8 @@ export type CodeOptions = {
 class CodeFolder {
   readonly roots: Roots;
   readonly tree: CodeTree;
-  readonly plain: PlainSearch;
   readonly index: CodeIndex;
+  readonly searchTimeoutMs?: number;
   private isHidden: (real: string) => boolean;
 
   constructor(options: CodeOptions, onChange?: () => void) {
@@ -45,7 +45,7 @@ class CodeFolder {
     this.roots = roots;
     this.isHidden = isHidden;
     this.tree = new CodeTree({ roots, isHidden, onChange });
-    this.plain = new PlainSearch(this.tree, searchTimeoutMs);
+    this.searchTimeoutMs = searchTimeoutMs;
     this.index = new CodeIndex(this.tree, { embeddings });
   }
 
@@ -188,6 +188,7 @@ const searchCode = (folder: CodeFolder): ServerTool => ({
   }),
   annotations: READS,
   run: async ({ query, max_results = 50, regex, ignore_case, glob }, { signal }) => {
+    const { tree, searchTimeoutMs } = folder;
     const wanted = {
       query: `${query}`,
       max_results: Number(max_results),
@@ -195,8 +196,8 @@ const searchCode = (folder: CodeFolder): ServerTool => ({
       ignore_case: ignore_case === true,
       ...(glob !== undefined && { glob: `${glob}` }),
     };
-    const { matches, isCut } = await folder.plain.find(wanted, signal);
-    return { structuredContent: { results: matches, is_cut: isCut, notes: folder.tree.notes } };
+    const { matches, isCut } = await findPlain(tree, wanted, signal, searchTimeoutMs);
+    return { structuredContent: { results: matches, is_cut: isCut, notes: tree.notes } };
   },
 });
 

@@ -27,7 +27,7 @@ export function readTrace(text: string): Recording {
     problems: [],
   };
   const lines = text.split('\n');
-  const clock = new Clock();
+  const msOf = clock();
   for (const [index, written] of lines.entries()) {
     if (written.trim() === '') continue;
     const line = index + 1;
@@ -37,22 +37,21 @@ export function readTrace(text: string): Recording {
     const isLast = index === lines.length - 1;
     if (!isRecord && isLast) continue;
     if (!isRecord) recording.problems.push({ line, text: 'is not a JSON object' });
-    else sort(record, line, clock.ms(record), recording);
+    else sort(record, line, msOf(record), recording);
   }
   return recording;
 }
 
 /** Older files have the time of day in `t`; it can jump, but there is nothing better in them. */
-class Clock {
-  private begin?: number;
-
-  ms(record: Json): number {
+function clock(): (record: Json) => number {
+  let begin: number | undefined;
+  return (record) => {
     if (typeof record.at === 'number') return record.at;
     const time = Date.parse(word(record.t));
     if (Number.isNaN(time)) return 0;
-    this.begin ??= time;
-    return time - this.begin;
-  }
+    begin ??= time;
+    return time - begin;
+  };
 }
 
 function sort(record: Json, line: number, ms: number, recording: Recording): void {
