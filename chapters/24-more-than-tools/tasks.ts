@@ -24,7 +24,7 @@ const MAX_POLL_MS = 600_000; // and however seldom
 const FIRST_POLL_MS = 1000; // where it does not say,
 const LAST_POLL_MS = 10_000; // growing up to this
 const MAX_TASK_MS = 7 * 24 * 3_600_000; // for a task that has no end of its own
-const MAX_NEEDY = 10_000;
+const MAX_NOTED = 10_000; // tools: a server may list others every time
 const MAX_ID = 1000; // characters: it goes into a header
 const MAX_MESSAGE = 1000;
 const MAX_FAILURES = 5; // looks in a row that bring nothing
@@ -60,7 +60,7 @@ export function tasks({ pause, accept = awaitTask, opened }: TaskOptions = {}): 
     };
     // In 2025-11-25 the client decides, and for such a tool it has no choice.
     const before: Layer = (call, next) => {
-      const noted = (result: Json) => noteNeedy(result, needy);
+      const noted = (result: Json) => noteTools(result, needy, isNeedy);
       if (call.method === 'tools/list') return next(call).then(noted);
       const isTask = call.method === 'tools/call' && needy.has(call.params?.name);
       if (!isTask || !takesTasks(connection)) return next(call);
@@ -75,15 +75,21 @@ export function tasks({ pause, accept = awaitTask, opened }: TaskOptions = {}): 
   };
 }
 
-function noteNeedy(result: Json, needy: Set<unknown>): Json {
-  const tools = asList(result.tools).filter(isObject);
-  for (const { name, execution } of tools) {
-    needy.delete(name);
-    const isNeedy = asObject(execution).taskSupport === 'required';
-    if (isNeedy && needy.size < MAX_NEEDY) needy.add(name);
+/** Every list of tools passes here on its way to those who wanted it: the names of some of its tools
+ *  are kept. */
+export function noteTools(
+  result: Json,
+  names: Set<unknown>,
+  isMeant: (tool: Json) => boolean,
+): Json {
+  for (const tool of asList(result.tools).filter(isObject)) {
+    names.delete(tool.name);
+    if (isMeant(tool) && names.size < MAX_NOTED) names.add(tool.name);
   }
   return result;
 }
+
+const isNeedy = ({ execution }: Json) => asObject(execution).taskSupport === 'required';
 
 function takesTasks({ server }: McpConnection): boolean {
   const { requests } = asObject(server?.capabilities?.tasks);

@@ -14,7 +14,8 @@ import type { Opinion } from '../17-the-gate/gate.ts';
 import type { Person } from '../17-the-gate/person.ts';
 import { matchesText } from '../17-the-gate/rules.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
-import { ReadingTools, saysItReads } from './order.ts';
+import { noteTools } from '../24-more-than-tools/tasks.ts';
+import { saysItReads } from './order.ts';
 import { listsOf, OTHERS_WORDS } from './others-words.ts';
 
 const PERMISSIONS = ['allow', 'ask', 'deny'];
@@ -92,10 +93,11 @@ export function entryRules({ person }: { person: Person }): Extension {
     const isSilent = Object.keys(words).every((word) => connection.config[word] === undefined);
     if (isSilent) return {}; // as most entries are: their calls take no detour
     const desk = new EntryGuard(connection, person);
+    const noted = (result: Json) => noteTools(result, desk.reading, saysItReads);
     return {
       layer: (call, next) => {
         if (call.method === 'tools/call') return desk.call(call, next);
-        if (call.method === 'tools/list') return desk.reading.learn(next(call));
+        if (call.method === 'tools/list') return next(call).then(noted);
         if (call.method === 'resources/read') return desk.read(call, next);
         return next(call);
       },
@@ -106,7 +108,7 @@ export function entryRules({ person }: { person: Person }): Extension {
 class EntryGuard {
   private connection: McpConnection;
   private person: Person;
-  readonly reading = new ReadingTools();
+  readonly reading = new Set<unknown>(); // tools that say that they do only this
   private resources: unknown[]; // lists, each of which must have it
   private agreed = new Set<string>(); // to read, in the life of this connection
 

@@ -9,8 +9,9 @@
 // waits for the call that the question belongs to, until that one is out of time. None of ours does.
 
 import { setMaxListeners } from 'node:events';
-import { asList, asObject, isObject, reads } from '../../mcp.ts';
+import { asObject, reads } from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
+import { noteTools } from '../24-more-than-tools/tasks.ts';
 import type { Call, Json, McpConnection, Next, EntryWord } from '../../mcp.ts';
 
 const ORDERS = ['serial', 'reads-parallel', 'parallel'] as const;
@@ -20,33 +21,12 @@ const ORDER: EntryWord = {
   fits: (value) => ORDERS.some((each) => each === value),
 };
 const MAX_AT_ONCE = 10; // of one server, whatever its entry says
-const MAX_KNOWN = 10_000; // tools: a server may list others every time
 
 /** It reads, says the tool itself, and does not say that it destroys as well. An entry with
  *  "reads-parallel" takes the server's word for it. */
 export function saysItReads(tool: unknown): boolean {
   const { readOnlyHint, destructiveHint } = asObject(asObject(tool).annotations);
   return readOnlyHint === true && destructiveHint !== true;
-}
-
-/** The names of the tools of one server that say that they only read. */
-export class ReadingTools {
-  private names = new Set<unknown>();
-
-  has(name: unknown): boolean {
-    return this.names.has(name);
-  }
-
-  /** Every list of tools passes here on its way to those who wanted it. */
-  async learn(listing: Promise<Json>): Promise<Json> {
-    const result = await listing;
-    const tools = asList(result.tools).filter(isObject);
-    for (const tool of tools) {
-      this.names.delete(tool.name);
-      if (saysItReads(tool) && this.names.size < MAX_KNOWN) this.names.add(tool.name);
-    }
-    return result;
-  }
 }
 
 // ─── In the connection ─────────────────────────────────────────────────────────────────────────
@@ -56,10 +36,11 @@ export class ReadingTools {
 export const inOrder = reads({ order: ORDER }, function inOrder(connection) {
   const { order = 'serial' } = connection.config;
   const line = new CallQueue(connection, order as Order);
+  const noted = (result: Json) => noteTools(result, line.reading, saysItReads);
   return {
     layer: (call, next) => {
       if (call.method === 'tools/call') return line.take(call, next);
-      if (call.method === 'tools/list') return line.reading.learn(next(call));
+      if (call.method === 'tools/list') return next(call).then(noted);
       return next(call);
     },
     closed: () => line.closed(),
@@ -76,7 +57,7 @@ type WaitingCall = {
 class CallQueue {
   private connection: McpConnection;
   private order: Order;
-  readonly reading = new ReadingTools();
+  readonly reading = new Set<unknown>(); // the names of tools that say so
   private waiting: WaitingCall[] = []; // the first is the next
   private running = new Set<WaitingCall>();
 
