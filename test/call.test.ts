@@ -382,7 +382,7 @@ test('a start loads what it needs: no agent, no HTTP, and for the version not ev
   for (const dear of ['node:crypto', chapter('screen.ts'), chapter('one-call.ts')])
     assert.ok(!first.has(dear), dear);
   const era = ['era.ts', 'verdicts.ts'].map((name) => join('chapters', '22-no-handshake', name));
-  const rest = ['as-program.ts', join('more', 'plain-screen.ts'), 'one-call.ts'].map(chapter);
+  const rest = ['exit.ts', join('more', 'plain-screen.ts'), 'one-call.ts'].map(chapter);
   const all = loadedBy('chapters/start.ts', ...rest, ...era);
   const own = [...all].filter((name) => !name.startsWith('node:') && !isPart(name));
   assert.ok(own.length < 30, `${own.length}: ${own.join(' ')}`);

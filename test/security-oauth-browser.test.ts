@@ -8,7 +8,7 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { ScriptedPerson } from '../chapters/17-the-gate/person.ts';
-import { openBrowser } from '../chapters/19-the-terminal/open-browser.ts';
+import { openBrowser } from '../chapters/19-the-terminal/person-at-terminal.ts';
 import { Callback, throughBrowserOf } from '../chapters/21-authorization/browser.ts';
 import { DONE, FAILED } from '../chapters/21-authorization/oauth.ts';
 import type { Json } from '../mcp.ts';

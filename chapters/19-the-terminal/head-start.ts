@@ -39,7 +39,7 @@ export async function callEarly(
   early: Transport,
   { extensions, prepare }: EarlyRows,
 ): Promise<void> {
-  const { asProgram, fullScreen } = await import('./as-program.ts');
+  const { asProgram, fullScreen } = await import('./exit.ts');
   const { PlainScreen } = await import('./more/plain-screen.ts');
   const { call } = await import('./one-call.ts');
   const wanted = readCall(args);

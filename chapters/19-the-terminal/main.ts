@@ -2,8 +2,7 @@
 // millisecond for each file, and `--version` or one call of a tool needs few of them.
 
 import { VERSION } from '../../mcp.ts';
-import { asProgram, flagsIn, fullScreen } from './as-program.ts';
-import { EXIT } from './exit.ts';
+import { asProgram, flagsIn, fullScreen, EXIT } from './exit.ts';
 import type { Compose } from './host.ts';
 import { PlainScreen, type PlainOutput } from './more/plain-screen.ts';
 import { ownVerbs, type Run } from './own-verbs.ts';

@@ -1,14 +1,14 @@
 // What can be said to the program itself in a chat: lines that begin with a slash.
 
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Turn } from '../../agent.ts';
 import { nearestHint } from '../16-hands/nearest.ts';
 import { MODES } from '../17-the-gate/modes.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
-import type { Turn } from '../../agent.ts';
 import { commandNamed } from './more/complete.ts';
 import type { Command } from './host.ts';
 import { NO_TERMINAL } from './command-line/login-command.ts';
-import { mustBeOneOf, serverAndTool } from './one-tool.ts';
+import { mustBeOneOf, serverAndTool } from './entries.ts';
 import { setMode, showPermissions } from './more/permissions.ts';
 import type { Program } from './program.ts';
 import { conversationName, resume, tellWhereWeAre } from './more/resume.ts';

@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { textOf } from '../../mcp.ts';
 import type { McpManager } from '../../mcp.ts';
 import type { Attached, Completed, Mentions } from '../19-the-terminal/host.ts';
-import { nameBefore } from '../19-the-terminal/one-tool.ts';
+import { nameBefore } from '../19-the-terminal/entries.ts';
 import type { Program } from '../19-the-terminal/program.ts';
 import { addressesOf, attached, isForPeople, type Addressed } from './context.ts';
 import { candidates, askForMissing } from './commands/fill-in.ts';

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { launch } from '../19-the-terminal/open-browser.ts';
+import { launch } from '../19-the-terminal/person-at-terminal.ts';
 import { pageWith } from '../30-seeing/view.ts';
 import { workFolder } from './program.ts';
 import type { Book } from './pages.ts';

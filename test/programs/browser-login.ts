@@ -2,7 +2,7 @@
 // ended. OAUTH is the field of that name in the configuration.
 
 import { ScriptedPerson } from '../../chapters/17-the-gate/person.ts';
-import { openBrowser } from '../../chapters/19-the-terminal/open-browser.ts';
+import { openBrowser } from '../../chapters/19-the-terminal/person-at-terminal.ts';
 import { throughBrowserOf } from '../../chapters/21-authorization/browser.ts';
 import { Logins } from '../../chapters/21-authorization/login.ts';
 import { TokenStore } from '../../chapters/21-authorization/tokens.ts';

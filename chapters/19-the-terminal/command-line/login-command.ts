@@ -3,10 +3,9 @@
 import { McpError, type Json } from '../../../mcp.ts';
 import { Masker, quoted } from '../../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../../17-the-gate/trust.ts';
-import { approved } from '../entries.ts';
+import { approved, toolsOf } from '../entries.ts';
 import { EXIT, EXIT_FOR, refused, Stop } from '../exit.ts';
 import type { Composition, ServerLogins } from '../host.ts';
-import { toolsOf } from '../one-tool.ts';
 import { PersonAtTerminal } from '../person-at-terminal.ts';
 import type { Screen } from '../screen.ts';
 

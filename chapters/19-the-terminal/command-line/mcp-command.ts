@@ -12,9 +12,12 @@ import { nearest } from '../../16-hands/nearest.ts';
 import { withoutKeys } from '../../17-the-gate/addresses.ts';
 import { Masker, quoted } from '../../17-the-gate/safe-text.ts';
 import { fingerprint, launchLines } from '../../17-the-gate/trust.ts';
-import { findEntry, keeping } from '../entries.ts';
+import { findEntry, keeping, askFor, serverAndTool } from '../entries.ts';
 import { EXIT, refused, usage } from '../exit.ts';
 import { forConnections, loadHere, type Composition, type LoadRows } from '../host.ts';
+import { PersonAtTerminal } from '../person-at-terminal.ts';
+import type { Screen } from '../screen.ts';
+import { costsOf, from, shownName, statusLines } from '../status.ts';
 import { loginCommand, logoutCommand } from './login-command.ts';
 import {
   add,
@@ -24,11 +27,7 @@ import {
   remove,
   type CommandContext,
 } from './mcp-add.ts';
-import { askFor, serverAndTool } from '../one-tool.ts';
 import { FLAG, parseFlags, TEXT_FLAG, TEXTS_FLAG } from './parse.ts';
-import { PersonAtTerminal } from '../person-at-terminal.ts';
-import type { Screen } from '../screen.ts';
-import { costsOf, from, shownName, statusLines } from '../status.ts';
 
 const FLAGS = {
   json: FLAG,

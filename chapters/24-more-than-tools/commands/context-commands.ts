@@ -4,7 +4,7 @@ import { toolLabel, type McpManager } from '../../../mcp.ts';
 import { nearestHint } from '../../16-hands/nearest.ts';
 import type { Command } from '../../19-the-terminal/host.ts';
 import type { Program } from '../../19-the-terminal/program.ts';
-import { nameBefore } from '../../19-the-terminal/one-tool.ts';
+import { nameBefore } from '../../19-the-terminal/entries.ts';
 import { cutToWidth } from '../../19-the-terminal/screen.ts';
 import { formOf } from '../prompt-arguments.ts';
 import { addressesOf, isForPeople, addressLine } from '../context.ts';
