@@ -26,7 +26,7 @@ import {
   lockOf,
   type Conversation,
   type SessionKind,
-} from '../chapters/19-the-terminal/conversations.ts';
+} from '../chapters/19-the-terminal/session-file.ts';
 import { findConversation } from '../chapters/19-the-terminal/more/resume.ts';
 import { Session } from '../chapters/19-the-terminal/session-file.ts';
 import { cleanUp, folder, later } from './help/basics.ts';

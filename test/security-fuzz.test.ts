@@ -44,7 +44,7 @@ import { OpenAi } from '../chapters/18-minds/openai.ts';
 import { problemIn } from '../chapters/18-minds/post.ts';
 import { Rehearsal } from '../chapters/18-minds/rehearsal.ts';
 import { EventParser } from '../chapters/18-minds/sse.ts';
-import { keptConversations } from '../chapters/19-the-terminal/conversations.ts';
+import { keptConversations } from '../chapters/19-the-terminal/session-file.ts';
 import { Session } from '../chapters/19-the-terminal/session-file.ts';
 import { Sheets } from '../chapters/19-the-terminal/fold.ts';
 import { Markdown } from '../chapters/19-the-terminal/markdown.ts';

@@ -35,7 +35,7 @@ import {
 } from '../17-the-gate/rules.ts';
 import { Masker, plain } from '../17-the-gate/safe-text.ts';
 import { apiKeyVariables } from '../18-minds/models.ts';
-import type { Conversation } from './conversations.ts';
+import { Session, type Conversation } from './session-file.ts';
 import { refused, usage } from './exit.ts';
 import type { EndedCall } from './calls.ts';
 import {
@@ -53,7 +53,6 @@ import { COPY, findConversation, NO_CONVERSATION } from './more/resume.ts';
 import { History } from './history.ts';
 import type { Screen } from './screen.ts';
 import { Shortcuts } from './shortcuts.ts';
-import { Session } from './session-file.ts';
 import { Trace } from './more/trace-file.ts';
 import { refuseKeys, shellEnvIn } from './shell-env.ts';
 

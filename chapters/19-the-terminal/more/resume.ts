@@ -3,7 +3,7 @@
 import type { Turn } from '../../../agent.ts';
 import { plain, quoted } from '../../17-the-gate/safe-text.ts';
 import { SUMMARY_MARK } from '../../18-minds/compact.ts';
-import { matchingConversations, type Conversation } from '../conversations.ts';
+import { matchingConversations, type Conversation } from '../session-file.ts';
 import type { Program } from '../program.ts';
 import { cutToWidth } from '../screen.ts';
 
