@@ -90,7 +90,9 @@ test('D16: where a rule allows git, what the folder names for looking at files d
   assert.ok(!isMarked);
 });
 
-test('D16: what cannot be overridden takes the rule away, and is told', async () => {
+test('D16: what cannot be overridden takes the rule away, and is told', {
+  timeout: 180_000, // some thousand times git
+}, async () => {
   const inside: Parameters<typeof repository>[0] = (git, put) => {
     git('init', '-q', 'sub');
     put('sub/x', '1');

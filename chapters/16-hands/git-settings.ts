@@ -49,7 +49,7 @@ export function gitEnv(command: string, cwd: string): Record<string, string> {
   if (!/\bgit\b/i.test(unquoted)) return {};
   const settings: [key: string, value: string][] = [['core.fsmonitor', 'false']];
   if (keysOf(cwd).includes('diff.external')) settings.push(['diff.external', PLAIN_DIFF]);
-  if (hooksOf(cwd).some(isIndexHook)) settings.push(['diff.autoRefreshIndex', 'false']);
+  if (hooksIn(gitFolders(cwd)).some(isIndexHook)) settings.push(['diff.autoRefreshIndex', 'false']);
   const numbered = settings.flatMap(([key, value], n) => [
     [`GIT_CONFIG_KEY_${n}`, key],
     [`GIT_CONFIG_VALUE_${n}`, value],
@@ -68,10 +68,11 @@ export type Manner = 'looks' | 'adds' | 'moves';
 export function gitPrograms(cwd: string, manner: Manner): string[] {
   const keys = keysOf(cwd).filter((key) => !HARMLESS.test(key));
   const found = keys.map((key) => `the setting ${key}`);
-  if (manner !== 'looks') found.push(...hooksOf(cwd).map((hook) => `the hook ${hook}`));
+  const folders = gitFolders(cwd);
+  if (manner !== 'looks') found.push(...hooksIn(folders).map((hook) => `the hook ${hook}`));
   if (manner !== 'looks' && isUnderWay(cwd)) found.push('what is left of a rebase or its like');
-  if (hasLinks(cwd)) found.push('a link inside of its .git');
-  if (leadsElsewhere(cwd)) found.push('a repository elsewhere, to which its .git leads');
+  if (hasLinks(folders)) found.push('a link inside of its .git');
+  if (leadsElsewhere(cwd, folders)) found.push('a repository elsewhere, to which its .git leads');
   if (mayEnterRepositories(cwd, manner)) found.push('the settings of a repository inside it');
   return [...new Set(found)];
 }
@@ -158,8 +159,7 @@ function keysOf(cwd: string): string[] {
 
 /** Where git itself looks for them. A folder elsewhere is by core.hooksPath: yours, or a setting above. But a relative
  *  one means a folder of every project. */
-function hooksOf(cwd: string): string[] {
-  const [folder, , ...own] = gitFolders(cwd);
+function hooksIn([folder, , ...own]: string[]): string[] {
   if (folder === undefined) return []; // not a repository
   if (!own.some((part) => isUnder(part, folder))) return [];
   try {
@@ -181,8 +181,7 @@ function gitFolders(cwd: string): string[] {
 
 /** A .git that is a link or a file, or has a "commondir", may lead to any repository of yours. What `git worktree add`
  *  has made is known there. */
-function leadsElsewhere(cwd: string): boolean {
-  const [, dir, common, top = cwd] = gitFolders(cwd);
+function leadsElsewhere(cwd: string, [, dir, common, top = cwd]: string[]): boolean {
   if (dir === undefined || common === undefined) return false; // not a repository
   if ([dir, common].every((path) => isUnder(top, realpathSync(path)))) return false;
   const isTree = dirname(dirname(dir)) === common && existsSync(join(dir, 'gitdir'));
@@ -199,9 +198,10 @@ function isUnderWay(cwd: string): boolean {
 
 /** git writes your message to .git/COMMIT_EDITMSG, and shows what is in .git/rebase-merge/head-name: if that is a link,
  *  it is any file of yours. git itself makes none. */
-function hasLinks(cwd: string): boolean {
-  const folders = gitFolders(cwd).slice(1, 3);
-  return someFolder(folders, 'objects', (entries) => entries.some((each) => each.isSymbolicLink()));
+function hasLinks([, ...folders]: string[]): boolean {
+  return someFolder(folders.slice(0, 2), 'objects', (entries) =>
+    entries.some((each) => each.isSymbolicLink()),
+  );
 }
 
 export function canBeStarted(path: string): boolean {
