@@ -69,6 +69,13 @@ export const judge: Judge = async ({ load, see, expect }) => {
     warningsAfter({ id: 1, method: 'GET', path: '/' }),
     is('noise'),
   );
+  const inherited = JSON.parse('{"__proto__":{"jsonrpc":"2.0","method":"ping"}}');
+  await expect(
+    'what only looks as if it were inherited is noise',
+    'one warning, of the kind "noise", for {"__proto__":{"jsonrpc":"2.0","method":"ping"}}',
+    warningsAfter(inherited),
+    is('noise'),
+  );
   const answer = { jsonrpc: '2.0', id: 7 + randomInt(1e6), result: {} };
   await expect(
     'an answer is a stray, because no call waits for it',
@@ -88,6 +95,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
     warningsAfter(
       { jsonrpc: '2.0', id: 1, method: 'ping' },
       { jsonrpc: '2.0', id: 2, method: word(), result: {} },
+      { jsonrpc: '2.0', id: 3, method: word(), hasOwnProperty: 1, toString: 2, constructor: null },
     ),
     is(),
   );

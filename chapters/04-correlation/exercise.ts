@@ -62,7 +62,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   );
   // (Of rule 2, because a call that waits for others would fail the rest of these.)
   const slow = await open((message) => message.id === 1 && new Promise(() => {}));
-  for (let n = 0; n < 4; n++) slow.ask(word());
+  const [slowest] = Array.from({ length: 4 }, () => slow.ask(word()));
   await settle();
   await expect(
     'calls do not wait for each other',
@@ -169,6 +169,14 @@ export const judge: Judge = async ({ load, see, expect }) => {
     `MCP server "demo" refused call ${refused}: …`,
     calls[refused! - 1]!.error?.message,
     (came) => `${came}`.startsWith(`MCP server "demo" refused call ${refused}: no`),
+  );
+  slow.say({ id: 1, result: { at: 'last' } });
+  await settle();
+  await expect(
+    'an answer settles its call, though sending has not come to an end',
+    'it resolved with {"at":"last"}',
+    slowest!.now,
+    /^it resolved with \{"at":"last"\}$/,
   );
   const failing = await open();
   const [gone, stays] = [failing.ask('gone'), failing.ask('stays')];

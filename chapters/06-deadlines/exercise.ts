@@ -132,6 +132,9 @@ export const judge: Judge = async ({ load, see, expect }) => {
     'server/discovery',
     'server/list',
     're/initialize',
+    'ping',
+    'tools/list',
+    randomBytes(4).toString('hex'),
   ];
   const asked = methods.map((method) =>
     alike.connection.request(method, {}, { timeoutMs: 100 }).catch(() => {}),
