@@ -182,7 +182,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
   for (let n = 0; n < 1000 && odd.length < 3; n++) {
     const declared = someArguments();
     const words = someWords(declared);
-    const typed = words.map(asTyped).join(' ');
+    const blanks = () => ' '.repeat(1 + randomInt(2));
+    const typed = words.map((each) => blanks() + asTyped(each)).join('') + blanks();
     const wanted = meant(words, declared);
     const came = come(typed, declared);
     const isRight = wanted
@@ -202,7 +203,7 @@ function declaredIn(form: string): Declared[] {
   }));
 }
 
-const NAMES = ['thing', 'style', 'city', 'x', 'language', 'a-b'];
+const NAMES = ['thing', 'style', 'city', 'x', 'language', 'a-b', 'c++', 'a.b', 'ü'];
 const some = <T>(most: number, make: () => T): T[] =>
   Array.from({ length: randomInt(most + 1) }, make);
 const one = <T>(list: T[]): T => list[randomInt(list.length)]!;

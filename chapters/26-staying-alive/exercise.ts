@@ -131,7 +131,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const failure = (kind: Kind) => new McpError(kind, `MCP server "demo" ${failures[kind]}`);
 
   const attempt = async (trial: Trial): Promise<Outcome> => {
-    const { version, kind, method, params = {}, isListed = true, times = 1 } = trial;
+    const { version, kind, method, params, isListed = true, times = 1 } = trial;
     let requests = 0;
     let isTried = false;
     const { connection, show } = await open(
@@ -149,9 +149,9 @@ export const judge: Judge = async ({ load, see, expect }) => {
     if (isListed) await connection.listTools();
     show();
     isTried = true;
-    const tool = tools.find(({ name }) => isListed && name === params.name);
+    const tool = tools.find(({ name }) => isListed && name === params?.name);
     const hints = JSON.stringify(tool?.annotations);
-    see('in', `(a server of ${version}${hints ? `; it says of ${params.name}: ${hints}` : ''})`);
+    see('in', `(a server of ${version}${hints ? `; it says of ${params?.name}: ${hints}` : ''})`);
     const call = connection.request(method, params);
     const came = await call.then(
       () => 'an answer',
@@ -216,7 +216,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
       version: BEFORE,
       kind: 'lost',
       method,
-      params: method === 'prompts/get' ? { name: nameOf('pay') } : {},
+      ...(method === 'prompts/get' && { params: { name: nameOf('pay') } }),
     });
   for (const method of OTHERS)
     await once(`what only looks like a reading is none: ${method}`, {
@@ -332,7 +332,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
     }
     return odd;
   };
-  for (const version of [BEFORE, SINCE])
+  for (const version of [BEFORE, '2024-11-05', '2025-06-18', SINCE])
     for (const kind of Object.keys(failures) as Kind[])
       await expect(
         `every request and every tool, if a server of ${version} ${failures[kind]}`,

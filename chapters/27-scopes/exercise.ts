@@ -150,6 +150,22 @@ export const judge: Judge = async ({ load, see, expect }) => {
     `https://${host}/a?key=1`,
   );
 
+  await fits(
+    'letters that mean something elsewhere mean themselves',
+    `https://${host}/a+b(c).[d]$/*`,
+    `https://${host}/a+b(c).[d]$/x`,
+  );
+  await fits(
+    'a path is compared as it is written',
+    `https://${host}/a%20b`,
+    `https://${host}/a%20b`,
+  );
+  await differs(
+    'a slash in other letters is no slash',
+    `https://${host}/a/b`,
+    `https://${host}/a%2Fb`,
+  );
+
   // What is left out.
   await fits(
     'without a path, every path is meant',

