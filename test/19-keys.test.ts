@@ -164,7 +164,7 @@ test('what is typed when a question comes is no answer to it, and is there again
     say('two'),
   ]);
   const where = place();
-  const terminal = new Terminal(where, ['go'], anthropic(model), 40);
+  const terminal = new Terminal(where, ['go on'], anthropic(model), 40);
   await terminal.see('thinking about');
   terminal.enter('y');
   terminal.type('and then');

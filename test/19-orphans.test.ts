@@ -103,7 +103,7 @@ test('Ctrl-C twice at a terminal; and a terminal that is closed', async () => {
   const [quits, closed] = [stubborn(), stubborn()];
   const open = async ({ where }: { where: Place }) => {
     const { args, env } = await sleeper();
-    const terminal = new Terminal(where, ['sleep', ...args], env);
+    const terminal = new Terminal(where, ['sleep now', ...args], env);
     await terminal.see(/^. mcp__s__sleep/);
     return terminal;
   };

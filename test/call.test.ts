@@ -304,6 +304,25 @@ test('--data is the structured content alone; --save writes files and names them
   }
 });
 
+test('a mistyped verb is not a prompt; a sentence is; each verb has its help', async () => {
+  const where = place();
+  const wrong = ['prob -- node s.mjs', 'list', 'tools -- node s.mjs', 'cal mine add', 'Probe x'];
+  const ends = await Promise.all(wrong.map((words) => run(where, words.split(' '))));
+  assert.deepEqual(
+    ends.map(({ code, out }) => [code, out]),
+    wrong.map(() => [2, '']),
+  );
+  assert.match(
+    ends[0]!.err,
+    /^there is no command prob; did you mean probe\? For a prompt: quotes/,
+  );
+  const prompts = [['-p', 'list'], ['what is here'], ['hello', 'there'], ['-p', 'cal', 'me']];
+  for (const words of prompts) assert.equal((await run(where, words)).code, 0, words.join(' '));
+  const help = await run(where, ['call', '--help']);
+  assert.match(help.out, /^ {2}mcp-by-hand call SERVER TOOL[^]*--env NAME\[=VALUE\]/);
+  assert.match((await run(where, ['trust', '-h'])).out, /^ {2}mcp-by-hand trust list/);
+});
+
 test('Ctrl-C cancels on the wire, and no server outlives it; the trace tells, without secrets', async () => {
   const file = join(folder(), 'pids');
   later(() =>

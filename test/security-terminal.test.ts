@@ -181,7 +181,7 @@ test('D4, D5: the end of input at a question is a no; what was typed before it i
     say('over'),
   ]);
   const where = place();
-  const terminal = new Terminal(where, ['go'], anthropic(model));
+  const terminal = new Terminal(where, ['go on'], anthropic(model));
   await terminal.see('thinking about');
   terminal.enter('y');
   terminal.type('y');
@@ -212,7 +212,7 @@ for (const [half, columns, rows] of [
     const script = commands.map(([, command]) => call('bash', { command }));
     const model = await startModelServer([...script, say('over')]);
     const where = place();
-    const terminal = new Terminal(where, ['go'], anthropic(model), columns, rows);
+    const terminal = new Terminal(where, ['go on'], anthropic(model), columns, rows);
     let questions = 0;
     const answer = async (line: string) => {
       await terminal.see('why not:', ++questions);
@@ -239,7 +239,7 @@ test('D10: m shows the rest, page by page, and then a letter counts; a whole wor
   const script = [call('bash', { command }), call('bash', { command: `${command}\nrm marker` })];
   const model = await startModelServer([...script, say('over')]);
   const where = place();
-  const terminal = new Terminal(where, ['go'], anthropic(model), 80, 24);
+  const terminal = new Terminal(where, ['go on'], anthropic(model), 80, 24);
   const seen: string[] = [];
   for (let n = 1; !seen.at(-1)?.includes('to 103 of 103 rows'); n++) {
     await terminal.see('why not:', n);
@@ -281,7 +281,7 @@ test('D10: in a window of another size the question is drawn again, with what is
   const command = [...lines, 'touch marker'].join('\n');
   const model = await startModelServer([call('bash', { command }), say('over')]);
   const where = place();
-  const terminal = new Terminal(where, ['go'], anthropic(model), 80, 24);
+  const terminal = new Terminal(where, ['go on'], anthropic(model), 80, 24);
   const question = () => terminal.window.join('\n').split('The model wants to call bash:').slice(1);
   await terminal.see('why not:');
   terminal.type('y');
@@ -340,7 +340,7 @@ test('D12: no line is pushed out of sight, and agreed to by a letter, by rows th
     const command = ['touch marker', ...rest].join('\n');
     const model = await startModelServer([call('bash', { command }), say('over')]);
     const where = place();
-    const terminal = new Terminal(where, ['go'], anthropic(model), columns, 24);
+    const terminal = new Terminal(where, ['go on'], anthropic(model), columns, 24);
     await terminal.see(/not:/);
     const isInSight = terminal.window.join('').includes('touch marker');
     terminal.enter('y');

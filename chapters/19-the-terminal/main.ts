@@ -2,10 +2,11 @@
 // millisecond for each file, and `--version` or one call of a tool needs few of them.
 
 import { VERSION } from '../../mcp.ts';
-import { asProgram, flagsIn, fullScreen, EXIT } from './exit.ts';
+import { distance, nearestHint } from '../16-hands/nearest.ts';
+import { asProgram, EXIT, flagsIn, fullScreen, usage } from './exit.ts';
 import type { Compose } from './host.ts';
 import { PlainScreen, type PlainOutput } from './more/plain-screen.ts';
-import { ownVerbs, type Run } from './own-verbs.ts';
+import { ownVerbs, type Verb } from './own-verbs.ts';
 import type { Screen } from './screen.ts';
 
 type LoadComposition = () => Promise<Compose>;
@@ -28,22 +29,39 @@ async function printVersion(screen: PlainOutput): Promise<number> {
 
 async function run(argv: string[], screen: Screen, load: LoadComposition): Promise<number> {
   const [name = '', ...args] = argv;
-  const isHelp = flagsIn(argv).some((flag) => flag === '--help' || flag === '-h');
-  const command = isHelp ? undefined : await verbNamed(name, screen, load);
-  if (!command) return startChat(argv, screen, load);
-  return command(args, screen, () => rowsFor(screen, load));
+  const verbs = /^[a-z][a-z-]*$/i.test(name) ? await verbsFor(name, screen, load) : {};
+  const verb = Object.hasOwn(verbs, name) ? verbs[name]! : undefined;
+  const flags = flagsIn(argv);
+  const isHelp = flags.some((flag) => flag === '--help' || flag === '-h');
+  if (verb && isHelp) {
+    const { helpOfVerb } = await import('./command-line/options.ts');
+    screen.print(helpOfVerb(name, verb));
+    return EXIT.done;
+  }
+  if (verb) return (await verb.load())(args, screen, () => rowsFor(screen, load));
+  const isPrompt = isHelp || flags.includes('-p') || flags.includes('--print');
+  if (!isPrompt) refuseMistyped(name, argv, Object.keys(verbs));
+  return startChat(argv, screen, load);
 }
 
-/** One of ours, or one that the rows of the program bring. */
-async function verbNamed(
-  name: string,
-  screen: Screen,
-  load: LoadComposition,
-): Promise<Run | undefined> {
-  if (Object.hasOwn(ownVerbs, name)) return ownVerbs[name]!.load();
-  if (!/^[a-z]+$/.test(name)) return undefined; // a prompt, or a flag
+/** Ours, and, if it is none of them, those that the rows of the program bring. */
+async function verbsFor(name: string, screen: Screen, load: LoadComposition): Promise<Verbs> {
+  if (Object.hasOwn(ownVerbs, name)) return ownVerbs;
   const { verbs = {} } = await rowsFor(screen, load);
-  return Object.hasOwn(verbs, name) ? verbs[name]!.load() : undefined;
+  return { ...ownVerbs, ...verbs };
+}
+
+type Verbs = Record<string, Verb>;
+
+/** A command that was misspelt is not a prompt: servers would start, and a model may cost money.
+ *  One word alone, or with a -- behind it, is meant as a command, and so is one that is nearly one. */
+function refuseMistyped(name: string, argv: string[], verbs: string[]): void {
+  if (verbs.length === 0) return; // a sentence, or a flag
+  const isAlone = argv.filter((word) => !word.startsWith('-')).length === 1;
+  const isNearly = verbs.some((verb) => distance(name.toLowerCase(), verb, 1) <= 1);
+  if (!isAlone && !isNearly && !argv.includes('--')) return;
+  const hint = nearestHint(name, verbs, `there are ${verbs.join(', ')}.`);
+  throw usage(`there is no command ${name}; ${hint} For a prompt: quotes, or -p`);
 }
 
 async function startChat(argv: string[], screen: Screen, load: LoadComposition): Promise<number> {

@@ -6,7 +6,11 @@ import type { Screen } from './screen.ts';
 
 /** A command gets the words behind its name. It has the rows loaded when it needs them. */
 export type Run = (args: string[], screen: Screen, rows: LoadRows) => Promise<number>;
-export type Verb = { help: string; load: () => Promise<Run> };
+export type Verb = {
+  help: string; // one line for each form
+  isToServer?: boolean; // it takes the flags of one-server.ts
+  load: () => Promise<Run>;
+};
 
 export const ownVerbs: Record<string, Verb> = {
   mcp: {
@@ -24,13 +28,14 @@ login NAME | logout NAME`,
     load: async () => (await import('./command-line/trust-command.ts')).trustCommand,
   },
   probe: {
-    help: '[--call TOOL key=value …] [--json] [--wire] NAME, or URL, or -- COMMAND ARGS',
+    help: '[--call TOOL key=value …] SERVER',
+    isToServer: true,
     load: async () => (await import('./probe.ts')).probe,
   },
   call: {
-    help: `[--json] [--trace FILE] [--timeout SECONDS] SERVER TOOL key=value …
-[--header "Name: value"] URL TOOL key=value …
-[-e KEY=VALUE] TOOL key=value … -- COMMAND ARGS`,
+    help: `SERVER TOOL key=value … (key=@FILE, key=@- for stdin, key=@@x for @x)
+[--args JSON|@FILE|-] [--no-check] [--data] [--save FOLDER] SERVER TOOL`,
+    isToServer: true,
     load: async () => (await import('./command-line/call-command.ts')).callCommand,
   },
 };

@@ -5,6 +5,7 @@ import { MODES, modeNamed, type Mode } from '../../17-the-gate/modes.ts';
 import { usage } from '../exit.ts';
 import type { Composition } from '../host.ts';
 import { ownVerbs, type Verb } from '../own-verbs.ts';
+import { REACH_HELP } from './one-server.ts';
 import { FLAG, numberFlag, parseFlags, TEXT_FLAG, TEXTS_FLAG } from './parse.ts';
 
 const MAX_WAIT_S = 3600;
@@ -66,6 +67,12 @@ function verbHelp([name, { help }]: [string, Verb]): string {
   return typed + help.replaceAll('\n', `\n${margin}`);
 }
 
+/** The help of one command, from its row. */
+export function helpOfVerb(name: string, verb: Verb): string {
+  const forms = verb.help.split('\n').map((line) => `  mcp-by-hand ${name} ${line}`);
+  return [...forms, ...(verb.isToServer ? [REACH_HELP] : [])].join('\n');
+}
+
 const HELP = `mcp-by-hand: a coding agent and MCP client, small enough to read
 
 From a clone, write "npx tsx agent.ts" for mcp-by-hand.
@@ -73,6 +80,7 @@ From a clone, write "npx tsx agent.ts" for mcp-by-hand.
   mcp-by-hand [prompt]            a chat; the prompt is its first turn
   mcp-by-hand -p [prompt]         one answer on stdout; stdin is (added to) the prompt; never asks anything
 {verbs}
+  SERVER is a name, a URL, or, behind all other words, -- COMMAND ARGS; more by: mcp-by-hand call --help
 
 Model
   -m, --model NAME                {models}

@@ -6,19 +6,23 @@ const load = () => import('./context-cli.ts');
 
 export const contextVerbs: NonNullable<Composition['verbs']> = {
   read: {
-    help: '[--json] SERVER ADDRESS, or URL ADDRESS, or ADDRESS -- COMMAND ARGS',
+    help: 'SERVER ADDRESS',
+    isToServer: true,
     load: async () => (await load()).readVerb,
   },
   prompt: {
-    help: '[--json] SERVER NAME key=value …, or the same two forms',
+    help: 'SERVER NAME key=value …',
+    isToServer: true,
     load: async () => (await load()).promptVerb,
   },
   resources: {
-    help: '[--json] [SERVER, or URL, or -- COMMAND ARGS]',
+    help: '[SERVER]',
+    isToServer: true,
     load: async () => (await load()).resourcesVerb,
   },
   prompts: {
-    help: '[--json] [SERVER, or URL, or -- COMMAND ARGS]',
+    help: '[SERVER]',
+    isToServer: true,
     load: async () => (await load()).promptsVerb,
   },
 };

@@ -18,8 +18,8 @@ export const seeingVerbs = {
     load: async () => (await load()).traceVerb,
   },
   diff: {
-    help: `[--json] A B, what has changed for a client: each a recording, a list as JSON,
-a server's NAME or URL; B also -- COMMAND ARGS. Exit code 8: it may break`,
+    help: 'A B: each a recording, a list as JSON, or a SERVER; exit code 8: it breaks clients',
+    isToServer: true,
     load: async () => (await load()).diffVerb,
   },
 } satisfies Record<string, Verb>;
