@@ -1,6 +1,6 @@
 // Judges exercise 17: what runs, what is asked about, what is refused? "On the wire" are the calls and what became of them.
 
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Judge } from '../book.ts';
@@ -652,6 +652,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
 
   // ── Every call, in every mode, under every rule, before and after "always" ──
   const some = `${Math.random().toString(36).slice(2, 8)}.txt`;
+  writeFileSync(join(cwd, some), 'text\n');
   const command = `npm run ${some.slice(0, 6)}`;
   type Sample = { name: string; args: any; allow: string } & Partial<
     Record<'onlyReads' | 'isEdit' | 'isOutside' | 'isDelicate' | 'isBuild' | 'noGrant', boolean>
@@ -672,7 +673,12 @@ export const judge: Judge = async ({ load, see, expect }) => {
       isBuild: true,
     },
     { name: 'scribe', args: file(some), allow: 'scribe', isEdit: true },
-    { name: 'bash', args: sh('ls'), allow: 'bash(ls)', onlyReads: true },
+    ...['ls', 'pwd', `cat ${some}`, `head -n 3 ${some} | wc -l`].map((line) => ({
+      name: 'bash',
+      args: sh(line),
+      allow: `bash(${line})`,
+      onlyReads: true,
+    })),
     { name: 'bash', args: sh(command), allow: `bash(${command})` },
     { name: 'runner', args: sh(command), allow: `runner(${command})` },
     { name: 'clock', args: {}, allow: 'clock' },

@@ -125,6 +125,11 @@ export const judge: Judge = async ({ load, see, expect }) => {
     message(`${one}\n${two}`),
   );
   await holds(
+    'a line of blanks is not an empty line',
+    `event: ${name}\n \ndata: ${one}\n\n`,
+    called(one),
+  );
+  await holds(
     'one space behind the colon is not part of the value',
     'data:a\n\ndata: a\n\ndata:  a \n\n',
     message('a'),
@@ -143,9 +148,14 @@ export const judge: Judge = async ({ load, see, expect }) => {
   );
   await holds('a field that only begins like data is none', 'datax: 1\n\nxdata: 2\n\n');
   await holds(
-    'and fields with the name of something that every object has',
-    `constructor: x\n__proto__: x\ntoString: x\ndata: ${one}\n\n`,
+    'and fields with the name of something that every object has, or with a blank in it',
+    `constructor: x\n__proto__: x\ntoString: x\ndata : x\n data: x\ndata: ${one}\n\n`,
     message(one),
+  );
+  await holds(
+    'a NUL in data is a character like any other',
+    `data: a\0${one}\n\n`,
+    message(`a\0${one}`),
   );
   await holds(
     'lines may end in CR LF, or in CR',
@@ -155,7 +165,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   );
 
   async function* endless() {
-    for (let n = 0; n < 100_000; n++) yield Buffer.from(`data: ${'x'.repeat(90)}\n`);
+    for (let n = 0; n < 200; n++) yield Buffer.from(`data: ${'x'.repeat(90)}\n`);
   }
   const isTooLarge = (came: unknown) => came instanceof RangeError;
   await expect(
@@ -242,6 +252,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
     { latest: { id: one, retry: ms } },
     [{ ...message('1'), id: one, retry: ms }],
   );
+  await holds('digits are digits', 'retry: 007\ndata: 1\n\n', { ...message('1'), retry: 7 });
   await holds('a retry of 0 is a number, too', 'retry: 0\ndata: 1\n\n', {
     ...message('1'),
     retry: 0,
