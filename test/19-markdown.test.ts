@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { endedRows } from '../chapters/19-the-terminal/calls.ts';
+import { endedRows } from '../chapters/19-the-terminal/show.ts';
 import { Markdown } from '../chapters/19-the-terminal/markdown.ts';
 import { columnsOf, graphemes, wrap } from '../chapters/19-the-terminal/wrap.ts';
 import { cleanUp } from './help/basics.ts';

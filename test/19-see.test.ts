@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { endedRows, type EndedCall } from '../chapters/19-the-terminal/calls.ts';
+import { endedRows, type EndedCall } from '../chapters/19-the-terminal/show.ts';
 import { cleanUp, folder, habit } from './help/basics.ts';
 import { call, say, startModelServer, type ModelServer } from './help/model-server.ts';
 import { KEYS, place, run, start, Terminal, userServers } from './help/terminal.ts';

@@ -37,7 +37,7 @@ import { Masker, plain } from '../17-the-gate/safe-text.ts';
 import { apiKeyVariables } from '../18-minds/models.ts';
 import { Session, type Conversation } from './session-file.ts';
 import { refused, usage } from './exit.ts';
-import type { EndedCall } from './calls.ts';
+import type { EndedCall } from './show.ts';
 import {
   forConnections,
   givenServers,

@@ -12,7 +12,7 @@ import { agrees } from '../17-the-gate/dialogue.ts';
 import { exact, quoted } from '../17-the-gate/safe-text.ts';
 import type { Attached } from './host.ts';
 import type { Program } from './program.ts';
-import { inSeconds } from './calls.ts';
+import { inSeconds } from './show.ts';
 import { cutToWidth } from './screen.ts';
 
 const MAX_FILE = 50_000; // bytes of a file that are sent

@@ -1,10 +1,13 @@
 // What happens in the loop, as a person sees it.
 
-import type { AgentEvent, Ending, Usage } from '../../agent.ts';
-import type { Json } from '../../mcp.ts';
-import { Calls, endedRows, liveRows, inSeconds, type EndedCall } from './calls.ts';
+import { stripVTControlCharacters } from 'node:util';
+import type { AgentEvent, Ending, Usage, Change, Outcome, Tool, Touch } from '../../agent.ts';
+import { isObject, type Json } from '../../mcp.ts';
+import { changeLines } from '../17-the-gate/change.ts';
+import { spelledOut, visible } from '../17-the-gate/safe-text.ts';
 import type { Program } from './program.ts';
-import type { Style } from './screen.ts';
+import { cutToWidth, type Style } from './screen.ts';
+import { fold, rowsOf } from './fold.ts';
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
@@ -144,4 +147,221 @@ function bar({ progress, total, message }: Json): string {
   const share = Math.min(1, Math.max(0, progress / total)) || 0; // 1e999 / 1e999 is not a number
   const full = Math.round(share * 20);
   return `[${'█'.repeat(full)}${'·'.repeat(20 - full)}] ${Math.round(share * 100)} %${words}`;
+}
+
+// ─── A call, in lines ────────────────────────────────────────────────────────────────────────────
+
+// While it runs, when it has ended, and whole. What a command prints and what a server answers is
+// foreign text: each line of it is behind a gutter of ours, so that none can pass for one of ours.
+
+type ShownCall = {
+  name: string;
+  args: Json;
+  kind?: Touch['kind'] | 'mcp'; // of its row
+  startedAt: number;
+  progress?: Json;
+};
+export type EndedCall = ShownCall & { outcome: Outcome; ms: number; text: string; change?: Change };
+
+const MARKS: Record<Outcome, string> = {
+  worked: '✓',
+  failed: '✗',
+  denied: '⊘',
+  aborted: '■',
+  unknown: '?',
+  unreadable: '?',
+};
+const COMMAND_ROWS = 8;
+const LIVE_COMMAND_ROWS = 3;
+const LIVE_LINES = 5;
+const FEW_LINES = 4; // of an answer
+const LAST_LINES = 10; // of a command
+const MESSAGE_ROWS = 12;
+const DIFF_ROWS = 16;
+const MAX_WHOLE = 200_000; // characters
+
+/** The calls that run, by their events. */
+class Calls {
+  readonly running = new Map<string, ShownCall>();
+
+  /** The call that has ended with this event, if it is such an event. */
+  event(event: AgentEvent, table: Map<string, Tool>, now: number): EndedCall | undefined {
+    if (event.type === 'tool_start') {
+      const { id, name, args = {} } = event;
+      this.running.set(id, { name, args, kind: kindOf(table.get(name), args), startedAt: now });
+    }
+    if (event.type === 'tool_progress') {
+      const call = this.running.get(event.id);
+      if (call && !goesBack(event.progress, call.progress)) call.progress = event.progress;
+    }
+    if (event.type !== 'tool_end') return undefined;
+    const call = this.running.get(event.id);
+    this.running.delete(event.id);
+    const { name, outcome, ms, text, change } = event;
+    return { args: {}, startedAt: now, ...call, name, outcome, ms, text, change };
+  }
+}
+
+/** It must increase, says the specification. What does not is a slip, or an old message. */
+function goesBack({ progress }: Json, before: Json = {}): boolean {
+  return (
+    typeof progress === 'number' &&
+    typeof before.progress === 'number' &&
+    progress < before.progress
+  );
+}
+
+function kindOf(tool: Tool | undefined, args: Json): ShownCall['kind'] {
+  return tool?.origin ? 'mcp' : tool?.touches?.(args).kind;
+}
+
+// ─── While it runs ───────────────────────────────────────────────────────────────────────────────
+
+/** Below the spinner: of a command what it is, and the end of what it has printed. */
+function liveRows({ kind, args, progress }: ShownCall, columns: number): string[] {
+  if (kind !== 'shell') return [];
+  const output = isObject(progress) && typeof progress.output === 'string' ? progress.output : '';
+  const last = output === '' ? [] : drawnLines(output).slice(-LIVE_LINES);
+  const shown = last.map((line) => rowsOf(`  │ ${line}`, columns)[0]!);
+  return [...fitted(commandLines(args), columns, LIVE_COMMAND_ROWS), ...shown];
+}
+
+/** As a shell shows it: "> " where a command goes on. */
+function commandLines({ command = '' }: Json): string[] {
+  const [first = '', ...more] = String(command).trimEnd().split('\n');
+  return [`  $ ${first}`, ...more.map((line) => `  > ${line}`)];
+}
+
+/** What a command wrote, as a terminal would draw it: without colours, and of a line that is written
+ *  over again and again its last state. */
+function drawnLines(output: string): string[] {
+  const lines = stripVTControlCharacters(output).replace(/\n$/, '').split('\n');
+  return lines.map((line) => line.replace(/\r$/, '')).map(lastState);
+}
+
+function lastState(line: string): string {
+  return line.slice(line.lastIndexOf('\r') + 1);
+}
+
+function withoutEmptyEnds(lines: string[]): string[] {
+  const isFull = (line: string) => line.trim() !== '';
+  return lines.slice(Math.max(0, lines.findIndex(isFull)), lines.findLastIndex(isFull) + 1);
+}
+
+// ─── When it has ended ───────────────────────────────────────────────────────────────────────────
+
+export function endedRows(call: EndedCall, columns: number, isVerbose = false) {
+  const rows = isVerbose ? wholeRows(call, columns) : someRows(call, columns);
+  return { head: headOf(call, columns), rows };
+}
+
+function headOf(call: EndedCall, columns: number): string {
+  const { name, args, outcome, ms, change } = call;
+  const time = ms > 0 || outcome === 'worked' ? ` ${inSeconds(ms)}` : '';
+  const end = `${time}${outcome === 'worked' ? howMuch(call) : ` ${outcome}`}`;
+  if (isCommand(call))
+    return `${MARKS[outcome]} ${name}${time}, ${cutToWidth(lastLineOf(call), columns)}`;
+  const told = change ? { path: args.path } : args; // the diff tells the others
+  return cutToWidth(`${MARKS[outcome]} ${name}${inline(told)}`, columns - end.length) + end;
+}
+
+/** Of what was read or found nothing is shown, if it is more than a line. */
+function howMuch({ kind, text }: EndedCall): string {
+  const count = text.replace(/\n$/, '').split('\n').length;
+  return kind === 'read' && count > 1 ? `, ${count} lines` : '';
+}
+
+/** A command that was run: only then its text ends with how it ended. */
+const isCommand = ({ kind, outcome, ms }: EndedCall) =>
+  kind === 'shell' && outcome !== 'denied' && (outcome !== 'aborted' || ms > 0);
+
+const lastLineOf = ({ text }: EndedCall) => text.slice(text.lastIndexOf('\n') + 1);
+
+function someRows(call: EndedCall, columns: number): string[] {
+  const { outcome, kind, change, text, args } = call;
+  const hasFailed = outcome !== 'worked';
+  if (isCommand(call)) {
+    const output = text.slice(0, text.length - lastLineOf(call).length);
+    const command = fitted(commandLines(args), columns, COMMAND_ROWS);
+    const lines = withoutEmptyEnds(drawnLines(output));
+    return [...command, ...endOf(lines, columns)];
+  }
+  if (change && change.diff !== '')
+    return fitted(changeLines(change, String(args.path)).slice(0, -1), columns, DIFF_ROWS);
+  if (outcome === 'aborted') return [];
+  const lines = text.replace(/\n$/, '').split('\n');
+  if (hasFailed) return messageRows(lines, columns);
+  const isTold = kind === 'write' || (kind === 'read' && lines.length > 1); // by the head
+  return isTold ? [] : beginningOf(lines, columns);
+}
+
+/** What to do about it is often the end of a line that takes many rows: no line is folded in its middle. */
+function messageRows(lines: string[], columns: number): string[] {
+  const rows = behind('  ', lines).flatMap((line) => rowsOf(line, columns));
+  return fold(rows, { columns, rows: MESSAGE_ROWS });
+}
+
+/** All of it if there is room. A question folds each long line; here only too many rows are. */
+function fitted(lines: string[], columns: number, rows: number): string[] {
+  const all = lines.flatMap((line) => rowsOf(line, columns));
+  return all.length <= rows ? all : fold(lines, { columns, rows });
+}
+
+const behind = (gutter: string, lines: string[]) => lines.map((line) => gutter + line);
+
+function beginningOf(lines: string[], columns: number): string[] {
+  const more = lines.length - FEW_LINES;
+  const rows = quotedRows(lines.slice(0, FEW_LINES), FEW_LINES, columns);
+  return more > 0 ? [...rows, `  … ${more} more ${lineWord(more)}; /last shows all`] : rows;
+}
+
+function endOf(lines: string[], columns: number): string[] {
+  const before = lines.length - LAST_LINES;
+  const rows = quotedRows(lines.slice(-LAST_LINES), LAST_LINES, columns);
+  return before > 0 ? [`  … after ${before} ${lineWord(before)}; /last shows all`, ...rows] : rows;
+}
+
+const quotedRows = (lines: string[], most: number, columns: number) =>
+  fitted(behind('  │ ', lines), columns, 2 * most);
+
+const lineWord = (count: number) => (count === 1 ? 'line' : 'lines');
+
+/** The arguments in a few words; the question before the call showed them in full. */
+function inline(args: Json): string {
+  const parts = Object.entries(args).map(
+    ([key, value]) => `${key}: ${cutToWidth(JSON.stringify(value) ?? '', 40)}`,
+  );
+  return `(${parts.join(', ')})`;
+}
+
+export const inSeconds = (ms: number) =>
+  ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+
+// ─── Whole ───────────────────────────────────────────────────────────────────────────────────────
+
+/** All of it, up to a limit, with everything visible that is in it. */
+export function wholeRows(call: EndedCall, columns: number): string[] {
+  const { args, text, change, kind } = call;
+  const told = kind === 'shell' ? commandLines(args) : spelledOut(args);
+  const diff = change && change.diff !== '' ? changeLines(change, String(args.path)) : [];
+  const answer = diff.length > 0 ? text.replace(/\n@@ [^]*/, '') : text; // the model gets it, too
+  const result = visible(answer)
+    .slice(0, MAX_WHOLE)
+    .split('\n')
+    .map((line) => `  │ ${line}`);
+  const lines = [...bounded(told), ...diff, ...result];
+  if (text.length > MAX_WHOLE) lines.push(`  … ${text.length - MAX_WHOLE} more characters`);
+  return lines.flatMap((line) => rowsOf(line, columns));
+}
+
+function bounded(lines: string[]): string[] {
+  let length = 0;
+  const end = lines.findIndex((line) => (length += line.length) > MAX_WHOLE);
+  if (end === -1) return lines;
+  const [cutLine = ''] = lines.slice(end, end + 1);
+  return [
+    ...lines.slice(0, end),
+    `${cutLine.slice(0, 1000)} …`,
+    `  … ${lines.length - end - 1} more lines`,
+  ];
 }

@@ -13,8 +13,7 @@ import { setMode, showPermissions } from './more/permissions.ts';
 import type { Program } from './program.ts';
 import { conversationName, resume, tellWhereWeAre } from './more/resume.ts';
 import { cutToWidth } from './screen.ts';
-import { inSeconds, wholeRows } from './calls.ts';
-import { gauge, tokens } from './show.ts';
+import { inSeconds, wholeRows, gauge, tokens } from './show.ts';
 import { shownName, stateRows, statusLines } from './status.ts';
 
 const MAX_SHOWN = 100; // servers: a project may bring thousands
