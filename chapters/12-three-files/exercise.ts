@@ -139,6 +139,17 @@ export const judge: Judge = async ({ load, see, expect }) => {
     'reported: project/.mcp.json, with the reason',
   );
 
+  await check(
+    'a file with a comment or a byte order mark is not broken, and .mcp.json may be that of VS Code',
+    folders({
+      user: `// mine\n${JSON.stringify(one(a))}`,
+      settings: `\uFEFF${JSON.stringify(one(b))}`,
+      mcp: { servers: { [c]: { command: c } } },
+    }),
+    user(a),
+    ofSettings(b),
+    ofMcp(c),
+  );
   const [first, second, third] = [lot(), lot(), lot()];
   await check(
     'of two entries with one name the later wins',
