@@ -91,7 +91,7 @@ test('D16: where a rule allows git, what the folder names for looking at files d
 });
 
 test('D16: what cannot be overridden takes the rule away, and is told', {
-  timeout: 180_000, // some thousand times git
+  timeout: 180_000, // git is started for each of them, again and again
 }, async () => {
   const inside: Parameters<typeof repository>[0] = (git, put) => {
     git('init', '-q', 'sub');
