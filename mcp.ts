@@ -170,12 +170,12 @@ export class Connection {
   constructor(serverName: string, config: Json, options: ConnectionOptions = {}) {
     this.serverName = serverName;
     this.config = config;
-    const ownLimit = positive(config.timeout); // this server's own limit beats the general one
     this.options = {
       ...options,
       maxLineBytes: options.maxLineBytes ?? 64 * 2 ** 20,
       handshakeTimeoutMs: options.handshakeTimeoutMs ?? 15_000,
-      callTimeoutMs: ownLimit ?? options.callTimeoutMs ?? 60_000,
+      // This server's own limit beats the general one.
+      callTimeoutMs: positive(config.timeout) ?? options.callTimeoutMs ?? 60_000,
       maxCallMs: options.maxCallMs ?? 600_000,
     };
     this.deadlines = new Deadlines(
