@@ -207,20 +207,21 @@ export const judge: Judge = async ({ load, expect }) => {
 
   /** Which began, if this one fails, and how it all ended. */
   const failing = async (items: string[], which: string) => {
+    const failure = new Error(`${which} has failed`);
     const begun: string[] = [];
     const work = async (item: string) => {
       begun.push(item);
       await settled();
-      if (item === which) throw new Error(`${item} has failed`);
+      if (item === which) throw failure;
       return item;
     };
     const how = await inLanes(items, laneOf, work).then(
       () => 'all is well',
-      (error) => (error as Error)?.message,
+      (error) => (error === failure ? failure.message : `another error: ${error}`),
     );
     await settled();
     await settled();
-    return { how, begun: begun.join(' ') };
+    return { how, begun: begun.toSorted().join(' ') };
   };
   for (const items of [
     ['a1', 'a2', 'b1'],
