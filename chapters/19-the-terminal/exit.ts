@@ -1,6 +1,6 @@
 // How the program ends: with a code, and with one line that says why.
 
-import type { PlainOutput } from './more/plain-screen.ts';
+import type { PlainScreen } from './more/plain-screen.ts';
 import type { Screen } from './screen.ts';
 
 /** Exit codes, so that a script can tell what went wrong. */
@@ -53,7 +53,7 @@ const SIGNALS = { SIGTERM: 128 + 15, SIGHUP: 128 + 1, SIGQUIT: 128 + 3 };
 /** Ends the process when `work` is done, with the exit code that it returns. */
 export async function asProgram(
   argv: string[],
-  screen: PlainOutput,
+  screen: PlainScreen,
   work: () => Promise<number>,
 ): Promise<void> {
   const isJson = flagsIn(argv).includes('--json');
@@ -89,7 +89,7 @@ export async function fullScreen(argv: string[]): Promise<Screen> {
   return new Screen({ color: !flagsIn(argv).includes('--no-color') });
 }
 
-function report(error: Error, isJson: boolean, screen: PlainOutput): void {
+function report(error: Error, isJson: boolean, screen: PlainScreen): void {
   const { kind = 'unexpected', message } = error as Stop;
   if (isJson) screen.printJson(JSON.stringify({ type: 'error', kind, message }), process.stderr);
   else screen.say(kind === 'unexpected' ? (error.stack ?? message) : message, 'red');

@@ -5,7 +5,7 @@ import { VERSION } from '../../mcp.ts';
 import { distance, nearestHint } from '../16-hands/nearest.ts';
 import { asProgram, EXIT, flagsIn, fullScreen, usage } from './exit.ts';
 import type { Compose } from './host.ts';
-import { PlainScreen, type PlainOutput } from './more/plain-screen.ts';
+import { PlainScreen } from './more/plain-screen.ts';
 import { ownVerbs, type Verb } from './own-verbs.ts';
 import type { Screen } from './screen.ts';
 
@@ -22,7 +22,7 @@ export async function main(argv: string[], load: LoadComposition): Promise<void>
   return asProgram(argv, screen, () => run(argv, screen, load));
 }
 
-async function printVersion(screen: PlainOutput): Promise<number> {
+async function printVersion(screen: PlainScreen): Promise<number> {
   screen.print(VERSION);
   return EXIT.done;
 }

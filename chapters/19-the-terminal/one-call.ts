@@ -5,13 +5,13 @@ import type { WantedCall } from './command-line/call-words.ts';
 import { callArguments, findTool } from './calling.ts';
 import { EXIT, Stop } from './exit.ts';
 import type { Composition } from './host.ts';
-import type { PlainOutput } from './more/plain-screen.ts';
+import type { PlainScreen } from './more/plain-screen.ts';
 import { talkTo, type Way } from './command-line/one-server.ts';
 
 export function call(
   wanted: WantedCall,
   way: Way,
-  screen: PlainOutput,
+  screen: PlainScreen,
   prepare?: Composition['prepareArguments'],
 ): Promise<number> {
   return talkTo(wanted, way, screen, (connection, options) =>
@@ -24,7 +24,7 @@ type Options = CallOptions & { prepare?: Composition['prepareArguments'] };
 async function callTool(
   connection: McpConnection,
   wanted: WantedCall,
-  screen: PlainOutput,
+  screen: PlainScreen,
   { signal, prepare }: Options,
 ): Promise<number> {
   const { server, tool: name, isJson, isData } = wanted;
@@ -55,7 +55,7 @@ async function callTool(
   return isError ? EXIT.failed : EXIT.done;
 }
 
-function printData(data: unknown, tool: string, screen: PlainOutput): number {
+function printData(data: unknown, tool: string, screen: PlainScreen): number {
   if (data === undefined)
     throw new Stop(EXIT.failed, `${tool} has answered without structured content`, 'empty');
   screen.printJson(JSON.stringify(data));
@@ -69,7 +69,7 @@ function isSameData(text: string, data: string): boolean {
 }
 
 /** Pictures, sounds and files, under names of ours. */
-async function saveAll(content: unknown[], folder: string, screen: PlainOutput): Promise<void> {
+async function saveAll(content: unknown[], folder: string, screen: PlainScreen): Promise<void> {
   const { saveBlob } = await import('../16-hands/results.ts');
   for (const block of content.map(asObject)) {
     const data = block.data ?? asObject(block.resource).blob;

@@ -13,7 +13,7 @@ import type { ScreenSize } from './fold.ts';
 import { Foot, placeAfter, type FootContent } from './foot.ts';
 import { Input } from './input.ts';
 import { Markdown, type MarkdownStyle } from './markdown.ts';
-import { flushAll, stopAtBrokenPipes } from './more/plain-screen.ts';
+import { PlainScreen } from './more/plain-screen.ts';
 import { columnsOf, graphemes, wrap } from './wrap.ts';
 
 export type Style = Parameters<typeof styleText>[0] & string;
@@ -31,10 +31,9 @@ const COLOURS: Record<RowKind, Style> = {
 /** A line, or one that begins with parts of which some have a colour. */
 export type ScreenLine = string | { text: string; style?: Style }[];
 
-export class Screen {
+export class Screen extends PlainScreen {
   /** A user sits at a keyboard and sees what we write: only then may we ask. */
   isInteractive = process.stdin.isTTY === true && process.stderr.isTTY === true;
-  onInterrupt: () => void = () => process.exit(130);
   readonly input = new Input(this);
   private isColored: boolean;
   private held: [NodeJS.WriteStream, string][] = []; // what has to wait until a line is finished
@@ -49,8 +48,8 @@ export class Screen {
   private status?: () => [string, ...ScreenLine[]]; // the spinner's row, and what belongs below it
 
   constructor({ color = true } = {}) {
+    super();
     this.isColored = color && process.env.TERM !== 'dumb';
-    stopAtBrokenPipes();
     process.stderr.on('resize', () => this.resized());
   }
 
@@ -92,7 +91,7 @@ export class Screen {
   }
 
   /** A line of what was asked for, on stdout. */
-  print(text: string): void {
+  override print(text: string): void {
     this.freshLine();
     this.write(process.stdout, `${this.fitted(text, process.stdout)}\n`);
   }
@@ -104,12 +103,12 @@ export class Screen {
   }
 
   /** A line of JSON, which stays JSON: what must not reach a terminal is escaped as in JSON. */
-  printJson(json: string, stream: NodeJS.WriteStream = process.stdout): void {
+  override printJson(json: string, stream: NodeJS.WriteStream = process.stdout): void {
     this.write(stream, `${inertJson(json)}\n`);
   }
 
   /** A line about what happens, on stderr. */
-  say(text: string, style?: Style): void {
+  override say(text: string, style?: Style): void {
     this.writeLine(this.fitted(withHosts(text), process.stderr), style);
   }
 
@@ -162,11 +161,6 @@ export class Screen {
     return [...line.slice(0, -1), { text: whole.slice(start.length) }];
   }
 
-  /** Its other lines are indented, so that none of them can pass for a warning of its own. */
-  warn(text: string): void {
-    this.say(`! ${text.replaceAll('\n', '\n  ')}`, 'yellow');
-  }
-
   /** A message on an MCP wire. */
   wire(direction: 'out' | 'in', text: string): void {
     if (direction === 'out') this.writeLine(`→ ${text}`, 'cyan');
@@ -216,7 +210,7 @@ export class Screen {
   // ── What stays below: the spinner, and what is being typed. Only on a terminal ──
 
   /** `rows` gives what happens now: one row, and what belongs below it. */
-  spin(rows: () => [string, ...ScreenLine[]]): void {
+  override spin(rows: () => [string, ...ScreenLine[]]): void {
     this.stopSpinning();
     if (!process.stderr.isTTY || process.env.TERM === 'dumb') return;
     let frame = 0;
@@ -231,7 +225,7 @@ export class Screen {
     this.spinner = setInterval(turn, 100).unref();
   }
 
-  stopSpinning(): void {
+  override stopSpinning(): void {
     clearInterval(this.spinner);
     this.spinner = undefined;
     this.status = undefined;
@@ -312,16 +306,16 @@ export class Screen {
   }
 
   /** Gives the terminal back. From now on nothing waits to be written. */
-  stop(): void {
+  override stop(): void {
     this.stopSpinning();
     this.leaveFoot();
     this.input.close();
     this.release();
   }
 
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     this.stop();
-    await flushAll();
+    await super.close();
   }
 }
 

@@ -19,7 +19,7 @@ import {
 } from './parse.ts';
 import { EXIT, Stop, usage } from '../exit.ts';
 import type { Composition } from '../host.ts';
-import type { PlainOutput } from '../more/plain-screen.ts';
+import type { PlainScreen } from '../more/plain-screen.ts';
 import type { Screen } from '../screen.ts';
 
 export const REACH_FLAGS = {
@@ -157,7 +157,7 @@ export type Talk = (connection: McpConnection, options: CallOptions) => Promise<
 export async function talkTo(
   reach: Reach,
   way: Way,
-  screen: PlainOutput,
+  screen: PlainScreen,
   talk: Talk,
 ): Promise<number> {
   const masker = new Masker();
@@ -183,7 +183,7 @@ export async function talkTo(
 export const talkAfterHandshake = (
   reach: Reach,
   way: Way,
-  screen: PlainOutput,
+  screen: PlainScreen,
   talk: Talk,
 ): Promise<number> =>
   talkTo(reach, way, screen, async (connection, options) => {
@@ -195,7 +195,7 @@ export const talkAfterHandshake = (
 async function connectionFor(
   { server = '', timeoutMs: limit, trace: file, isWire }: Reach,
   { config, options }: Way,
-  screen: PlainOutput,
+  screen: PlainScreen,
   masker: Masker,
 ) {
   const { Trace } = file === undefined ? {} : await import('../more/trace-file.ts');
@@ -215,7 +215,7 @@ async function connectionFor(
 }
 
 /** The first Ctrl-C cancels the call on the wire; the second leaves at once. */
-function interruptible(connection: McpConnection, screen: PlainOutput): AbortSignal {
+function interruptible(connection: McpConnection, screen: PlainScreen): AbortSignal {
   const abort = new AbortController();
   screen.onInterrupt = () => {
     if (abort.signal.aborted) process.exit(EXIT.interrupted);

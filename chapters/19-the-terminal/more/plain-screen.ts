@@ -2,23 +2,10 @@
 // each safe to show. screen.ts, with all that it loads, would take longer than the call.
 
 import { inertJson, printable, withHosts } from '../../17-the-gate/safe-text.ts';
-import type { Screen } from '../screen.ts';
+import type { ScreenLine, Style } from '../screen.ts';
 
 /** What a command uses of a screen if it neither asks nor draws. */
-export type PlainOutput = Pick<
-  Screen,
-  | 'print'
-  | 'printJson'
-  | 'say'
-  | 'warn'
-  | 'spin'
-  | 'stopSpinning'
-  | 'stop'
-  | 'close'
-  | 'onInterrupt'
->;
-
-export class PlainScreen implements PlainOutput {
+export class PlainScreen {
   onInterrupt: () => void = () => process.exit(130);
 
   constructor() {
@@ -33,19 +20,22 @@ export class PlainScreen implements PlainOutput {
     stream.write(`${inertJson(json)}\n`);
   }
 
-  say(text: string): void {
+  say(text: string, _style?: Style): void {
     process.stderr.write(`${printable(withHosts(text), { isPipe: !process.stderr.isTTY })}\n`);
   }
 
+  /** Its other lines are indented, so that none of them can pass for a warning of its own. */
   warn(text: string): void {
-    this.say(`! ${text.replaceAll('\n', '\n  ')}`);
+    this.say(`! ${text.replaceAll('\n', '\n  ')}`, 'yellow');
   }
 
-  spin(): void {}
+  spin(_rows: () => [string, ...ScreenLine[]]): void {}
   stopSpinning(): void {}
   stop(): void {}
 
-  close = flushAll;
+  close(): Promise<void> {
+    return flushAll();
+  }
 }
 
 /** Resolves when all that was written has left the program. */

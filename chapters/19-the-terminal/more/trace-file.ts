@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { now, VERSION, textOf, type Json } from '../../../mcp.ts';
 import type { Masker } from '../../17-the-gate/safe-text.ts';
 import { refused } from '../exit.ts';
-import type { PlainOutput } from './plain-screen.ts';
+import type { PlainScreen } from './plain-screen.ts';
 import { appendPrivately } from '../session-file.ts';
 
 /** The first line of every trace: which version of the format it is, and when it began. */
@@ -18,11 +18,11 @@ export class Trace {
   isLost = false; // it was asked for, and ends before its time
   file?: string; // where it goes, if it is kept
   watch?: (line: string) => void; // gets each line, too
-  private screen: PlainOutput;
+  private screen: PlainScreen;
   private masker: Masker;
   private begin = now(); // the time of day can jump
 
-  constructor(screen: PlainOutput, masker: Masker, file?: string) {
+  constructor(screen: PlainScreen, masker: Masker, file?: string) {
     this.screen = screen;
     this.masker = masker;
     this.keep(file);
