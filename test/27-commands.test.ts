@@ -218,7 +218,7 @@ test('mcp import claude-desktop: shows what it found, asks, takes over; names ar
   assert.equal(await importing(importers, where)(['claude-desktop'], given, person), 0);
   assert.match(
     person.questions[0]!.text,
-    /"My Files" in .*\n  command: "npx"[^]*Take over into user scope\?/,
+    /"My Files" of claude-desktop, in .*\n  command: "npx"[^]*Take over into user scope\?/,
   );
   assert.deepEqual(read('home/.claude/settings.json').mcpServers, {
     there: { command: 'mine' },
@@ -309,7 +309,7 @@ test('mcp import: a third program is a row; an unknown one, one without servers,
     (await rejection(run(['claude-desktop'], given, nobody))).message,
     /nothing was imported: that needs a terminal/,
   );
-  assert.match(said.join('\n'), /"a" in /);
+  assert.match(said.join('\n'), /"a" of claude-desktop, in /);
 });
 
 test('mcp add tells that --demo takes the name of its calculator; without --demo the entry works', async () => {

@@ -80,10 +80,10 @@ export function readJsonFile(file: string): Json | undefined {
   if (stat.size > MAX_CONFIG_BYTES) throw new Error(`it has more than ${MAX_CONFIG_BYTES} bytes`);
   const decoder = new TextDecoder('utf-8', { fatal: true }); // drops a byte order mark
   const text = decoder.decode(readFileSync(file));
-  const json = withoutComments(text).trim();
+  const json = withoutComments(text).trimEnd();
   const tooMuch = tooMuchIn(json);
   if (tooMuch) throw new Error(`it has ${tooMuch}`);
-  const root: unknown = JSON.parse(json);
+  const root = parseAsWritten(json);
   if (!isObject(root)) throw new Error('it is not a JSON object');
   return root;
 }
@@ -91,9 +91,22 @@ export function readJsonFile(file: string): Json | undefined {
 /** People comment such files. Strings are matched too, and put back, so that "http://…" stays
  *  whole. What is not closed matches to the end: else the search would start again at each
  *  character. */
-function withoutComments(text: string): string {
+export function withoutComments(text: string): string {
   const parts = /"(?:\\[^]|[^"\\])*(?:"|\\?$)|\/\/.*|\/\*[^]*?(?:\*\/|$)/g;
-  return text.replace(parts, (found) => (found[0] === '"' ? found : ''));
+  const lines = (comment: string) => comment.replace(/[^\n]/g, ''); // so that lines keep their numbers
+  return text.replace(parts, (found) => (found[0] === '"' ? found : lines(found)));
+}
+
+/** Node says how many characters are before the mistake; an editor counts lines and columns. */
+function parseAsWritten(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (error) {
+    const [, at = json.length] = /at position (\d+)/.exec(textOf(error)) ?? [];
+    const lines = json.slice(0, Number(at)).split('\n');
+    const why = textOf(error).replace(/ in JSON at position .*$|(?<=^Unexpected end).*$/, '');
+    throw new Error(`line ${lines.length}, column ${lines.at(-1)!.length + 1}: ${why}`);
+  }
 }
 
 function statIfThere(file: string) {

@@ -38,6 +38,7 @@ const FLAGS = {
   header: { ...TEXTS_FLAG, short: 'H' },
   'client-id': TEXT_FLAG,
   'callback-port': TEXT_FLAG,
+  yes: FLAG,
   'no-color': FLAG,
 } as const;
 
@@ -70,6 +71,7 @@ export async function mcpCommand(args: string[], screen: Screen, rows: LoadRows)
   const isFrom = action === 'add' && values.from !== undefined && others['add-from'];
   const words = isFrom ? [values.from!, ...positionals.slice(1)] : positionals.slice(1);
   const other = isFrom || others[action];
+  if (values.yes) words.push('--yes');
   if (other) return other(words, desk, new PersonAtTerminal(screen), scope);
   if (!name) throw usage(`"mcp ${action}" needs the name of a server`);
   if (action === 'get') return get(desk, name, isJson);

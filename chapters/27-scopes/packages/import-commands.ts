@@ -3,7 +3,7 @@
 
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { asObject, ownValue, readJsonFile, textOf, type Json } from '../../../mcp.ts';
+import { asObject, readJsonFile, textOf, type Json } from '../../../mcp.ts';
 import { nearest } from '../../16-hands/nearest.ts';
 import { agrees, choice, oneOfFew } from '../../17-the-gate/dialogue.ts';
 import type { Person } from '../../17-the-gate/person.ts';
@@ -119,52 +119,63 @@ const thisMachine = (): Where => ({
 
 const HOW = [choice('[a]ll'), choice('[e]ach by itself'), choice('[n]one', true)];
 
-/** The command, for a table of programs. */
+/** The command, for a table of programs: one of them, or all that have servers here. */
 export function importing(
   table: Record<string, Importer> = importers,
   where = thisMachine,
 ): McpAction {
-  return async ([program = ''], desk, person, scope = 'user') => {
+  return async (words, desk, person, scope = 'user') => {
+    const isAgreed = words.includes(AGREED);
+    const [program] = words.filter((word) => word !== AGREED);
     const known = Object.keys(table);
-    const importer = ownValue(table, program);
-    const meant = nearest(program, known, 1)[0] ?? known.join(' | ');
-    if (!importer)
+    if (program !== undefined && !known.includes(program)) {
+      const meant = nearest(program, known, 1)[0] ?? known.join(' | ');
       throw usage(`"mcp import" does not know ${quoted(program)}; write mcp import ${meant}`);
+    }
     const here = where();
-    const { offered, problems } = offeredBy(importer, here);
-    for (const problem of problems) desk.screen.warn(problem);
-    if (offered.length === 0)
-      throw refused(
-        `${program} has no servers. We looked in:\n  ${importer.files(here).join('\n  ')}`,
-      );
-    const lines = offered.flatMap(({ name, file, config }) => [
-      `${quoted(name)} in ${quoted(file)}`,
+    const found = foundBy(program === undefined ? known : [program], table, here, desk);
+    const lines = found.flatMap(({ name, file, config, from }) => [
+      `${quoted(name)} of ${from}, in ${quoted(file)}`,
       ...launchLines(config),
     ]);
-    if (!person.isThere) {
-      for (const line of lines) desk.screen.print(line);
-      throw refused(`nothing was imported: ${TERMINAL}`);
-    }
-    const question = {
-      lines,
-      prompt: `Take over into ${scope} scope?`,
-      choices: HOW,
-      ifEmpty: 'n',
-    };
-    const how = (await person.choose(question))?.key;
+    if (isAgreed || !person.isThere) for (const line of lines) desk.screen.print(line);
+    if (!isAgreed && !person.isThere)
+      throw refused(`nothing was imported: ${TERMINAL}, or --yes for a script`);
+    const prompt = `Take over into ${scope} scope?`;
+    const question = { lines, prompt, choices: HOW, ifEmpty: 'n' };
+    const how = isAgreed ? 'a' : (await person.choose(question))?.key;
     if (how !== 'a' && how !== 'e') throw refused('nothing was imported');
     const ask = asker(person, isSharedIn(desk, scope) ?? false);
-    for (const each of offered) {
-      const isWanted =
-        how === 'a' ||
-        (await agrees(person, {
-          lines: [quoted(each.name), ...launchLines(each.config)],
-          prompt: 'This one?',
-        }));
+    for (const each of found) {
+      const about = { lines: [quoted(each.name), ...launchLines(each.config)] };
+      const isWanted = how === 'a' || (await agrees(person, { ...about, prompt: 'This one?' }));
+      const importer = table[each.from]!;
       if (isWanted) await takeOver(each, { importer, here, ask, desk, scope });
     }
     return EXIT.done;
   };
+}
+
+/** As a word: an action gets no flags. */
+const AGREED = '--yes';
+
+type FoundServer = ImportableServer & { from: string };
+
+function foundBy(
+  programs: string[],
+  table: Record<string, Importer>,
+  here: Where,
+  { screen }: CommandContext,
+): FoundServer[] {
+  const found = programs.flatMap((from) => {
+    const { offered, problems } = offeredBy(table[from]!, here);
+    for (const problem of problems) screen.warn(problem);
+    return offered.map((each) => ({ ...each, from }));
+  });
+  if (found.length > 0) return found;
+  const files = programs.flatMap((from) => table[from]!.files(here));
+  const whose = programs.length === 1 ? `${programs[0]} has` : 'other programs have';
+  throw refused(`${whose} no servers. We looked in:\n  ${files.join('\n  ')}`);
 }
 
 type Taking = { importer: Importer; here: Where; ask: AskFor; desk: CommandContext; scope: string };
