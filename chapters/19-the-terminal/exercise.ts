@@ -249,17 +249,38 @@ export const judge: Judge = async ({ see, expect }) => {
     stuck.shows(/stopped[^]*› $/),
     isShown,
   );
-  await stuck.press(`run "trap '' TERM; echo awake; sleep 60; sleep 60"`, ENTER);
-  await stuck.shows(/Allow it\?[^]*: $/, /^/, 20_000);
-  await stuck.press('y', ENTER);
-  await stuck.shows(/│ awake/, /^/, 20_000); // it takes a second to be ended by force
+  const beStuck = async () => {
+    await stuck.press(`run "trap '' TERM; echo awake; sleep 60; sleep 60"`, ENTER);
+    await stuck.shows(/Allow it\?[^]*: $/, /^/, 20_000);
+    await stuck.press('y', ENTER);
+    await stuck.shows(/│ awake/, /^/, 20_000); // it takes a second to be ended by force
+  };
+  await beStuck();
   await stuck.press(CTRL_C, 'x', CTRL_C);
+  const told = await stuck.says(/stopping|still|once more|again/i);
   await expect(
     'twice during a turn it does not quit: the user is impatient, and is told, whatever is typed',
     'words such as (stopping… Ctrl-C once more quits at once)',
-    stuck.says(/stopping|still|once more|again/i),
+    told,
     isSaid,
   );
+  await expect(
+    'that, too, is not among the answers',
+    'it is on stderr, and not on stdout',
+    told,
+    /^said on stderr$/,
+  );
+  await stuck.shows(/stopped[^]*› /, /^/, 20_000);
+  await stuck.press(CTRL_C, CTRL_C); // the first empties the line, in which is an x
+  await expect(
+    'the turn has ended, and its Ctrl-Cs are forgotten: at the empty prompt the next says how to quit',
+    'words such as (Ctrl-C again, or /exit, to quit)',
+    stuck.says(QUIT),
+    isSaid,
+  );
+  await beStuck();
+  await stuck.press(CTRL_C, CTRL_C);
+  await stuck.says(/stopping|still|once more|again/i);
   await stuck.press(CTRL_C);
   await expect(
     'the third quits, although the tool does not let go',

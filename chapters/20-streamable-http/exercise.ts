@@ -15,8 +15,8 @@ const answer =
   'data: {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"42"}]}}\n\n';
 const news = (n: number) =>
   `data: {"jsonrpc":"2.0","method":"notifications/message","params":{"data":"news ${n}"}}\n\n`;
-/** Ids have no order and no length that one could rely on. */
-const newId = () => `e${'-'.repeat(randomInt(1, 4))}${randomInt(10 ** 9)}`;
+/** Ids have no order. They begin alike, and are equally long. */
+const newId = () => `event-${randomInt(10 ** 9, 10 ** 10)}`;
 /** An event that only names its id, and how long to wait. */
 const mark = (id: string, retryMs = 100) => `id: ${id}\nretry: ${retryMs}\ndata:\n\n`;
 
@@ -46,6 +46,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
       const events = { 'content-type': 'text/event-stream' };
       if (reply === 0 || reply === -1) request.socket.destroy();
       else if (typeof reply === 'string') response.writeHead(200, events).end(reply);
+      else if (reply.status === 204 || reply.status === 206)
+        response.writeHead(reply.status, events).end();
       else response.writeHead(reply.status, events).write(': wait\n\n');
     });
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
@@ -182,12 +184,13 @@ export const judge: Judge = async ({ load, see, expect }) => {
   );
   await expect('and then the call fails', lost, noNews, isLost);
 
-  const ids = Array.from({ length: MAX_RESUMES + 4 }, newId);
+  const ids = Array.from({ length: 14 }, newId);
   const long = await script(...ids.map((each, n) => `${mark(each)}${news(n)}`), answer);
+  const inTheEnd = await Promise.race([long.call().catch((error) => error), pause(15_000)]);
   await expect(
-    'a server that has a new id each time may break off nine times',
+    'a server that has a new id each time may break off fourteen times',
     '42',
-    long.call(),
+    inTheEnd,
     /^42$/,
   );
   await expect(
@@ -198,7 +201,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   );
   await expect(
     'and all news is heard, once',
-    'news 0 to news 8',
+    'news 0 to news 13',
     long.heard.join(),
     (came) => came === ids.map((_, n) => `news ${n}`).join(),
   );
@@ -238,6 +241,16 @@ export const judge: Judge = async ({ load, see, expect }) => {
   );
   await expect('and then that call fails', lost, noServer, isLost);
 
+  for (const status of [204, 206]) {
+    const empty = await script(mark(newId()), { status }, answer);
+    await expect(
+      `a GET with another status than 200 (${status}) is the last`,
+      lost,
+      empty.call(),
+      isLost,
+    );
+    await expect('also after it nothing is asked', 'POST, GET', verbs(empty), /^POST, GET$/);
+  }
   for (const status of [404, 202, 503]) {
     const refused = await script(mark(newId()), { status }, answer);
     await expect(`a GET that is refused (${status}) is the last`, lost, refused.call(), isLost);
@@ -249,6 +262,14 @@ export const judge: Judge = async ({ load, see, expect }) => {
       (replies) => replies === 1,
     );
   }
+
+  const noise = await script(`${mark(newId())}data: not JSON\n\n`, answer);
+  await expect(
+    'a message that is not JSON fails the call: this.parse(text)',
+    'a McpError of kind "protocol"',
+    noise.call(),
+    (came) => came?.kind === 'protocol',
+  );
 
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
   const stopped = await script(mark(newId(), 60_000), answer);

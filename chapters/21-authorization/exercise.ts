@@ -11,7 +11,7 @@ import { text as textOf } from 'node:stream/consumers';
 import type { Judge } from '../book.ts';
 
 const SUPPORTED = 'authorization_response_iss_parameter_supported';
-const code = `a code+${randomInt(10 ** 9)}/%41=`; // must arrive as it is
+const code = ` a code+${randomInt(10 ** 9)}/%41= `; // must arrive as it is
 const redirectUri = 'http://127.0.0.1:7777/callback';
 
 export const judge: Judge = async ({ load, see, expect }) => {
@@ -124,6 +124,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
     'with a letter more': `${issuer}5`,
     'with a letter less': issuer.slice(0, -1),
     'with a blank at its end': `${issuer} `,
+    'with another address before it': `${iss}/${issuer}`,
+    'with a letter as %74': issuer.replace('/t', '/%74'),
     'only the host of the issuer': origin,
     'the address of the MCP server': `${origin}/mcp`,
   };
@@ -146,6 +148,11 @@ export const judge: Judge = async ({ load, see, expect }) => {
   await unused(
     'a refusal that has two names hides its words',
     add({ ...words, iss: issuer }, true, [['iss', iss]]),
+    { hides: '555-0142' },
+  );
+  await unused(
+    'an answer with two descriptions hides both',
+    add({ ...words, iss: issuer }, true, [['error_description', 'call 555-0142, too']]),
     { hides: '555-0142' },
   );
   await unused(
@@ -182,9 +189,16 @@ export const judge: Judge = async ({ load, see, expect }) => {
     add(words, true),
     { hides: '555-0142' },
   );
+  for (const error of ['access_denied', 'server_error', `e${randomInt(10 ** 6)}`])
+    await unused(
+      `an answer with an error (${error.replace(/\d+/, '…')}) is a refusal, although it has a code`,
+      add({ code, error, iss: issuer }, true),
+      { says: error },
+    );
   await unused(
-    'an answer with an error is a refusal, although it has a code',
+    'and the code is not told',
     add({ code, error: 'access_denied', iss: issuer }, true),
+    { hides: code.trim() },
   );
   await unused('an empty error is an error, too', add({ code, error: '', iss: issuer }, true));
   await unused('an answer with neither code nor error is a failure', add({ iss: issuer }, true));

@@ -44,6 +44,7 @@ export const judge: Judge = async (bench) => {
   await judgeOneQuestion(bench);
   await judgeState(bench);
   await judgeManyQuestions(bench);
+  await judgeSomeQuestions(bench);
   await judgeAnswers(bench);
   await judgeRest(bench);
   await judgeKeys(bench);
@@ -89,8 +90,12 @@ async function script({ load, see, expect }: Bench, ...results: object[]) {
       },
     };
   };
-  const thinkAndAnswer = async ({ message }: any) => {
+  const asked: { id: unknown; signal?: AbortSignal }[] = [];
+  const thinkAndAnswer = async ({ message }: any, given: any) => {
+    asked.push(given);
     answered.push(`${message}?`);
+    if (message === 'Forever')
+      await new Promise((after) => given.signal.addEventListener('abort', after));
     await new Promise((after) => setTimeout(after, 20));
     answered.push(`${message}!`);
     if (message === 'Long') return longAnswer;
@@ -128,7 +133,7 @@ async function script({ load, see, expect }: Bench, ...results: object[]) {
     for (const line of log) see(...line);
     return expect(...given);
   };
-  return { calls, seen, answered, pauses, call, connection, expectToo };
+  return { calls, seen, asked, answered, pauses, call, connection, expectToo };
 }
 
 async function judgeOneQuestion(bench: Bench): Promise<void> {
@@ -175,7 +180,7 @@ async function judgeOneQuestion(bench: Bench): Promise<void> {
 }
 
 async function judgeState(bench: Bench): Promise<void> {
-  const json = '{ "step": 1.0, "a":"\\u00e9" }';
+  const json = ' { "step": 1.0, "a":"\\u00e9 e\u0301" }\n';
   const text = await script(bench, wants({ q: ask('Yes') }, json));
   await quietly(text.call());
   await bench.expect(
@@ -228,6 +233,38 @@ async function judgeManyQuestions(bench: Bench): Promise<void> {
     two.answered.join(' '),
     is('Yes? Yes! No? No!'),
   );
+}
+
+async function judgeSomeQuestions(bench: Bench): Promise<void> {
+  const keys = Array.from({ length: randomInt(4, 9) }, () => anyWord('q'));
+  const many = await script(bench, wants(Object.fromEntries(keys.map((key) => [key, ask(key)]))));
+  await quietly(many.call());
+  const wanted = Object.fromEntries(keys.map((key) => [key, accepted(key)]));
+  await bench.expect(
+    `however many questions there are: ${keys.length}`,
+    JSON.stringify(wanted),
+    many.calls[1]?.inputResponses,
+    isSame(wanted),
+  );
+  await many.expectToo(
+    'each is asked under its key: this.answerTo(key, …)',
+    keys.join(', '),
+    many.asked.map(({ id }) => id).join(', '),
+    is(keys.join(', ')),
+  );
+  const controller = new AbortController();
+  const open = await script(bench, wants({ q: ask('Forever') }));
+  const call = quietly(open.call({ signal: controller.signal }));
+  while (open.asked.length === 0 && open.calls.length < 2)
+    await new Promise((after) => setTimeout(after, 1));
+  controller.abort();
+  await bench.expect(
+    'a call that is cancelled takes its open question along',
+    'the signal of the question aborts: this.answerTo(…, call)',
+    open.asked[0]?.signal?.aborted,
+    is(true),
+  );
+  await call;
 }
 
 async function judgeAnswers(bench: Bench): Promise<void> {
