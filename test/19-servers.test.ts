@@ -376,5 +376,5 @@ test('a server that is removed leaves nothing behind: added again, it is neither
     [remote.code, /its type is "pigeon", but we have transports only for stdio/.test(remote.err)],
     [2, true],
   );
-  assert.match((await run(where, ['mcp', 'add', '--help'])).out, /^mcp-by-hand: a coding agent/);
+  assert.match((await run(where, ['mcp', 'add', '--help'])).out, /^  mcp-by-hand mcp list/);
 });
