@@ -93,7 +93,7 @@ export function readJsonFile(file: string): Json | undefined {
  *  character. */
 export function withoutComments(text: string): string {
   const parts = /"(?:\\[^]|[^"\\])*(?:"|\\?$)|\/\/.*|\/\*[^]*?(?:\*\/|$)/g;
-  const lines = (comment: string) => comment.replace(/[^\n]/g, ''); // so that lines keep their numbers
+  const lines = (comment: string) => comment.replace(/[^\n]/g, ''); // lines keep their numbers
   return text.replace(parts, (found) => (found[0] === '"' ? found : lines(found)));
 }
 
