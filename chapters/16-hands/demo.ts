@@ -43,16 +43,11 @@ const servers = (args: Record<string, string[]>) => () =>
     ]),
   );
 type Call = [name: string, args: Json];
-const chat = async (
-  options: { mcp?: McpManager; graceMs?: number },
-  tools: program.Tool[],
-  ...calls: Call[]
-) => {
+const chat = async (options: { mcp?: McpManager }, tools: program.Tool[], ...calls: Call[]) => {
   const script = [...calls.map(([name, args]) => ({ calls: [{ name, args }] })), 'Done.'];
   const model = new program.Scripted(script);
   const agent = new program.Agent({ model, tools, gate, resultsFolder, cwd, emit, ...options });
   await agent.chat('Go.');
-  return model;
 };
 
 console.log('A small job:');
@@ -100,7 +95,16 @@ const three = new McpManager({
   }),
 });
 show(`before the first prompt: ${three.status().length} servers`);
-const { requests } = await chat({ mcp: three, graceMs: 1500 }, []);
+const model = new program.Scripted(['Done.']);
+const options = { model, gate, resultsFolder, cwd, emit, mcp: three, graceMs: 1 };
+const agent = new program.Agent(options);
+if ('connect' in agent) {
+  void agent.connect(); // the prompt comes when the first two are as far as they will get
+  const isOpen = () => three.status().filter(({ state }) => state === 'connecting').length !== 1;
+  while (three.status().length < 3 || isOpen()) await new Promise((done) => setTimeout(done, 10));
+}
+await agent.chat('Go.');
+const { requests } = model;
 for (const { name, state } of three.status()) show(`${name}: ${state}`);
 const late = requests[0]?.system.split('\n').find((line) => line.startsWith('Still'));
 show(`the model reads: ${late ?? 'nothing of servers'}`);
