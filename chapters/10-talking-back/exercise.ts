@@ -57,6 +57,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
     'stop/angrily': waits('angrily'),
     'stop/deaf': waits('deaf'),
     'stop/at-once': (_, { id }) => cancelAtOnce(id),
+    'think/long': () => new Promise((done) => setTimeout(done, 1500, 'a long thought')),
   };
 
   /** A server without a process: what it gets is in `sent`, and `say` is what it says. */
@@ -118,6 +119,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
       words.test(came[0]!.error.message) &&
       !('result' in came[0]!);
 
+  const person = await open(undefined, () => {});
+  person.say({ id: 'person', method: 'think/long' });
   const curious = await open();
   for (const id of [0, -1, 1.5, '', '0', 'null', lot(), `${lot()}`])
     await expect(
@@ -406,6 +409,12 @@ export const judge: Judge = async ({ load, see, expect }) => {
       afterMany(`stop/${how}`, true),
       /^answered/,
     );
+  await expect(
+    'a handler may take its time: a person may have to answer',
+    '→ "result":"a long thought", 1.5 s after the request',
+    until(() => person.to('person').length > 0).then(() => person.to('person')),
+    isOnly({ id: 'person', result: 'a long thought' }),
+  );
   const gone = () => Promise.reject(new Error('write EPIPE'));
   const unheard: unknown[] = []; // rejections without a catch
   process.on('unhandledRejection', (why) => unheard.push(why));
