@@ -267,7 +267,7 @@ test('a key that cannot be sent is refused before anything can quote it', () => 
   );
 });
 
-test('key, token, version and base URL come from the environment; the option wins over it', async () => {
+test('key, token and base URL come from the environment; the option wins over it', async () => {
   const server = await startModelServer([say('a'), say('b'), say('c'), say('d')]);
   const env = {
     ANTHROPIC_API_KEY: ` ${KEY}\n`,
@@ -278,7 +278,6 @@ test('key, token, version and base URL come from the environment; the option win
   const token = {
     ANTHROPIC_AUTH_TOKEN: 'token',
     ANTHROPIC_BASE_URL: 'http://localhost:1',
-    ANTHROPIC_VERSION: '2026-10-21',
   };
   await hear(named('anthropic/a', token, `${server.url}/v1/`), 'Hello');
   await hear(
@@ -293,7 +292,7 @@ test('key, token, version and base URL come from the environment; the option win
   ]);
   assert.deepEqual(seen, [
     [KEY, undefined, '2023-06-01'],
-    [undefined, 'Bearer token', '2026-10-21'],
+    [undefined, 'Bearer token', '2023-06-01'],
     [undefined, `Bearer ${KEY}`, undefined],
     [undefined, 'Bearer none', undefined],
   ]);

@@ -51,7 +51,6 @@ type AnthropicOptions = {
   key: string;
   bearer?: boolean; // the key is a token: it goes into another header
   baseUrl?: string; // without /v1
-  version?: string;
   maxTokens?: number;
   references?: boolean; // to tools that were found on the way; by default, if the address is the vendor's
   silenceMs?: number; // between two bytes of an answer
@@ -65,13 +64,7 @@ export class Anthropic implements Model {
   private references: boolean;
 
   constructor(options: AnthropicOptions) {
-    const {
-      model,
-      key,
-      bearer = false,
-      baseUrl = 'https://api.anthropic.com',
-      version = API_VERSION,
-    } = options;
+    const { model, key, bearer = false, baseUrl = 'https://api.anthropic.com' } = options;
     this.name = `anthropic/${model}`;
     this.options = options;
     const secret: Record<string, string> = bearer
@@ -82,7 +75,7 @@ export class Anthropic implements Model {
       this.name,
       base,
       '/v1/messages',
-      { 'anthropic-version': version, ...secret },
+      { 'anthropic-version': API_VERSION, ...secret },
       key,
     );
     this.address.silenceMs = options.silenceMs;

@@ -108,14 +108,12 @@ function anthropic(model: string, { baseUrl: option, maxTokens, env }: MakeOptio
   const key = ownKey || env.ANTHROPIC_AUTH_TOKEN?.trim();
   if (!key) throw keyless('anthropic', model);
   const baseUrl = option || env.ANTHROPIC_BASE_URL;
-  const version = env.ANTHROPIC_VERSION;
   return new Anthropic({
     model,
     key,
     bearer: !ownKey,
     maxTokens,
     ...(baseUrl ? { baseUrl } : {}),
-    ...(version ? { version } : {}),
   });
 }
 
