@@ -69,13 +69,18 @@ async function startChat(argv: string[], screen: Screen, load: LoadComposition):
   return cli.chat(argv, screen, await load());
 }
 
-/** The rows for a command, which needs no tools. */
+/** The rows for a command, which needs no tools. A server may borrow a model for which there is a
+ *  key; the rehearsal has nothing to say to it. */
 async function rowsFor(screen: Screen, load: LoadComposition) {
   const { plainHost } = await import('./host.ts');
   const { PersonAtTerminal } = await import('./person-at-terminal.ts');
+  const { apiKeyVariables, chooseModel } = await import('../18-minds/models.ts');
   const compose = await load();
   const person = new PersonAtTerminal(screen);
-  return compose(plainHost({ person, warn: (text) => screen.warn(text) }));
+  const hasKey = () => apiKeyVariables(rows.models).some((name) => process.env[name]);
+  const model = () => (hasKey() ? chooseModel(undefined, { models: rows.models }) : undefined);
+  const rows = compose(plainHost({ person, model, warn: (text) => screen.warn(text) }));
+  return rows;
 }
 
 /** Where a program runs, and no person is at a terminal. */

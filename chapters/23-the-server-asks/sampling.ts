@@ -36,7 +36,7 @@ export function sampling({ person, model }: SamplingOptions): Extension {
   const counts = new Counts();
   const budgets: Budgets = new Map();
   return function sampling(connection) {
-    if (!person.isThere) return {};
+    if (!person.isThere || !model()) return {};
     const desk = new SamplingHandler(connection, person, model, counts, budgets);
     return {
       capabilities: { sampling: {} },
