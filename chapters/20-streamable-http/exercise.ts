@@ -2,6 +2,7 @@
 // server gets and gives.
 
 import { randomInt } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
@@ -53,7 +54,11 @@ export const judge: Judge = async ({ load, see, expect }) => {
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
     const heard: unknown[] = [];
+    const happened = new EventEmitter();
+    const firstNews = once(happened, 'news');
+    const firstGet = once(happened, 'GET'); // it is on its way
     const fetch = async (who: string, address: URL, options: { method: string; headers: any }) => {
+      if (options.method === 'GET') happened.emit('GET');
       if (next() !== -1 || options.method !== 'GET') return fetchHttp(who, address, options);
       const lastEventId = options.headers['last-event-id'];
       asked.push({ verb: 'GET', lastEventId, at: performance.now() });
@@ -62,7 +67,10 @@ export const judge: Judge = async ({ load, see, expect }) => {
       throw new McpError('unreachable', `${who} cannot be reached`);
     };
     const handlers = {
-      'notifications/message': ({ data }: { data: unknown }) => void heard.push(data),
+      'notifications/message': ({ data }: { data: unknown }) => {
+        heard.push(data);
+        happened.emit('news');
+      },
     };
     const connection = new McpConnection(
       'demo',
@@ -80,7 +88,13 @@ export const judge: Judge = async ({ load, see, expect }) => {
       for (let n = 0; n < 40 && hungUp < replies; n++) await pause(50);
       return hungUp;
     };
-    return { asked, heard, call, connection, closed };
+    /** Both timers are of this process, so a machine that is slow changes nothing. */
+    const resumesWithin = async (ms: number) => {
+      await firstNews;
+      const tooLate = pause(ms, `not yet, after ${ms} ms`, { ref: false });
+      return Promise.race([firstGet.then(() => 'in time'), tooLate]);
+    };
+    return { asked, heard, call, connection, closed, resumesWithin };
   };
   type Script = Awaited<ReturnType<typeof script>>;
   const verbs = ({ asked }: Script) => asked.map(({ verb }) => verb).join(', ');
@@ -121,7 +135,8 @@ export const judge: Judge = async ({ load, see, expect }) => {
   );
 
   const id = newId();
-  const cut = await script(mark(id, 1200), answer);
+  const cut = await script(`${mark(id, 1200)}${news(0)}`, answer);
+  const isInTime = cut.resumesWithin(2300);
   await expect('a stream that ends before the answer is taken up', '42', cut.call(), /^42$/);
   await expect(
     'by a GET that names the last event',
@@ -135,6 +150,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
     gaps(cut)[0],
     (ms) => ms >= 1200 - EARLY_MS,
   );
+  await expect('and not much later', 'a GET within 2300 ms', isInTime, /^in time$/);
   const patient = await script(mark(newId(), 100), mark(newId(), 300), mark(newId(), 0), answer);
   await expect(
     'a server may want another pause each time: retry: 100, then 300, then 0',
