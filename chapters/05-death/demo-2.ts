@@ -12,9 +12,7 @@ console.log('A command that is not there:');
 const missing = new McpConnection('missing', { command: 'no-such-command' }, { onWire });
 await missing.connect().catch(tell('connect'));
 
-console.log(
-  '\nA server that dies at its start, for want of a variable that we have and it has not:',
-);
+console.log('\nA server that dies at its start, because it is not given a variable that we have:');
 process.env.SHELF_TOKEN = 'a secret';
 const poor = new McpConnection('poor', habits('dies-at-once', 'SHELF_TOKEN'), { onWire });
 await poor.connect();

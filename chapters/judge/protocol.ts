@@ -222,7 +222,7 @@ const calling: Chapter = {
     {
       id: 'call-text',
       promise: 'a call goes out with its arguments, and its text comes back',
-      fault: 'a call does not bring its text back',
+      fault: 'a call does not bring back its text and whether it failed',
       play: async (bench) => {
         const { connection } = await open(bench, calculator());
         const sum: any = await soon(connection.callTool('add', { a: 2, b: 40 }), 'an answer');

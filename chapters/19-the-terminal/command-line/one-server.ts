@@ -22,7 +22,7 @@ import type { Composition } from '../host.ts';
 import type { PlainScreen } from '../more/plain-screen.ts';
 import type { Screen } from '../screen.ts';
 
-export const REACH_FLAGS = {
+const REACH_FLAGS = {
   header: { ...TEXTS_FLAG, short: 'H' },
   env: { ...TEXTS_FLAG, short: 'e' },
   cwd: TEXT_FLAG,
@@ -114,7 +114,7 @@ function serverIn(positionals: string[], [command, ...args]: string[], added: Js
 
 /** A configuration with what was typed. A header for a command would be lost, and so would a
  *  variable for an address. */
-export function withAdded(config: Json, { headers, env, ...rest }: Json): Json {
+function withAdded(config: Json, { headers, env, ...rest }: Json): Json {
   const isCommand = config.command !== undefined;
   if (headers && isCommand) throw usage('--header is for an address; this server is a command');
   const lost = env ? '--env' : '--cwd';

@@ -5,6 +5,7 @@ import {
   asObject,
   isObject,
   parseMessage,
+  RpcError,
   type Json,
   type McpConnection,
 } from '../../../mcp.ts';
@@ -67,7 +68,11 @@ export async function offeredNow(connection: McpConnection): Promise<Offered> {
   const offered = { ...nothing(), capabilities };
   for (const [method, list] of Object.entries(LISTS)) {
     if (!Object.hasOwn(capabilities, method.split('/')[0]!)) continue;
-    offered[list] = (await connection.listAll(method, list)).filter(isObject);
+    const found = await connection.listAll(method, list).catch((error: unknown): unknown[] => {
+      if (error instanceof RpcError && error.code === -32601) return []; // announced, and not there
+      throw error;
+    });
+    offered[list] = found.filter((each) => isObject(each));
   }
   return offered;
 }
