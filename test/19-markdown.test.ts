@@ -263,7 +263,7 @@ echo **not bold** && echo a line that is longer than forty columns
 test('a terminal of 40, 80 and 120 columns: every script arrives whole, and no word is broken', async () => {
   const model = await startModelServer([say(ANSWER), say(ANSWER), say(ANSWER)]);
   const env = { ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: model.url };
-  const terminals = [40, 80, 120].map((columns) => new Terminal(place(), ['go'], env, columns));
+  const terminals = [40, 80, 120].map((columns) => new Terminal(place(), ['go on'], env, columns));
   for (const terminal of terminals) {
     await terminal.see('• Ende');
     const words = ANSWER.replace(/^[#-] |\*\*(?!n)(?<!\w t)|`(?=m)|(?<=e)`/gm, '').split(/\s+/);

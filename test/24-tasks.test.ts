@@ -45,7 +45,10 @@ async function connected(
   const extensions = [
     ...outer,
     elicitation({ person: stage, counts: new Counts(Infinity, Infinity) }),
-    sampling({ person: stage, model: () => undefined }),
+    sampling({
+      person: stage,
+      model: () => ({ name: 'none', query: async function* () {} }) as never,
+    }),
     answers!,
     tasks({ pause, ...options }), // inside of answerWithin
     ...others,

@@ -322,7 +322,7 @@ test('D10: in a window of another size the question is drawn again, with what is
 
 test('D12: a cleared screen shows the question again', async () => {
   const model = await startModelServer([call('bash', { command: 'touch marker' }), say('over')]);
-  const terminal = new Terminal(place(), ['go'], anthropic(model), 80, 24);
+  const terminal = new Terminal(place(), ['go on'], anthropic(model), 80, 24);
   await terminal.see('why not:');
   terminal.press('\x0c');
   await until(

@@ -166,34 +166,42 @@ function fileRow(
   kind: 'read' | 'write',
   work: ToolWork,
 ): Tool {
+  const paths = new JudgedPaths(roots);
   return {
     definition,
     readOnly: kind === 'read',
-    touches: (args) => ({ kind, path: judge(args, roots) }),
+    touches: (args) => ({ kind, path: paths.judge(args) }),
     run: careful(definition, (args, context, original) =>
-      work(locate(original, roots), args, context),
+      work(paths.locate(original), args, context),
     ),
   };
 }
 
 /** The gate judges a path, and a user may think for minutes about its question. By then a link can lead elsewhere. */
-const judged = new WeakMap<Json, string>(); // where it led, by the arguments of the call
+class JudgedPaths {
+  private roots: Roots;
+  private judged = new WeakMap<Json, string>(); // where it led, by the arguments of the call
 
-function judge(args: Json, roots: Roots): string {
-  try {
-    if (!judged.has(args)) judged.set(args, roots.locate(pathOf(args)).real);
-  } catch {} // a path that cannot be one: the gate will find out too, and so will locate
-  return pathOf(args);
-}
+  constructor(roots: Roots) {
+    this.roots = roots;
+  }
 
-function locate(args: Json, roots: Roots): Location {
-  const location = roots.locate(pathOf(args));
-  const { shown, real } = location;
-  const before = judged.get(args) ?? real;
-  if (before === real) return location;
-  throw new Error(
-    `${shown} led to ${before} when it was judged, and now it leads to ${real}; try again`,
-  );
+  judge(args: Json): string {
+    try {
+      if (!this.judged.has(args)) this.judged.set(args, this.roots.locate(pathOf(args)).real);
+    } catch {} // a path that cannot be one: the gate will find out too, and so will locate
+    return pathOf(args);
+  }
+
+  locate(args: Json): Location {
+    const location = this.roots.locate(pathOf(args));
+    const { shown, real } = location;
+    const before = this.judged.get(args) ?? real;
+    if (before === real) return location;
+    throw new Error(
+      `${shown} led to ${before} when it was judged, and now it leads to ${real}; try again`,
+    );
+  }
 }
 
 const pathOf = (args: Json) => `${args.path ?? '.'}`;
@@ -209,20 +217,20 @@ function changeRow(
   makePlan: MakePlan,
   answer: ChangeReport,
 ): Tool {
-  const { roots } = desk;
+  const paths = new JudgedPaths(desk.roots);
   const agreed = new WeakMap<Json, string>(); // the fingerprint of the plan, by the arguments of the call
   return {
     definition,
     readOnly: false,
-    touches: (args) => ({ kind: 'write', path: judge(args, roots) }),
+    touches: (args) => ({ kind: 'write', path: paths.judge(args) }),
     preview: async (args) => {
       const checked = checkArguments(args, definition.inputSchema);
-      const plan = await makePlan(locate(args, roots), checked, desk);
+      const plan = await makePlan(paths.locate(args), checked, desk);
       agreed.set(args, fingerprintOf(plan));
       return plannedChange(plan);
     },
     run: careful(definition, async (args, context, original) => {
-      const location = locate(original, roots); // once: a second look might find another place
+      const location = paths.locate(original); // once: a second look might find another place
       const plan = await makePlan(location, args, desk);
       const shown = agreed.get(original);
       if (shown !== undefined && shown !== fingerprintOf(plan))

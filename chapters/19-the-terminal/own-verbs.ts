@@ -18,7 +18,7 @@ export const ownVerbs: Record<string, Verb> = {
 add [-s local|user|project] [-e KEY=VALUE] NAME -- COMMAND ARGS
 add [--transport http|sse|ws] [--header "Name: value"] [--client-id ID]
     [--callback-port N] NAME URL
-add --from server.json [NAME] | import [PROGRAM] [--yes], from Cursor, Codex, VS Code, …
+add --from server.json [NAME] | import [PROGRAM] [--yes]
 add-json NAME JSON | remove NAME | enable NAME[/TOOL] | disable NAME[/TOOL]
 login NAME | logout NAME`,
     load: async () => (await import('./command-line/mcp-command.ts')).mcpCommand,
