@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { readTrace } from '../chapters/30-seeing/more/read-trace.ts';
 import { asObject, type Json } from '../mcp.ts';
-import { cleanUp, root } from './help/basics.ts';
+import { cleanUp, goodServer, root } from './help/basics.ts';
 import { peer } from './help/http-servers.ts';
 import { place, run, Terminal, userServers } from './help/terminal.ts';
 
@@ -92,6 +92,14 @@ test('verbs × flags that fit a command, and those that do not', async () => {
     for (const args of odd) assert.equal((await run(where, args)).code, 2, args.join(' '));
   });
   await Promise.all(cells);
+});
+
+test('probe --call checks arguments by the schema, as call does', async () => {
+  const where = place();
+  const good = ['--', process.execPath, goodServer];
+  const wrong = await run(where, ['probe', '--call', 'add', 'a=x', 'b=1', ...good]);
+  assert.deepEqual([wrong.code, wrong.out], [2, '']);
+  assert.match(wrong.err, /a should be a number/);
 });
 
 test('a person at the terminal is there for every verb, whichever way the server is named', async () => {
