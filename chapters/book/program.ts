@@ -209,8 +209,8 @@ export function filesOfProgram(
     if (text.trim()) files.set(file, text);
   }
   const modules = book.chapters.flatMap((chapter) => modulesOf(book, chapter, step));
-  const servers = filesIn(join(book.root, 'fixtures'), book.root).filter((name) =>
-    name.endsWith('.mjs'),
+  const servers = filesIn(join(book.root, 'fixtures'), book.root).filter(
+    (name) => /^fixtures\/[^/]+\.mjs$/.test(name), // not the museum, which is about other programs
   );
   const pages = book.chapters
     .filter(({ n }) => n <= step)
