@@ -20,6 +20,7 @@ import { fifty } from './book/fifty.ts';
 import { usage } from './book/files.ts';
 import { fix } from './book/fix.ts';
 import { moveFiles, problemsOfHomes, wrongHomes } from './book/homes.ts';
+import { fixInstructor } from './book/instructor.ts';
 import { judge, judgeOf } from './book/judge.ts';
 import { fixLimits, tellLimits } from './book/limits.ts';
 import { readBook } from './book/pages.ts';
@@ -43,6 +44,7 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
     if (lost.length === 0) fixCaptions(readBook(at));
     if (lost.length === 0) fixLimits(readBook(at));
     if (lost.length === 0) fixContents(readBook(at));
+    if (lost.length === 0) fixInstructor(readBook(at));
     tell(lost, 'Every quotation matches.');
   } else if (command === 'deep')
     tell(await deep(book, args[0]), 'Every chapter adds what it says.');

@@ -1,7 +1,7 @@
 // The book is true, and its machinery would notice if it were not.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { captionOf, fixCaptions, problemsOfCaptions } from '../chapters/book/captions.ts';
@@ -10,6 +10,7 @@ import { firstDifference, problemsOfConsoles } from '../chapters/book/consoles.t
 import { fixContents } from '../chapters/book/contents.ts';
 import { exerciseOf, exercisesOf, withHole } from '../chapters/book/exercise.ts';
 import { fix } from '../chapters/book/fix.ts';
+import { problemsOfInstructor } from '../chapters/book/instructor.ts';
 import { fixLimits, problemsOfLimits, sizeOf, tellLimits } from '../chapters/book/limits.ts';
 import { owners, nameOf, readBook, stepOf, type Book } from '../chapters/book/pages.ts';
 import {
@@ -930,4 +931,17 @@ test('lines that others replace later get the imports that they need; a learner 
 test('a part of another chapter is quoted by its last name, and the caption is a link to it', () => {
   const [, two] = parted().chapters as [any, any];
   assert.equal(captionOf(parted(), two, two.quotations[0]), '*[`names.ts`](../01-hello/names.ts)*');
+});
+
+test('INSTRUCTOR has the present rules of each exercise, and rows for where people get stuck', () => {
+  assert.deepEqual(problemsOfInstructor(readBook()), []);
+  const at = folder();
+  cpSync(join(root, 'chapters'), join(at, 'chapters'), { recursive: true });
+  for (const name of ['mcp.ts', 'agent.ts']) cpSync(join(root, name), join(at, name));
+  const page = join(at, 'chapters', 'INSTRUCTOR.md');
+  const text = readFileSync(page, 'utf8');
+  writeFileSync(page, text.replace('| 4 ask, and wait | 1. ', '| 4 ask, and wait | 1. Never. '));
+  assert.match(problemsOfInstructor(readBook(at)).join('\n'), /rules have changed/);
+  writeFileSync(page, text.replace(/^\| 4 ask, and wait \| `await.*$/m, ''));
+  assert.match(problemsOfInstructor(readBook(at)).join('\n'), /stuck at 4 ask, and wait/);
 });

@@ -22,6 +22,7 @@ import {
   type Quotation,
 } from './pages.ts';
 import { problemsOfHomes } from './homes.ts';
+import { problemsOfInstructor } from './instructor.ts';
 import { problemsOfLimits } from './limits.ts';
 import { targetOf } from './plumbing.ts';
 import { problemsOfPictures } from './pictures.ts';
@@ -39,7 +40,11 @@ export async function check(book: Book, only = ''): Promise<string[]> {
 
 /** What is wrong with the pages, as far as nothing has to be run to know it. */
 export function problemsOnPages(book: Book): string[] {
-  const problems = [...problemsOfQuotations(book), ...problemsOfPictures(book)];
+  const problems = [
+    ...problemsOfQuotations(book),
+    ...problemsOfPictures(book),
+    ...problemsOfInstructor(book),
+  ];
   for (const chapter of book.chapters) {
     const { page, folder } = chapter;
     const exercises = exercisesOf(book, chapter);
