@@ -160,6 +160,10 @@ export const judge: Judge = async ({ load, see, expect }) => {
     add({ ...words, iss: issuer }, true, [['error', 'access_denied']]),
     { hides: '555-0142' },
   );
+  await unused(
+    'an answer with two states is not used',
+    add({ code, iss: issuer, state: 'a' }, true, [['state', 'b']]),
+  );
 
   await unused(
     'a refusal by whom we asked reaches the user',
