@@ -294,7 +294,7 @@ const AGREED = [
   ['17-the-gate/safe-text.ts', '(?![', 'at most 30 letters are looked at twice'],
   ['16-hands/delicate.ts', '\\/(?:', 'a path has 4,096 characters'],
   ['19-the-terminal/more/complete.ts', '(?:^|', 'a line that the user is typing'],
-  ['27-scopes/importing.ts', '\\$\\{input:', 'at most 200 characters are looked at twice'],
+  ['27-scopes/packages/from-code.ts', '\\$\\{input:', 'at most 200 characters are looked at twice'],
   ['27-scopes/importing.ts', '^[^A-Za-z0-9]+|-+$', 'a name has 1,000 characters there'],
 ];
 

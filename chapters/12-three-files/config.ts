@@ -102,9 +102,9 @@ function parseAsWritten(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch (error) {
-    const [, at = json.length] = /at position (\d+)/.exec(textOf(error)) ?? [];
-    const lines = json.slice(0, Number(at)).split('\n');
-    const why = textOf(error).replace(/ in JSON at position .*$|(?<=^Unexpected end).*$/, '');
+    const [why, at] = textOf(error).split(' in JSON at position ');
+    if (at === undefined) throw error; // it shows the place instead
+    const lines = json.slice(0, parseInt(at)).split('\n');
     throw new Error(`line ${lines.length}, column ${lines.at(-1)!.length + 1}: ${why}`);
   }
 }

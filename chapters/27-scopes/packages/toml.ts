@@ -145,8 +145,9 @@ class TomlReader {
 
   /** Blanks and comments; also line feeds where they mean nothing. */
   private skip(alsoLines: boolean): void {
-    const blank = alsoLines ? /(?:[ \t\n]|#[^\n]*)+/y : /[ \t]*(?:#[^\n]*)?/y;
-    this.match(blank);
+    const blank = alsoLines ? /[ \t\n]*/y : /[ \t]*/y;
+    do this.match(blank);
+    while (this.match(/#[^\n]*/y) !== undefined);
   }
 
   private take(text: string): boolean {
