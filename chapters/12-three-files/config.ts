@@ -104,7 +104,7 @@ function parseAsWritten(json: string): unknown {
   } catch (error) {
     const [why, at] = textOf(error).split(' in JSON at position ');
     if (at === undefined) throw error; // it shows the place instead
-    const lines = json.slice(0, parseInt(at)).split('\n');
+    const lines = json.slice(0, parseInt(at, 10)).split('\n');
     throw new Error(`line ${lines.length}, column ${lines.at(-1)!.length + 1}: ${why}`);
   }
 }
