@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { compareOffers, type Offered } from '../chapters/30-seeing/compare/offers-diff.ts';
 import type { Json } from '../mcp.ts';
-import { cleanUp, folder, goodServer } from './help/basics.ts';
+import { cleanUp, folder, goodServer, root } from './help/basics.ts';
 import { place, run, userServers } from './help/terminal.ts';
 
 afterEach(cleanUp);
@@ -158,4 +158,16 @@ test('diff as a program: a list, a recording, a name and a command; 8 says that 
   const { breaking, changes: all } = JSON.parse(json.out);
   assert.deepEqual([json.code, breaking, all[0].what], [8, 1, 'tool greet']);
   assert.equal((await run(where, ['diff', trace])).code, 2);
+  // It announces resources, and answers −32601 to the list of templates.
+  const library = join(root, 'fixtures', 'library.mjs');
+  const partly = await run(where, [
+    'diff',
+    before,
+    '--',
+    process.execPath,
+    library,
+    'no-templates',
+  ]);
+  assert.equal(partly.code, 8, partly.err);
+  assert.match(partly.out, /^\+ resource library:\/\/rules is new$/m);
 });

@@ -110,12 +110,24 @@ async function listTheRest(connection: McpConnection, report: ProbeReport): Prom
   for (const [offer, method, list] of OTHERS) {
     if (!report.capabilities?.[offer]) continue;
     try {
-      report[list] = (await connection.listAll(method, list)).filter(isObject);
+      report[list] = await listIfThere(connection, method, list);
     } catch (error) {
-      const isUnknown = error instanceof RpcError && error.code === -32601;
-      if (isUnknown) report[list] = [];
-      else connection.warn(list, `did not list its ${list}: ${textOf(error)}`);
+      connection.warn(list, `did not list its ${list}: ${textOf(error)}`);
     }
+  }
+}
+
+/** A list that is announced and not there is an empty one. */
+export async function listIfThere(
+  connection: McpConnection,
+  method: string,
+  list: string,
+): Promise<Json[]> {
+  try {
+    return (await connection.listAll(method, list)).filter(isObject);
+  } catch (error) {
+    if (error instanceof RpcError && error.code === -32601) return [];
+    throw error;
   }
 }
 

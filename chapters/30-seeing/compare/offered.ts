@@ -5,11 +5,11 @@ import {
   asObject,
   isObject,
   parseMessage,
-  RpcError,
   type Json,
   type McpConnection,
 } from '../../../mcp.ts';
 import { usage } from '../../19-the-terminal/exit.ts';
+import { listIfThere } from '../../19-the-terminal/probe.ts';
 import { exchangesOf } from '../exchanges.ts';
 import { readTrace, serversOf } from '../more/read-trace.ts';
 import type { Offered } from './offers-diff.ts';
@@ -68,11 +68,7 @@ export async function offeredNow(connection: McpConnection): Promise<Offered> {
   const offered = { ...nothing(), capabilities };
   for (const [method, list] of Object.entries(LISTS)) {
     if (!Object.hasOwn(capabilities, method.split('/')[0]!)) continue;
-    const found = await connection.listAll(method, list).catch((error: unknown): unknown[] => {
-      if (error instanceof RpcError && error.code === -32601) return []; // announced, and not there
-      throw error;
-    });
-    offered[list] = found.filter((each) => isObject(each));
+    offered[list] = await listIfThere(connection, method, list);
   }
   return offered;
 }
