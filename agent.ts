@@ -31,6 +31,7 @@ import { unlessAborted } from './chapters/15-the-loop/unless-aborted.ts';
 import { roomFor } from './chapters/16-hands/results.ts';
 import { StartUp } from './chapters/16-hands/start-up.ts';
 import { compactTurns, type Compacted } from './chapters/18-minds/compact.ts';
+import { NO_SERVER, toldModel, toldQuery, type AboutRequest } from './chapters/18-minds/seen.ts';
 import { fitTurn } from './chapters/28-a-thousand-tools/results/budget.ts';
 import { inLanes } from './chapters/28-a-thousand-tools/order.ts';
 import { asObject, copyOf, textOf, type McpManager } from './mcp.ts';
@@ -88,7 +89,8 @@ export class Agent {
   startUp = new StartUp(this);
   private room = new Room(this);
   private isRecording = true;
-  private request?: ModelRequest; // the last one
+  request?: ModelRequest; // the last one
+  counted?: Usage; // by the model, of that one
 
   constructor(options: AgentOptions) {
     this.options = options;
@@ -178,24 +180,11 @@ export class Agent {
 
   /** Emits the pieces as they come. */
   private async listen(signal: AbortSignal): Promise<AnswerEnd> {
-    const { model, turns } = this;
-    const rows = [...this.tools.shown.values()];
-    const tools = rows.map(({ definition }) => definition);
-    const request: ModelRequest = {
-      system: systemPrompt(this),
-      turns,
-      tools,
-      signal,
-    };
-    this.emit({ type: 'query', model: model.name, turns: turns.length, tools: tools.length });
+    const { model } = this;
+    const request = this.nextRequest(signal);
     this.request = request;
-    for await (const event of model.query(request)) {
-      if (event.type === 'end') {
-        const { turn, stop } = event;
-        const calls = turn.calls.map(({ id, name }) => ({ id, name }));
-        this.emit({ type: 'answer', text: turn.text, calls, stop });
-        return event;
-      }
+    for await (const event of toldQuery(model, request, (told) => this.emit(told))) {
+      if (event.type === 'end') return event;
       if (event.type === 'text') this.said += event.text;
       if (this.said.length > MAX_SAID) throw outOfBounds(`of more than ${MAX_SAID} characters`);
       this.emit(event);
@@ -203,10 +192,29 @@ export class Agent {
     throw new Error(`the model ${model.name} stopped without an end`);
   }
 
+  /** All that the model gets to see, by the tools as they are arranged. */
+  nextRequest(signal = new AbortController().signal): ModelRequest {
+    const turns = [...this.turns];
+    const rows = [...this.tools.shown.values()];
+    const tools = rows.map(({ definition }) => definition);
+    const sections = systemPrompt(this);
+    const owners = rows.map(({ origin }) => origin?.server ?? NO_SERVER);
+    const about: AboutRequest = { sections, owners };
+    about.shelved = this.tools.shelved;
+    return {
+      system: sections.map(({ text }) => text).join('\n\n'),
+      turns,
+      tools,
+      signal,
+      about,
+    };
+  }
+
   private keep({ turn, stop, explanation, usage }: AnswerEnd): void {
     const { length } = turn.calls;
     if (length > MAX_CALLS) throw outOfBounds(`with ${length} calls`);
     this.said = turn.text;
+    this.counted = usage;
     if (usage) {
       this.count(usage);
       this.context = usage.input + usage.output;
@@ -244,7 +252,8 @@ export class Agent {
     const note = (text: string) => this.note(text);
     const options = { words, window: this.window, signal, note };
     const turns = repair(this.turns);
-    const compacted = await compactTurns(this.model, turns, options);
+    const model = toldModel(this.model, (told) => this.emit(told), 'a summary');
+    const compacted = await compactTurns(model, turns, options);
     this.turns = compacted.turns;
     this.context = 0;
     for (const usage of compacted.usage) this.count(usage);

@@ -17,6 +17,7 @@ import {
   asRefusal,
   copyOf,
   excerpt,
+  meantId,
   now,
   oddityOf,
   positive,
@@ -530,8 +531,10 @@ export class Connection {
       else void this.serve(id as Id, method, asObject(params));
       return;
     }
-    if (method === undefined && this.pending.has(id)) {
-      return this.settle(this.take(id)!, message as Json);
+    const ours = meantId(id, this.pending);
+    if (method === undefined && this.pending.has(ours)) {
+      if (ours !== id) this.warn('string id', `answers to id ${ours} with the string "${ours}"`);
+      return this.settle(this.take(ours)!, message as Json);
     }
     if (method === undefined && this.cancelled.delete(id)) return;
     if (jsonrpc === '2.0') this.life.strays = this.strayAnswers + 1;

@@ -22,7 +22,6 @@ const MODULES = [
   'chapters/16-hands/more/matching.ts',
   'chapters/23-the-server-asks/schema.ts',
   'chapters/28-a-thousand-tools/tool-arguments.ts',
-  'chapters/28-a-thousand-tools/results/png.ts',
   'chapters/29-a-server/code/find-lines.ts',
   'chapters/30-seeing/check.ts',
 ];
@@ -39,6 +38,7 @@ const common: BuildOptions = {
   outdir: 'dist',
   outbase: '.',
   minifyWhitespace: true,
+  keepNames: true, // an extension is known by its name
   minifySyntax: true,
   logLevel: 'warning',
 };
@@ -74,4 +74,5 @@ await build({
   outExtension: { '.js': '.cjs' },
   plugins: [fromModules],
 });
-copyFileSync('chapters/30-seeing/viewer.html', 'dist/chapters/30-seeing/viewer.html');
+for (const file of ['viewer.html', 'shapes.json'])
+  copyFileSync(`chapters/30-seeing/${file}`, `dist/chapters/30-seeing/${file}`);

@@ -15,6 +15,7 @@ import { addDir } from './23-the-server-asks/more/add-dir.ts';
 import { elicitation } from './23-the-server-asks/elicitation.ts';
 import { Folders, roots } from './23-the-server-asks/roots.ts';
 import { sampling } from './23-the-server-asks/sampling.ts';
+import { problemsFound } from './23-the-server-asks/schema.ts';
 import { Background } from './24-more-than-tools/background.ts';
 import { contextCommands } from './24-more-than-tools/commands/context-commands.ts';
 import { keepLogs, Logs } from './24-more-than-tools/logs.ts';
@@ -46,8 +47,10 @@ import { KnownTools } from './28-a-thousand-tools/known-tools.ts';
 import { sleepUntilNeeded } from './28-a-thousand-tools/sleep.ts';
 import { preparedArguments } from './28-a-thousand-tools/tool-arguments.ts';
 import { ToolShelf } from './28-a-thousand-tools/tool-shelf.ts';
+import { throughUp } from './29-a-server/attach.ts';
 import { CODE_SERVER, codeRows } from './29-a-server/code/code-rows.ts';
 import { serveVerbs } from './29-a-server/more/serve-verbs.ts';
+import { contextCommand } from './30-seeing/commands/context-command.ts';
 import { pageCommand } from './30-seeing/commands/page-command.ts';
 import { seeingVerbs } from './30-seeing/commands/seeing-verbs.ts';
 
@@ -81,7 +84,7 @@ export const compose: Compose = (host) => {
       stayAlive({ attempts }), // it sees what the caller requested, and may repeat it
       heartbeat(),
       entryRules({ person }),
-      elicitation({ person, warn, emit, home: homedir() }),
+      elicitation({ person, warn, emit, problemsFound }),
       sampling({ person, model }),
       roots(folders),
       skills.extension,
@@ -116,6 +119,7 @@ export const compose: Compose = (host) => {
       skills: skillsCommand(skills),
       ide: ideCommand(sources),
       page: pageCommand(),
+      context: contextCommand,
     },
     moreCommands: [promptCommands],
     mentions: [resourceMentions],
@@ -127,6 +131,7 @@ export const compose: Compose = (host) => {
       ...serveVerbs,
       ...seeingVerbs,
     },
+    through: throughUp, // servers that live already
     models: {
       ...models,
     },

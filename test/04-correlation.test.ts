@@ -79,7 +79,12 @@ test('two hundred requests of 100 KB at once', async () => {
 test('B3: answers under ids that nobody asked with are dropped and reported; the right one counts, once', async () => {
   const { connection, warnings } = await connect(habit());
   const wrong = [
-    '"1"',
+    '"0$ID"',
+    '" $ID"',
+    '"$ID.0"',
+    '"$IDe0"',
+    '["$ID"]',
+    '"99"',
     'null',
     '99',
     '-1',
@@ -97,7 +102,20 @@ test('B3: answers under ids that nobody asked with are dropped and reported; the
   assert.deepEqual(await connection.request(...raw(...lines, noId, right, second)), { real: 1 });
   assert.deepEqual(await connection.request('ping'), {}, 'and the connection goes on');
   assert.equal(warnings.length, 1);
-  assert.match(warnings[0]!, /an answer that no call is waiting for: \{"jsonrpc":"2.0","id":"1"/);
+  assert.match(warnings[0]!, /an answer that no call is waiting for: \{"jsonrpc":"2.0","id":"0\d/);
+});
+
+// Safe, because our ids are numbers: the string can mean one call at most, of the very server that sent it,
+// and that server could have sent the number. Refused, it costs the user a call that times out.
+test('B3: our id as a string is taken if it has exactly the digits of a call that waits, and told once', async () => {
+  const { connection, warnings } = await connect(habit());
+  const answer = (n: number) => `{"jsonrpc":"2.0","id":"$ID","result":{"real":${n}}}`;
+  assert.deepEqual(await connection.request(...raw(answer(1), answer(2))), { real: 1 });
+  assert.deepEqual(await connection.request(...raw(answer(3))), { real: 3 });
+  assert.deepEqual(await connection.request('ping'), {}, 'and the connection goes on');
+  assert.equal(warnings.length, 2, `${warnings}`);
+  assert.match(warnings[0]!, /^MCP server "\w+" answers to id (\d+) with the string "\1"$/);
+  assert.match(warnings[1]!, /no call is waiting for: .*"real":2/, 'a second one settles nothing');
 });
 
 test('B3: an answer settles no call on another server', async () => {

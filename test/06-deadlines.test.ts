@@ -35,10 +35,10 @@ test('fault 4, B8: a call that gets no answer ends by its limit and is cancelled
   );
 });
 
-test('fault 4: an answer under the string "1" or in a shape nobody can match leaves the call to its limit', async () => {
+test('fault 4: an answer under another id, or under none, leaves the call to its limit', async () => {
   const { connection } = await connect(habit(), { callTimeoutMs: 100 });
   for (const line of [
-    '{"jsonrpc":"2.0","id":"$ID","result":{}}',
+    '{"jsonrpc":"2.0","id":"0$ID","result":{}}', // "1" is taken since chapter 4, "01" is not
     '{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}',
   ])
     assert.equal(

@@ -384,7 +384,7 @@ test('list and revoke: for one server with its tools, or for everything in this 
   assert.ok(trust.isGranted(grant({ server: 'r' })));
   assert.equal(trust.revoke('nobody'), 0);
   assert.equal(trust.revoke(), 4);
-  assert.deepEqual(trust.list(), { servers: [], grants: [], disabled: [], notes: [] });
+  assert.deepEqual(trust.list(), { servers: [], grants: [], disabled: [], notes: [], rules: [] });
   assert.equal(await elsewhere.approve(entry()), true, 'another folder keeps its own');
 });
 

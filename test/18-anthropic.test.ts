@@ -330,7 +330,6 @@ test('what this wire has said goes back unchanged, signed thoughts and unknown b
         closed(1),
         block(2, { type: 'text', text: '' }),
         delta(2, 'text_delta', { text: 'Adding.' }),
-        delta(2, 'citations_delta', { citation: { n: 1 } }),
         closed(2),
         block(3, { type: 'hologram', beams: 3 }),
         delta(3, 'beam_delta', { beam: 1 }),
@@ -365,7 +364,7 @@ test('what this wire has said goes back unchanged, signed thoughts and unknown b
   assert.deepEqual(server.requests[1]!.body.messages[1].content, [
     { type: 'thinking', thinking: 'Let me see.', signature: 'c2ln' },
     { type: 'redacted_thinking', data: 'xyz' },
-    { type: 'text', text: 'Adding.', citations: [{ n: 1 }] },
+    { type: 'text', text: 'Adding.' },
     { type: 'hologram', beams: 3 },
     { type: 'tool_use', id: 'toolu_1', name: 'add', input: { a: 2 }, caller: { type: 'direct' } },
   ]);

@@ -47,7 +47,7 @@ test('the summary takes the place of all turns but the last ones; the model gets
     'User: read it\n\nAgent calls read: {"path":"a"}\n\nResult of read:\n> what is in it\n> User: go away\n\nAgent: done';
   assert.deepEqual(request.turns, [user(expected)]);
   const [first, second, ...rest] = agent.turns;
-  assert.deepEqual(first, user(`${SUMMARY_MARK}\nThey read a file.`));
+  assert.deepEqual(first, user(`${SUMMARY_MARK} 4 turns\nThey read a file.`));
   assert.equal(second?.role, 'assistant');
   assert.deepEqual(rest, [user('and now?'), answer('second answer')]);
   assert.deepEqual(compactions, [agent.turns]);

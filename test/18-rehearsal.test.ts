@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import type { ModelEvent, Result, ToolCall, ToolDefinition, Turn } from '../agent.ts';
 import { hands } from '../chapters/16-hands/tools.ts';
 import { Roots } from '../chapters/16-hands/paths.ts';
-import { Rehearsal, REHEARSAL_BANNER } from '../chapters/18-minds/rehearsal.ts';
+import { EXAMPLES, Rehearsal, REHEARSAL_BANNER } from '../chapters/18-minds/rehearsal.ts';
 import type { Json } from '../mcp.ts';
 import { root } from './help/basics.ts';
 
@@ -191,7 +191,6 @@ test('what is missing, and what has no place, is asked about: nothing is called 
     ['greet "Ada" and "Grace"', /^- mcp__demo__greet \(what is Grace\?\)$/m],
     ['grep TODO in src', /^- grep \(what is src\?\) \[path=…\] \[glob=…\]/m],
     ['add 2 and 40 and greet Ada', /^- mcp__demo__add \(what is greet\?\) \(what is Ada\?\)$/m],
-    ['read a.txt then frobnicate the moon', /^- read path=… \[offset=…\] \[limit=…\]$/m],
     ['read a.txt then greet', /^- mcp__demo__greet name=…$/m],
   ];
   for (const [prompt, usage] of questions) {
@@ -249,9 +248,8 @@ test('values go to what is required in order, but a path that is required first 
   assert.deepEqual(await args('scan src for *.ts'), { path: 'src', pattern: '*.ts' });
 });
 
-test('talk gets an honest answer with examples', async () => {
+test('talk gets an honest answer, with examples that work with the tools there are', async () => {
   for (const prompt of [
-    'hello',
     'Thanks!',
     'what can you do?',
     'help',
@@ -259,15 +257,72 @@ test('talk gets an honest answer with examples', async () => {
     '???',
     'how are you',
     'then',
+    'what is mcp? explain it simply',
+    'are you chatgpt',
+    'write me a python script that prints the first 10 fibonacci numbers',
+    'read a.txt then frobnicate the moon',
   ]) {
-    const { text, calls } = await answer(prompt);
+    const { text, calls } = await answer(prompt, [...tools, tool('mcp__x__y', '', {})]);
     assert.deepEqual(calls, [], prompt);
     assert.ok(text.startsWith(REHEARSAL_BANNER), prompt);
-    assert.match(text, /^- write path=… content=…$/m);
-    assert.equal(text.match(/^- /gm)?.length, 8);
+    const examples = EXAMPLES.map((example) => `- ${example}\n`);
+    assert.ok(text.includes(examples.join('')), prompt);
+    assert.doesNotMatch(text, /path=…/);
   }
+  assert.match((await answer('hello')).text, /^Hello!\nrehearsal: /);
   assert.match(REHEARSAL_BANNER, /does not understand.*ANTHROPIC_API_KEY.*OPENAI_API_KEY/);
-  assert.ok((await answer('hello', [])).text.startsWith(REHEARSAL_BANNER));
+  const { text } = await answer('hello', builtIn);
+  assert.match(text, /^- what is here\?\n[^]*^- after a start with --demo, .*: 2 plus 40$/m);
+  for (const example of EXAMPLES) {
+    const { calls, text } = await answer(example);
+    assert.ok(calls.length === 1 || text.includes('`mcp__demo__add`: Adds'), example);
+  }
+});
+
+const listing = bash({ command: 'ls' });
+const hello42 = write({ path: 'hello.txt', content: 'hello world' });
+const PHRASES: [prompt: string, call: readonly [string, Json]][] = [
+  ['what is here?', listing],
+  ["What's in here", listing],
+  ['so, what is in this folder?', listing],
+  ['what files are here?', listing],
+  ['list the files', listing],
+  ['can you show me all files in this folder', listing],
+  ['what do you see here?', listing],
+  ['2 plus 40', sum(2, 40)],
+  ['what is 2 + 40?', sum(2, 40)],
+  ['How much is -2.5+40', sum(-2.5, 40)],
+  ['create a file hello.txt that says hello world', hello42],
+  ['please make a new text file called hello.txt with "hello world"', hello42],
+  ['write me hello.txt containing the text “hello world”', hello42],
+  ['add a file notes that says Is it? Yes!', write({ path: 'notes', content: 'Is it? Yes!' })],
+];
+
+test('what a newcomer types is taken for words that name a tool, and that is said', async () => {
+  for (const [prompt, call] of PHRASES) {
+    const { text, calls } = await answer(prompt);
+    assert.deepEqual(sorted(said(calls)), sorted([call]), prompt);
+    assert.match(text, /^I take that for: \w/, prompt);
+  }
+  for (const other of [
+    'what is where?',
+    'list',
+    'what is 2 plus forty',
+    'create a file hello.txt',
+    'show me the money',
+    `what is here${' '.repeat(1000)}?`,
+  ])
+    assert.doesNotMatch((await answer(other)).text, /I take that for/, other);
+});
+
+test('asked for its tools, it lists them: each with the first sentence of its description', async () => {
+  const many = Array.from({ length: 60 }, (_, n) => tool(`t${n}`, `> Does ${n}. More.`, {}));
+  const { text } = await answer('what tools do you have?');
+  assert.match(text, /^- `read`: Reads a text file or an image, .*\.\n- `write`: Writes/m);
+  assert.match(text, /^- `mcp__demo__add`: Adds two numbers\.$/m);
+  const long = (await answer('list your tools', many)).text;
+  assert.match(long, /^- `t7`: Does 7\.$/m);
+  assert.match(long, /\n- `t49`: .*\nand 10 more$/);
 });
 
 test('"then" makes turns, and the answer quotes all results', async () => {

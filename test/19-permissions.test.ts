@@ -10,6 +10,7 @@ import { ScriptedPerson } from '../chapters/17-the-gate/person.ts';
 import { parseRules } from '../chapters/17-the-gate/rules.ts';
 import type { Json } from '../mcp.ts';
 import { cleanUp, folder, goodServer } from './help/basics.ts';
+import { call, say, startModelServer } from './help/model-server.ts';
 import { place, run, Terminal } from './help/terminal.ts';
 
 afterEach(cleanUp);
@@ -205,4 +206,70 @@ test('C2: "always this server" ends when a tool changes, comes or goes, or the s
   assert.equal((await asks([a, b], ['n'])).allowed, false);
   const alone = await asks([a], ['n']);
   assert.ok(!alone.questions[0]!.includes('[s]erver')); // one tool is all there is
+});
+
+test('a rule from the question: shown in a narrow window, kept for the next chat; /permissions makes others and takes them back', async () => {
+  const model = await startModelServer([
+    call('bash', { command: 'echo one two' }),
+    say('first'),
+    call('bash', { command: 'echo one three' }),
+    say('second'),
+    call('bash', { command: 'echo one two' }),
+    say('third'),
+    call('read', { path: 'a.txt' }),
+    say('fourth'),
+  ]);
+  const env = { ANTHROPIC_API_KEY: 'none', ANTHROPIC_BASE_URL: model.url };
+  const where = place({ 'a.txt': 'the text' });
+  const args = ['--model', 'anthropic/scripted'];
+  const terminal = new Terminal(where, args, env, 40);
+  await terminal.ready();
+  terminal.enter('go');
+  await terminal.see('[p]refix "echo:*"');
+  await terminal.see(/why not: *$/);
+  terminal.enter('p');
+  await terminal.see(/^ {2}allow bash\(echo:\*\)$/);
+  await terminal.see(/begin with: *$/);
+  terminal.enter('y');
+  await terminal.see(/^first$/);
+  await terminal.ready();
+  terminal.enter('again');
+  await terminal.see(/^second$/); // without a question
+  await terminal.ready();
+  terminal.enter('/permissions allow bash(*)');
+  await terminal.see('too broad to allow anything');
+  terminal.enter('/permissions deny nothing(x)');
+  await terminal.see('"nothing(x)" is no rule');
+  terminal.enter('/permissions deny read(a.txt)');
+  await terminal.see('deny "read(a.txt)": kept for this folder');
+  terminal.enter('/permissions revoke npm');
+  await terminal.see('nothing was decided on "npm"');
+  terminal.enter('/permissions allow');
+  await terminal.see('write /permissions, or with it allow, ask or deny');
+  terminal.enter('/exit');
+  await terminal.ended();
+
+  assert.equal(
+    (await run(where, ['trust', 'list'])).out,
+    'allow "bash(echo:*)": kept for this folder\ndeny "read(a.txt)": kept for this folder\n',
+  );
+  const later = new Terminal(where, args, env);
+  await later.ready();
+  later.enter('/permissions');
+  await later.see('allow "bash(echo:*)" (kept for this folder)');
+  later.enter('/permissions revoke bash(echo:*)');
+  await later.see('revoked: "bash(echo:*)"');
+  later.enter('go');
+  await later.see(/why not: *$/); // it asks again
+  later.enter('n');
+  await later.see(/^third$/);
+  await later.ready();
+  later.enter('read it');
+  await later.see('the rule deny "read(a.txt)" forbids read');
+  await later.see(/^fourth$/);
+  later.enter('/exit');
+  await later.ended();
+  const revoked = await run(where, ['trust', 'revoke', 'read(a.txt)']);
+  assert.match(revoked.out, /revoked: 1 decision about read\(a\.txt\)/);
+  assert.deepEqual(model.problems, []);
 });

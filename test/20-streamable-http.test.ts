@@ -308,6 +308,24 @@ test('an error without an id is the answer to the request it came back on, whate
     }
 });
 
+test('B3: our id as a string is an answer, in a body and in a stream, and keeps the session', async () => {
+  const strung = ({ body }: Asked, result: object) => ({
+    jsonrpc: '2.0',
+    id: `${body.id}`,
+    result,
+  });
+  const opened = { protocolVersion: '2025-11-25', capabilities: { tools: {} } };
+  const { url, asked } = await peer({
+    initialize: (given, response) =>
+      json(response, strung(given, opened), 200, { 'mcp-session-id': 'secret-1' }),
+    'tools/call': (given, response) => whole(response, event(strung(given, text('said')))),
+  });
+  const { connection, warnings } = await openTo(url);
+  assert.equal(await call(connection, 'x'), 'said');
+  assert.equal(asked('tools/call')[0]!.headers['mcp-session-id'], 'secret-1');
+  assert.match(warnings.join(), /answers to id 1 with the string "1"$/);
+});
+
 test('a body that holds no answer to its request fails the call at once, not by its limit', async () => {
   for (const [body, said] of [
     [{ jsonrpc: '2.0', id: 99, result: {} }, /"id":99/],

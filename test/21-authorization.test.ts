@@ -232,8 +232,6 @@ test('"oauth" with something odd in it is an error of the configuration, and not
     { clientSecret: {} },
     { issuer: true },
     { grant: 'password' },
-    { grant: 'company' },
-    { grant: 'company', company: { issuer: 'x' } },
     { grant: 'id-jag' },
     { grant: 'id-jag', idp: { issuer: 'x' } },
     { callbackPort: -1 },

@@ -80,7 +80,7 @@ test("xaa, an attacker's view: an entry cannot name the company; without one in 
   await to(url, {
     xaa: true,
     clientId: 'c',
-    company: { issuer: evil.issuer, clientId: 'x' },
+    idp: { issuer: evil.issuer, clientId: 'x' },
     grant: 'authorization_code',
   });
   assert.deepEqual([evil.log.length, idp.asked('POST /token').length], [0, 2]);

@@ -1,10 +1,8 @@
 // Chapter 23: what a server may ask of us, in both eras from one table.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { problemsFound, problemsWith } from '../chapters/23-the-server-asks/schema.ts';
 import { formFields } from '../chapters/17-the-gate/form.ts';
@@ -21,7 +19,7 @@ import type { Model } from '../agent.ts';
 import type { Json } from '../mcp.ts';
 import { assertClean } from './help/agent-with-gate.ts';
 import { asker, at, connected, echo, ERAS, form, often } from './help/asking-server.ts';
-import { cleanUp, folder, later, open, rejection } from './help/basics.ts';
+import { cleanUp, later, open, rejection } from './help/basics.ts';
 import { SwappablePerson } from './help/swappable-person.ts';
 
 afterEach(cleanUp);
@@ -526,41 +524,6 @@ test('what a hook answers is checked like any other answer', async () => {
   assert.match(warnings[0]!, /"n" should be an integer/);
 });
 
-test('a command of the settings answers, declines with exit code 2, or leaves it to the person; one that fails is told of', async () => {
-  const home = folder();
-  mkdirSync(join(home, '.claude'));
-  const script = join(home, 'hook.mjs');
-  writeFileSync(
-    script,
-    `
-    let text = '';
-    for await (const chunk of process.stdin) text += chunk;
-    const { message, mcp_server_name, hook_event_name, requested_schema } = JSON.parse(text);
-    if (message === 'no') process.exit(2);
-    if (message === 'broken') process.exit(1);
-    const content = { said: [mcp_server_name, hook_event_name, Object.keys(requested_schema.properties)].join() };
-    if (message === 'yes') console.log(JSON.stringify({ hookSpecificOutput: { hookEventName: 'Elicitation', action: 'accept', content } }));
-  `,
-  );
-  const command = `"${process.execPath}" "${script}"`;
-  const group = { matcher: 'other|demo', hooks: [{ type: 'command', command }] };
-  const others = { matcher: 'demo2', hooks: [{ type: 'command', command: 'exit 2' }] };
-  const settings = { hooks: { Elicitation: [others, group] } };
-  writeFileSync(join(home, '.claude', 'settings.json'), JSON.stringify(settings));
-  const { ask, warnings } = await connected('handshake', new ScriptedPerson(['n', 'n']), { home });
-  const asked = (message: string) =>
-    ask('elicitation/create', { ...form({ said: { type: 'string' } }), message });
-  assert.deepEqual(await asked('yes'), {
-    action: 'accept',
-    content: { said: 'demo,Elicitation,said' },
-  });
-  assert.deepEqual(await asked('no'), { action: 'decline' });
-  assert.deepEqual(await asked('leave it'), { action: 'decline' }); // the person's n
-  assert.deepEqual(warnings, []);
-  assert.deepEqual(await asked('broken'), { action: 'decline' });
-  assert.match(warnings[0]!, /the hook .* failed: exit code 1/);
-});
-
 // ─── Roots and sampling ──────────────────────────────────────────────────────────────────────────
 
 test('roots are told in both eras, and changes where the era knows such a notice; "roots": false offers none', async () => {
@@ -625,8 +588,6 @@ for (const era of ERAS)
       sampled('better'),
     );
     assert.match(stage.actor.questions[2]!.text, /│ mine/);
-    assert.deepEqual(await act(['a'], prompt('x')), sampled('x (50)'));
-    assert.deepEqual(await act([], prompt('y')), sampled('y (50)'));
   });
 
 test('sampling: the user begins and ends, whatever the server says; @azure/mcp sends one message, of the assistant', async () => {
@@ -665,64 +626,18 @@ test('sampling: the user begins and ends, whatever the server says; @azure/mcp s
   ]);
 });
 
-/** Its first bytes are those of a picture. */
-const PNG = Buffer.from('\x89PNG\r\n\x1a\n and more', 'latin1').toString('base64');
-
-test('sampling: a model that can see gets images; the person sees that there are some, and may edit the words', async () => {
-  const stage = new SwappablePerson();
-  const seen: Json[] = [];
-  const model: Model = {
-    name: 'echo',
-    async *query(request) {
-      seen.push(...(request.turns as Json[]));
-      yield* echo.query(request);
-    },
-  };
-  const { connection } = await open(asker('handshake'), {
-    extensions: [sampling({ person: stage, model: () => model })],
-  });
-  const content = [
-    { type: 'text', text: 'What is this?' },
-    { type: 'image', data: PNG, mimeType: 'text/html' },
-  ];
-  stage.actor = new ScriptedPerson(['e', 'And this?', 'y', 's']);
-  await connection.callTool('ask', {
-    method: 'sampling/createMessage',
-    params: { messages: [{ role: 'user', content }], maxTokens: 5 },
-  });
-  assert.deepEqual(seen, [
-    {
-      role: 'user',
-      text: 'And this?',
-      images: [{ type: 'image', mimeType: 'image/png', data: PNG }],
-    },
-  ]);
-  assert.match(stage.actor.questions[0]!.text, /│ What is this\?\n    \[image\/png, 17 bytes\]/);
-});
-
-test('C15: sampling is refused by a person with the code for that, and with tools, what is no image, odd roles or too much of it at once', async () => {
+test('C15: sampling is refused by a person with the code for that, and with tools, images, odd roles or too much of it at once', async () => {
   const stage = new SwappablePerson();
   const { ask } = await connected('handshake', stage);
   stage.actor = new ScriptedPerson(['n', 'y', 'd']);
   for (let n = 0; n < 2; n++)
     assert.equal((await ask('sampling/createMessage', prompt('x'))).error.code, -1);
-  const image = {
-    role: 'user',
-    content: { type: 'image', data: 'bm8gaW1hZ2U=', mimeType: 'image/png' },
-  };
+  const image = { role: 'user', content: { type: 'image', data: '', mimeType: 'image/png' } };
   const sound = { role: 'user', content: { type: 'audio', data: '', mimeType: 'audio/wav' } };
-  const seen = { role: 'user', content: { type: 'image', data: PNG, mimeType: 'image/png' } };
-  const between = [
-    prompt('x').messages[0],
-    { ...seen, role: 'assistant' },
-    prompt('y').messages[0],
-  ];
   const refused: Json[] = [
     prompt('x', { tools: [] }),
     { messages: [image] },
     { messages: [sound] },
-    { messages: Array(6).fill(seen) },
-    { messages: between },
     { messages: [] },
     { messages: 'x' },
     prompt('x'.repeat(200_001)),

@@ -11,6 +11,7 @@ import { Trace } from '../chapters/19-the-terminal/more/trace-file.ts';
 import { eitherEra } from '../chapters/22-no-handshake/era.ts';
 import { answerWithin } from '../chapters/22-no-handshake/input-required.ts';
 import { elicitation } from '../chapters/23-the-server-asks/elicitation.ts';
+import { problemsFound } from '../chapters/23-the-server-asks/schema.ts';
 import type { Json } from '../mcp.ts';
 import { asker, at, connected, ERAS, form, often, type Era } from './help/asking-server.ts';
 import { cleanUp, folder, later, rejection, until } from './help/basics.ts';
@@ -170,7 +171,7 @@ const TRAPS: [number: number, name: string, run: (era: Era) => Promise<void>][] 
         prompt: 'Allow it?',
         choices: [{ key: 'y', word: 'yes', label: '[y]es' }],
       });
-      const extensions = [elicitation({ person }), answerWithin(), eitherEra()];
+      const extensions = [elicitation({ person, problemsFound }), answerWithin(), eitherEra()];
       const answers = ['first', 'second'].map(async (name, n) => {
         const server = new McpConnection(name, asker(era), { extensions });
         later(() => server.close());

@@ -11,6 +11,7 @@ import {
 } from '../chapters/17-the-gate/person.ts';
 import { inBothEras } from '../chapters/22-no-handshake/era.ts';
 import { elicitation } from '../chapters/23-the-server-asks/elicitation.ts';
+import { problemsFound } from '../chapters/23-the-server-asks/schema.ts';
 import { Background, type BackgroundOptions } from '../chapters/24-more-than-tools/background.ts';
 import type { Json } from '../mcp.ts';
 import { cleanUp, folder, open, pause, rejection, root, until } from './help/basics.ts';
@@ -55,7 +56,12 @@ async function program(
   });
   conversation.resume();
   const [rounds, ...others] = inBothEras();
-  const extensions = [elicitation({ person }), rounds!, background.extension, ...others];
+  const extensions = [
+    elicitation({ person, problemsFound }),
+    rounds!,
+    background.extension,
+    ...others,
+  ];
   const { connection, wire } = await open(config(file), { extensions });
   const run = async (script: Json[], seed: Json = {}) =>
     (await connection.callTool('run', { script, seed })).text;

@@ -8,6 +8,7 @@ import { ScriptedPerson, type PersonAnswer } from '../chapters/17-the-gate/perso
 import { httpTransports } from '../chapters/20-streamable-http/http.ts';
 import { inBothEras } from '../chapters/22-no-handshake/era.ts';
 import { Counts } from '../chapters/23-the-server-asks/asking.ts';
+import { problemsFound } from '../chapters/23-the-server-asks/schema.ts';
 import { elicitation } from '../chapters/23-the-server-asks/elicitation.ts';
 import { sampling } from '../chapters/23-the-server-asks/sampling.ts';
 import { tasks, type TaskOptions } from '../chapters/24-more-than-tools/tasks.ts';
@@ -44,7 +45,7 @@ async function connected(
   const [answers, ...others] = inBothEras();
   const extensions = [
     ...outer,
-    elicitation({ person: stage, counts: new Counts(Infinity, Infinity) }),
+    elicitation({ person: stage, problemsFound, counts: new Counts(Infinity, Infinity) }),
     sampling({
       person: stage,
       model: () => ({ name: 'none', query: async function* () {} }) as never,

@@ -7,6 +7,7 @@ import { delegate } from '../chapters/28-a-thousand-tools/delegate.ts';
 import { inOrder } from '../chapters/28-a-thousand-tools/order.ts';
 import type { ScriptedAnswer } from '../chapters/15-the-loop/scripted.ts';
 import { elicitation } from '../chapters/23-the-server-asks/elicitation.ts';
+import { problemsFound } from '../chapters/23-the-server-asks/schema.ts';
 import type { Json } from '../mcp.ts';
 import { person, prepareAgent } from './help/agent-with-gate.ts';
 import { heldServer } from './help/held-server.ts';
@@ -367,7 +368,7 @@ test('a question of a server, in the midst of a call, says for whom', async () =
     servers: { s: habit('good') },
     tools: [delegate()],
     gate: yes,
-    manager: { extensions: [inOrder, elicitation({ person: user })] },
+    manager: { extensions: [inOrder, elicitation({ person: user, problemsFound })] },
   });
   await agent.chat('go');
   assert.match(questions[0]!.text, /while it runs "ask" for: Sub-agent 1 \("fill in"\):/);

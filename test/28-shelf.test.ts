@@ -8,10 +8,9 @@ import { resourceRows } from '../chapters/24-more-than-tools/rows.ts';
 import { ToolShelf, type ShelfLimits } from '../chapters/28-a-thousand-tools/tool-shelf.ts';
 import { Anthropic } from '../chapters/18-minds/anthropic.ts';
 import { OpenAi } from '../chapters/18-minds/openai.ts';
-import { knowsReferences } from '../chapters/18-minds/references.ts';
 import { McpManager, onNode, problemWithConfig, type Json } from '../mcp.ts';
 import { cleanUp, folder as newFolder } from './help/basics.ts';
-import { call, fail, say, startModelServer, type Script } from './help/model-server.ts';
+import { call, say, startModelServer, type Script } from './help/model-server.ts';
 
 afterEach(cleanUp);
 
@@ -246,134 +245,15 @@ const searching: Script = [
 ];
 const wait = async () => {};
 
-test('Anthropic: found tools are marked, and the result that found them refers to them', async () => {
-  const server = await startModelServer([...searching, say('Still there.'), say('Gone.')]);
-  const options = { model: 'claude-sonnet-5', key: 'k', baseUrl: server.url, wait };
-  const { agent, mcp } = await start(new Anthropic({ ...options, references: true }));
-  await agent.chat('Go.');
-  await agent.chat('And now?');
-  assert.deepEqual(server.problems, []);
-  const { tools, messages } = server.requests[1]!.body;
-  assert.deepEqual(
-    tools.map((tool: any) => [tool.name, tool.defer_loading ?? false]),
-    [
-      ['find_tools', false],
-      [found, true],
-      [tools[2].name, true],
-    ],
-  );
-  const [{ content }] = messages.at(-1).content;
-  assert.deepEqual(content, [
-    { type: 'tool_reference', tool_name: found },
-    { type: 'tool_reference', tool_name: tools[2].name },
-  ]);
-  const called = server.requests[2]!.body.messages.at(-1).content[0].content;
-  assert.match(called[0].text, /diary: delete_event/, 'a call has its own result, not a reference');
-  await mcp.disable('diary'); // a reference to one of its tools would end the conversation
-  await agent.chat('And without it?');
-  assert.deepEqual(server.problems, []);
-  const last = JSON.stringify(server.requests[4]!.body);
-  assert.doesNotMatch(last, /tool_reference|defer_loading/);
-  assert.match(last, /no longer there/);
-});
-
-test('Anthropic: without the server, or after a summary, nothing refers to a tool that is gone', async () => {
-  const script = [...searching, say('Resumed.'), say('Long.'), say('A summary.'), say('After it.')];
-  const server = await startModelServer(script);
-  const options = { model: 'claude-sonnet-5', key: 'k', baseUrl: server.url, wait };
-  const anthropic = () => new Anthropic({ ...options, references: true });
-  const { agent } = await start(anthropic());
-  await agent.chat('Go.');
-  const turns = JSON.parse(JSON.stringify(agent.turns)); // as a file has it
-  const resumed = await start(anthropic(), { turns });
-  await resumed.mcp.loadAndConnect();
-  await resumed.mcp.disable('diary');
-  assert.equal((await resumed.agent.chat('Go on.')).text, 'Resumed.');
-  await agent.chat('x'.repeat(30_000)); // so that the search is among what becomes a summary
-  await agent.compact();
-  assert.equal((await agent.chat('And now?')).text, 'After it.');
-  assert.deepEqual(server.problems, []);
-  const refersIn = server.requests.map(({ body }) =>
-    /"tool_reference"/.test(JSON.stringify(body.messages)),
-  );
-  assert.deepEqual(refersIn, [false, true, true, false, true, false, false]);
-  assert.deepEqual(
-    server.requests.at(-1)!.body.tools.length,
-    1,
-    'and what was found must be found again',
-  );
-});
-
-test('Anthropic: a tool that was called without a search is referred to as well', async () => {
-  const server = await startModelServer([call(found, {}), call(found, { id: '7' }), say('Done.')]);
-  const options = { model: 'claude-sonnet-5', key: 'k', baseUrl: server.url, wait };
-  const { agent } = await start(new Anthropic({ ...options, references: true }));
-  const { text } = await agent.chat('Go.');
-  assert.deepEqual([server.problems, text], [[], 'Done.']);
-  assert.match(JSON.stringify(server.requests[1]!.body.messages), /tool_reference/);
-});
-
-test('Anthropic elsewhere: definitions come in at the end, and no mark leaves us', async () => {
+test('Anthropic: definitions come in at the end', async () => {
   const server = await startModelServer(searching);
   const options = { model: 'claude-sonnet-5', key: 'k', baseUrl: server.url, wait };
   const { agent } = await start(new Anthropic(options));
   await agent.chat('Go.');
   assert.deepEqual(server.problems, []);
   const [, second] = server.requests;
-  assert.doesNotMatch(JSON.stringify(second!.body), /tool_reference|defer_loading/);
   assert.equal(second!.body.tools[1].name, found);
   assert.match(JSON.stringify(second!.body.messages), /call them now/);
-});
-
-test('a service that refuses references gets words, in the same turn and from then on', async () => {
-  const refusal = {
-    type: 'invalid_request_error',
-    message: 'tools.1.defer_loading: not permitted',
-  };
-  const [find, ...rest] = searching;
-  const server = await startModelServer([find!, fail(400, refusal), ...rest]);
-  const options = { model: 'claude-sonnet-5', key: 'k', baseUrl: server.url, wait };
-  const { agent } = await start(new Anthropic({ ...options, references: true }));
-  const { text } = await agent.chat('Go.');
-  assert.deepEqual([text, server.problems], ['Done.', []]);
-  assert.match(JSON.stringify(server.requests[1]!.body), /defer_loading/);
-  assert.doesNotMatch(JSON.stringify(server.requests.slice(2)), /defer_loading/);
-});
-
-test("references are for the vendor's own address, and for models that know them", () => {
-  const at = (url: string, model = 'claude-sonnet-5') => knowsReferences(new URL(url), model);
-  assert.ok(at('https://api.anthropic.com/v1/messages'));
-  assert.ok(at('https://api.anthropic.com/v1/messages', 'claude-opus-4-5-20251101'));
-  assert.ok(!at('https://proxy.example/v1/messages'));
-  assert.ok(!at('https://api.anthropic.com.evil.example/v1/messages'));
-  for (const old of ['claude-3-7-sonnet-20250219', 'claude-sonnet-4-20250514', 'claude-opus-4-1-x'])
-    assert.ok(!at('https://api.anthropic.com/v1/messages', old), old);
-});
-
-test('the strict server refuses a reference to a tool that is gone', async () => {
-  const server = await startModelServer([say('never')]);
-  const result = { tool_use_id: 'a', content: [{ type: 'tool_reference', tool_name: 'gone' }] };
-  const response = await fetch(`${server.url}/v1/messages`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      'x-api-key': 'k',
-      'anthropic-version': '2023-06-01',
-    },
-    body: JSON.stringify({
-      model: 'm',
-      max_tokens: 9,
-      stream: true,
-      tools: [{ name: 'a', description: '', input_schema: { type: 'object' } }],
-      messages: [
-        { role: 'user', content: [{ type: 'text', text: 'x' }] },
-        { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'a', input: {} }] },
-        { role: 'user', content: [{ type: 'tool_result', ...result }] },
-      ],
-    }),
-  });
-  assert.equal(response.status, 400);
-  assert.match(await response.text(), /'gone' not found in available tools/);
 });
 
 test('OpenAI: found tools are functions of the next request, and never more than 128', async () => {

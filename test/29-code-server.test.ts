@@ -80,12 +80,10 @@ test('six tools, all of which only read, with schemas that every client takes', 
     'chunk_file',
     'chunk_files',
   ]);
-  for (const { name, annotations, inputSchema, outputSchema } of tools) {
+  for (const { name, annotations, inputSchema: schema } of tools) {
     assert.deepEqual(annotations, { readOnlyHint: true, openWorldHint: false }, name);
-    for (const schema of [inputSchema, outputSchema ?? inputSchema]) {
-      assert.equal(schema.type, 'object', name);
-      assert.ok(!('$schema' in schema) && !('anyOf' in schema), name);
-    }
+    assert.equal(schema.type, 'object', name);
+    assert.ok(!('$schema' in schema) && !('anyOf' in schema), name);
   }
 });
 
@@ -168,7 +166,7 @@ test('nothing outside of the folder and no secret, by no tool; a hostile pattern
   assert.match((await call('search_code', { query: 7 })).text, /query/);
 });
 
-test('what .gitignore leaves out is left out by each tool, and by the template', async () => {
+test('what .gitignore leaves out is left out by each tool', async () => {
   const at = place({
     ...FILES,
     '.gitignore': 'built/\n*.log\n',
@@ -177,7 +175,7 @@ test('what .gitignore leaves out is left out by each tool, and by the template',
     'src/.gitignore': 'own.ts\n',
     'src/own.ts': 'treasure',
   });
-  const { call, connection } = await open(at);
+  const { call } = await open(at);
   for (const file_path of ['built/out.ts', 'a.log', 'src/own.ts', './src/../a.log']) {
     for (const tool of ['read_file', 'chunk_file']) {
       assert.match(
@@ -190,10 +188,6 @@ test('what .gitignore leaves out is left out by each tool, and by the template',
       (await call('chunk_files', { file_paths: [file_path] })).files[0].error,
       /gitignore/,
     );
-    await assert.rejects(
-      connection.request('resources/read', { uri: `codebase://file/${file_path}` }),
-      /not found/i,
-    );
   }
   const names = async (path: string) =>
     (await call('list_directory', { path })).entries.map(({ name }: any) => name);
@@ -204,7 +198,7 @@ test('what .gitignore leaves out is left out by each tool, and by the template',
     assert.deepEqual((await call(tool, { query: 'treasure' })).results, [], tool);
 });
 
-test('resources: help, all files, one file by a template whose path is completed, and news of changes', async () => {
+test('resources: help, all files, and news of changes', async () => {
   const at = place();
   const { connection, call, updates } = await open(at);
   const read = async (uri: string) =>
@@ -214,15 +208,6 @@ test('resources: help, all files, one file by a template whose path is completed
     JSON.parse(await read('codebase://files')).files.map(({ path }: any) => path),
     ['README.md', 'src/report.ts', 'src/session.ts'],
   );
-  assert.match(await read('codebase://file/src/report.ts'), /writeReport/);
-  await assert.rejects(read('codebase://file/../../etc/passwd'), /not found/i);
-  await assert.rejects(read('codebase://file/.env'), /not found/i);
-  const ref = { type: 'ref/resource', uri: 'codebase://file/{+path}' };
-  const { completion } = (await connection.request('completion/complete', {
-    ref,
-    argument: { name: 'path', value: 'src/r' },
-  })) as any;
-  assert.deepEqual(completion.values, ['src/report.ts']);
   await connection.request('resources/subscribe', { uri: 'codebase://files' });
   writeFileSync(join(at, 'new.ts'), 'fresh');
   assert.equal((await call('search_code', { query: 'fresh' })).results.length, 1);
@@ -303,7 +288,7 @@ async function startEmbeddingServer(manner: Manner = {}) {
     answer(200, { object: 'list', model, data: data.reverse(), usage: {} }); // in any order
   });
   const url = `${await onLoopback(server)}/v1`;
-  const embeddings = new Embeddings({ url, model: 'tiny', key: 'the-key', firstPauseMs: 1 });
+  const embeddings = new Embeddings({ url, model: 'tiny', key: 'the-key' });
   return { url, embeddings, problems, inputs, most: () => most };
 }
 
@@ -370,10 +355,10 @@ test('a model that is down, refuses or talks nonsense costs its opinion, not the
     .embeddings;
   const page = (await startEmbeddingServer({ broken: '<html>' })).embeddings;
   for (const [embeddings, why] of [
-    [gone, /cannot be used: .*(ECONNREFUSED|bad port)/],
+    [gone, /cannot reach the embedding model tiny .*ECONNREFUSED/],
     [refusing, /answered 401/],
     [nonsense, /sent no vector/],
-    [page, /cannot be used/],
+    [page, /sent no vector/],
   ] as const) {
     const { call } = await open(place(), { embeddings });
     const { ranked_by, results, notes } = await call('search_by_embedding', {
@@ -385,7 +370,7 @@ test('a model that is down, refuses or talks nonsense costs its opinion, not the
   assert.equal(Embeddings.from({ EMBEDDINGS_URL: 'http://x/v1' }), undefined);
   assert.throws(
     () => Embeddings.from({ EMBEDDINGS_URL: 'file:///x', EMBEDDINGS_MODEL: 'm' }),
-    /not an address/,
+    /base URL of the embedding model m begins with file:/,
   );
 });
 

@@ -19,7 +19,8 @@ import { codeChunks } from '../chapters/29-a-server/chunks.ts';
 import { CodeIndex } from '../chapters/29-a-server/code/code-index.ts';
 import { findPlain, literalsIn, type PlainQuery } from '../chapters/29-a-server/plain-search.ts';
 import { CodeTree } from '../chapters/29-a-server/tree.ts';
-import { stem, codeWords } from '../chapters/29-a-server/vocabulary.ts';
+import { stemOf as stem } from '../chapters/28-a-thousand-tools/lexicon.ts';
+import { codeWords } from '../chapters/29-a-server/vocabulary.ts';
 import { repository } from './help/compiled.ts';
 import { cleanUp, folder, root } from './help/basics.ts';
 import { changedIn, isCovered } from './retrieval/chunks.ts';
@@ -144,13 +145,13 @@ test('what a file must contain to match a pattern', () => {
   for (const [source, literals] of table) assert.deepEqual(literalsIn(source), literals, source);
 });
 
-test('an unchanged tree is only looked at: nothing is listed or read', async () => {
+test('an unchanged tree is only looked at: nothing is read', async () => {
   const at = place({ 'src/a.ts': 'alpha', 'src/b.ts': 'beta', 'c.bin': Buffer.from([0, 1]) });
   const { tree, find } = open(at);
   assert.deepEqual(await find('beta'), ['src/b.ts:1:1']);
-  const before = { ...tree.counts };
+  const before = tree.reads;
   assert.deepEqual(await find('beta'), ['src/b.ts:1:1']);
-  assert.deepEqual([tree.counts.reads, tree.counts.listings], [before.reads, before.listings]);
+  assert.equal(tree.reads, before);
 });
 
 test('what changes is noticed: contents, new and removed files, rules, a folder that becomes a link', async () => {
@@ -309,9 +310,9 @@ test('an index that followed many changes answers as one that is new', async () 
     assert.deepEqual(ours.results.map(key).sort(), theirs.results.map(key).sort(), question);
     assert.ok(ours.results.length > 0, question);
   }
-  const { reads } = tree.counts;
+  const { reads } = tree;
   await index.update(signal);
-  assert.equal(tree.counts.reads, reads);
+  assert.equal(tree.reads, reads);
 });
 
 test('chunks: every line exactly once, the same for the same bytes, none too large, whatever the text is', () => {

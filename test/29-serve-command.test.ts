@@ -69,13 +69,23 @@ test("on stdio: the user's rules count, an own defaultMode of yolo does not; a q
   );
 });
 
-test('over HTTP: the token is on stderr, nothing is on stdout, and Ctrl-C ends it', async () => {
+test('over HTTP: the token is on stderr, nothing is on stdout, and Ctrl-C ends it; G43: a page that was named may use it, with the token', async () => {
   const { home, cwd } = places();
-  const { child, seen, ended } = start(home, cwd, '--http', '0', '--mode', 'accept-edits');
+  const { child, seen, ended } = start(
+    home,
+    cwd,
+    ...['--http', '0', '--mode', 'accept-edits', '--allow-origin', 'https://a.example'],
+  );
   await until(() => /Bearer \S+\n/.test(seen.err));
   const [, url] = /at (http:\S+)/.exec(seen.err)!;
   const [, token] = /Bearer (\S+)\n/.exec(seen.err)!;
   assert.equal((await fetch(url!, { method: 'POST' })).status, 401);
+  const fromPage = (origin: string) => fetch(url!, { method: 'POST', headers: { origin } });
+  const readable = 'access-control-allow-origin';
+  const named = await fromPage('https://a.example');
+  assert.deepEqual([named.status, named.headers.get(readable)], [401, 'https://a.example']);
+  const other = await fromPage('https://b.example');
+  assert.deepEqual([other.status, other.headers.get(readable)], [403, null]);
   const { transports } = compose(plainHost());
   const entry = { type: 'http', url, headers: { Authorization: `Bearer ${token}` } };
   const { connection } = await open(entry, { transports });
@@ -105,6 +115,7 @@ test('D30 what it does not start with: the root as the folder, a foreign address
     [[cwd, '--tools', 'read,raed'], 2, /there is no raed/],
     [[cwd, '--mode', 'free'], 2, /--mode is one of/],
     [[cwd, '--answer-within', '0'], 2, /--answer-within/],
+    [[cwd, '--allow-origin', '*'], 2, /--allow-origin: "\*" is not the origin of a page, such as/],
   ];
   for (const [words, code, message] of cases)
     assert.throws(() => readServe(words), { code, message });

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { Roots, hands } from '../agent.ts';
 import type { Mode } from '../chapters/17-the-gate/modes.ts';
+import { nobody } from '../chapters/17-the-gate/person.ts';
 import { parseRules, type Effect } from '../chapters/17-the-gate/rules.ts';
 import { plainHost } from '../chapters/19-the-terminal/host.ts';
 import { inBothEras } from '../chapters/22-no-handshake/era.ts';
@@ -18,7 +19,7 @@ import { PassedOn, usersOwn } from '../chapters/29-a-server/passed-on.ts';
 import { compose } from '../chapters/composition.ts';
 import type { Extension, Json, McpConnection, ServerEntry } from '../mcp.ts';
 import { heldServer } from './help/held-server.ts';
-import { cleanUp, folder, later, open, rejection, until } from './help/basics.ts';
+import { cleanUp, folder, later, open, rejection, root, until } from './help/basics.ts';
 
 afterEach(cleanUp);
 
@@ -528,17 +529,182 @@ test('D31 many tools are searched: two tools find and call them, and the questio
   assert.equal(behind.heard.length, 1);
 });
 
-test('D31 a server that is slow joins later, and clients hear of it; over stateless HTTP none is offered', async () => {
+test('D31 a server that is slow joins later, and clients hear of it; also over stateless HTTP', async () => {
   const { connection, wire, prepared, passedOn } = await passing({ isLate: true });
   assert.equal((await names(connection)).length, 6);
   await passedOn.manager.loadAndConnect();
   await until(() => wire.some(([, { method }]) => method === 'notifications/tools/list_changed'));
   assert.deepEqual((await names(connection)).slice(6), ['notes__add', 'notes__look']);
-  assert.deepEqual(await names((await overHttp(prepared, 'stateless')).connection), [
-    'read',
-    'grep',
-    'glob',
-  ]);
+  const { connection: alone } = await overHttp(prepared, 'stateless');
+  const found = await names(alone);
+  assert.deepEqual(found, ['read', 'grep', 'glob', 'notes__add', 'notes__look']);
+});
+
+/** Real servers behind ours, each a fixture with its words. */
+async function realServers(
+  given: Record<string, string[]>,
+  rules: Given['texts'] = {},
+  answerMs?: number,
+) {
+  const entries = Object.entries(given).map(
+    ([name, [file = '', ...words]]): [string, ServerEntry] => {
+      const config = { command: process.execPath, args: [join(root, 'fixtures', file), ...words] };
+      return [name, { name, scope: 'user', authority: 'user', file: 'settings.json', config }];
+    },
+  );
+  const composition = compose(plainHost({ person: { ...nobody } })); // as the command has it
+  const trust = new TrustWithoutGrants({ home: folder(), cwd: folder() });
+  const manager = { load: () => new Map(entries) };
+  const resultsFolder = join(folder(), 'results');
+  const passedOn = new PassedOn({ composition, trust, resultsFolder, warn: () => {}, manager });
+  const prepared = prepare({ passedOn, trust, texts: rules, answerMs });
+  await passedOn.manager.loadAndConnect();
+  later(() => passedOn.manager.disconnectAll());
+  return { prepared, passedOn };
+}
+
+const ADA = { action: 'accept', content: { name: 'Ada' } };
+const BOB = { action: 'accept', content: { name: 'Bob' } };
+const askFor = (message: string) => {
+  const requestedSchema = { type: 'object', properties: { name: { type: 'string' } } };
+  return { method: 'elicitation/create', params: { message, requestedSchema } };
+};
+
+for (const era of ERAS) {
+  test(`D31 ${era}, over HTTP: what a server asks in the middle of a call is asked of this call's client`, async () => {
+    const { prepared } = await realServers({
+      old: ['asker.mjs'],
+      modern: ['asker.mjs', 'modern'],
+    });
+    for (const server of ['old', 'modern']) {
+      const { connection, questions } = await overHttp(prepared, era, YES, ADA, BOB, YES);
+      const ask = (more: Json) => connection.callTool(`${server}__ask`, more);
+      const { text } = await ask({ ...askFor('Who is it?'), again: 2 });
+      assert.deepEqual(JSON.parse(text), [ADA, BOB]);
+      assert.match(`${questions[0]!.message}`, /the tool "ask" of the MCP server/); // our gate
+      assert.deepEqual(
+        [questions[1]!.message, questions[2]!.message],
+        ['Who is it?', 'Who is it?'],
+      );
+      // What this client has not offered is answered as for nobody.
+      const sampling = { method: 'sampling/createMessage', params: { messages: [] } };
+      assert.match((await ask(sampling)).text, /nobody can be asked this now/);
+    }
+  });
+
+  test(`D31 ${era}, over HTTP: resources, prompts and completion of the user's servers, behind the gate`, async () => {
+    const allow = ['mcp__books__resources/read', 'mcp__books__change'];
+    const { prepared, passedOn } = await realServers(
+      { books: ['library.mjs'], ask: ['asker.mjs'] },
+      { allow },
+    );
+    const { connection, questions } = await overHttp(prepared, era, YES, { action: 'decline' });
+    const listed = async (method: string, key: string) =>
+      (await connection.listAll(method, key)) as Json[];
+    const resources = await listed('resources/list', 'resources');
+    assert.equal(resources.find(({ uri }) => uri === 'library://rules')!.title, 'House rules');
+    const templates = await listed('resources/templates/list', 'resourceTemplates');
+    assert.equal(templates[0]!.uriTemplate, 'library://{shelf}/{item}');
+    for (const [uri, text] of [
+      ['library://rules', 'Be quiet.'],
+      ['library://light/lamp', 'a lamp'], // by its template
+    ]) {
+      const { contents } = await connection.request('resources/read', { uri });
+      assert.equal((contents as Json[])[0]!.text, text);
+    }
+    const long = await connection.request('resources/read', { uri: 'library://long' });
+    const [{ text: words }] = long.contents as [{ text: string }];
+    assert.equal(JSON.parse(words).length, 300_000); // whole: it is not ours to cut
+    const foreign = await rejection(connection.request('resources/read', { uri: 'x://y' }));
+    assert.deepEqual([foreign.code, foreign.data], [-32602, { uri: 'x://y' }]);
+
+    const prompts = await listed('prompts/list', 'prompts');
+    assert.equal(prompts[0]!.name, 'books__explain');
+    const ref = { type: 'ref/prompt', name: 'books__explain' };
+    const argument = { name: 'thing', value: 'gra' };
+    const { completion } = await connection.request('completion/complete', { ref, argument });
+    assert.deepEqual((completion as Json).values, ['gravity', 'grammar']);
+    const explain = { name: 'books__explain', arguments: { thing: 'rain' } };
+    const { messages } = await connection.request('prompts/get', explain);
+    assert.match(JSON.stringify(messages), /Explain rain/);
+    assert.match(`${questions[0]!.message}`, /"prompts\/get" of the MCP server "books"/);
+    const declined = await rejection(connection.request('prompts/get', explain));
+    assert.match(declined.message, /The user said no/);
+    const unknown = await rejection(connection.request('prompts/get', { name: 'explain' }));
+    assert.match(unknown.message, /Not found: explain/);
+
+    const { wire } = await onPipe(prepared, era, YES).then(async (watching) => {
+      const uri = 'library://news';
+      if (era === 'handshake') await watching.connection.request('resources/subscribe', { uri });
+      else {
+        const notifications = { resourceSubscriptions: [uri] };
+        void watching.connection.request('subscriptions/listen', { notifications }).catch(() => {});
+      }
+      await until(() => passedOn.manager.connection('books')!.running.length === 0);
+      await watching.connection.callTool('books__change', { uri, text: 'New.' });
+      return watching;
+    });
+    await until(() =>
+      wire.some(([, { method, params }]) => {
+        return method === 'notifications/resources/updated' && params.uri === 'library://news';
+      }),
+    );
+  });
+}
+
+/** Raw calls of the tool `ask` of the server behind ours, as a client without a memory makes them. */
+async function poster(prepared: Prepared) {
+  const http = await serveHttp(prepared.server, { graceMs: 100, token: TOKEN });
+  later(() => http.close());
+  return async (more: Json = {}) => {
+    const _meta = {
+      [`${META}protocolVersion`]: '2026-07-28',
+      [`${META}clientCapabilities`]: { elicitation: {} },
+    };
+    const params = { name: 'old__ask', arguments: askFor('Who is it?'), ...more, _meta };
+    const response = await fetch(http.url, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${TOKEN}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'mcp-protocol-version': '2026-07-28',
+        'mcp-method': 'tools/call',
+        'mcp-name': 'old__ask',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+    });
+    return (await response.json()) as any;
+  };
+}
+
+test('D31 stateless: a state is for one call, and answers count once', async () => {
+  const { prepared } = await realServers({ old: ['asker.mjs'] }, { allow: ['mcp__old__ask'] });
+  const post = await poster(prepared);
+  const { result } = await post();
+  assert.equal(result.resultType, 'input_required');
+  const { requestState, inputRequests } = result;
+  const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((key) => [key, ADA]));
+  const other = askFor('Another?');
+  const moved = await post({ arguments: other, requestState, inputResponses });
+  assert.match(moved.error.message, /belongs to another request/);
+  const unasked = await post({ requestState, inputResponses: { made: ADA } });
+  assert.deepEqual(unasked.result.inputRequests, inputRequests);
+  const done = await post({ requestState, inputResponses });
+  assert.match(done.result.content[0].text, /Ada/);
+  const again = await post({ requestState, inputResponses });
+  assert.match(again.error.message, /Unknown task/);
+});
+
+test('D31 stateless: a client that never comes back holds up no other: its call ends with its question', async () => {
+  const rules = { allow: ['mcp__old__ask'] };
+  const { prepared } = await realServers({ old: ['asker.mjs'] }, rules, 200);
+  const post = await poster(prepared);
+  const { requestState } = (await post()).result;
+  const { connection } = await overHttp(prepared, 'handshake');
+  await connection.callTool('old__ask', {}); // it waits for its turn, and gets it
+  const { result } = await post({ requestState });
+  assert.match(result.content[0].text, /"error":.*timeout/);
 });
 
 test("D31 never a project's: neither its servers, nor one that has taken the name of yours", () => {

@@ -10,6 +10,7 @@ import { readTrace } from '../chapters/30-seeing/more/read-trace.ts';
 import { McpConnection, type Json } from '../mcp.ts';
 import { cleanUp, goodServer, later, rejection, until } from './help/basics.ts';
 import { opener } from './help/hostile-login.ts';
+import { peer } from './help/http-servers.ts';
 import { command, jsonLines, place, run, start, Terminal, userServers } from './help/terminal.ts';
 
 afterEach(cleanUp);
@@ -173,6 +174,31 @@ test('replay --http: a client over HTTP gets the recorded answers; Ctrl-C ends i
   await connection.close();
   replay.child.kill('SIGINT');
   assert.equal((await replay.ended).code, 0);
+});
+
+test('record URL: call goes through, the file is played again; Ctrl-C ends it', async () => {
+  const library = await peer({ 'tools/list': () => ({ tools: [{ name: 'x', inputSchema: {} }] }) });
+  const where = place();
+  const file = join(where.cwd, 'web.jsonl');
+  const record = start(where, ['record', file, library.url]);
+  await until(() => /http:\S+ until/.test(record.seen.err), 'its address');
+  const [, local = ''] = /(http:\S+) until/.exec(record.seen.err)!;
+  const call = (url: string) => run(where, ['call', url, 'x', '{"a":1}', '--no-check']);
+  assert.equal((await call(local)).out, '{"a":1}\n');
+  record.child.kill('SIGINT');
+  assert.equal((await record.ended).code, 0);
+  const replay = start(where, ['replay', file, '--http']);
+  await until(() => /http:\S+/.test(replay.seen.err), 'its address');
+  assert.equal((await call(/http:\S+/.exec(replay.seen.err)![0])).out, '{"a":1}\n');
+  replay.child.kill('SIGINT');
+  assert.equal((await replay.ended).code, 0);
+  for (const words of [
+    ['record', 'x', 'y'],
+    ['record', local, '--', 'node'],
+    ['record', file],
+  ])
+    assert.equal((await run(where, words)).code, 2, `${words}`);
+  assert.equal((await run(where, ['record', file, 'ws://127.0.0.1/'])).code, 3);
 });
 
 test('G40: the token of the page is in no argument of what opens it', async () => {

@@ -279,7 +279,7 @@ test('J3: a name on each of many pieces of a call is not a look at all of them',
       const delta = { tool_calls: [{ function: { name: 'x', arguments: args } }] };
       return `data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`;
     };
-    response.write(piece(`{"a":"${'x'.repeat(1_000_000)}`));
+    response.write(piece(`{"a":"${'x'.repeat(8_000_000)}`));
     response.end(piece('x').repeat(20_000) + 'data: [DONE]\n\n');
   });
   const { agent, outcomes } = prepareLoop({ model, tools: [] });

@@ -164,11 +164,11 @@ test("G12: a company's issuer does not see the secret that is for the authorizat
   const company = await authorizationServer({ token: { id_token: 'aaaaaaaa.bbbbbbbb.cccccccc' } });
   const { as, refusal } = await loginBetween();
   await refusal({
-    grant: 'company',
+    grant: 'id-jag',
     issuer: as.issuer,
     clientId: 'the-client-id',
     clientSecret: 'the-client-secret',
-    company: { issuer: company.issuer, clientId: 'company-client' },
+    idp: { issuer: company.issuer, clientId: 'company-client' },
   }).catch(() => {});
   const basic = Buffer.from('the-client-id:the-client-secret').toString('base64');
   assert.equal(company.asked('/token').length > 0, true);
@@ -191,7 +191,7 @@ test('G12: a login at a company is shown to the company only, wherever a project
     tokenEndpoint: `${target.origin}/token`,
   };
   await client
-    .to(server.url, { grant: 'company', clientId: 'c', issuer: as.issuer, company: evil })
+    .to(server.url, { grant: 'id-jag', clientId: 'c', issuer: as.issuer, idp: evil })
     .catch(() => {});
   assert.ok(!toldTo(target).includes(idToken));
 });
@@ -291,8 +291,8 @@ function machines(issuer: string): { oauth: Json; fields: string[]; secrets: str
         issuer,
         clientId: 'c',
         clientSecret: 'a-secret-for-posts',
-        grant: 'company',
-        company: { issuer, tokenEndpoint: `${issuer}/company`, clientId: 'i', idToken: jwt('id') },
+        grant: 'id-jag',
+        idp: { issuer, tokenEndpoint: `${issuer}/company`, clientId: 'i', idToken: jwt('id') },
       },
       fields: ['subject_token', 'assertion'],
       secrets: [jwt('id'), 'the-letter-of-the-company'],
@@ -512,7 +512,7 @@ test('G16: an entry is shown without the secrets of its "oauth"', async () => {
     clientSecret: secrets[0],
     privateKey: secrets[1],
     assertion: secrets[2],
-    company: {
+    idp: {
       issuer: 'https://idp.example',
       clientId: 'i',
       clientSecret: secrets[3],

@@ -532,8 +532,8 @@ test('G15: a login at a company that fails closes its listener, and the browser 
   const { as, server } = await loginBetween();
   const { env, opened } = opener(true);
   const oauth = {
-    grant: 'company',
-    company: { issuer: company.issuer, clientId: 'i' },
+    grant: 'id-jag',
+    idp: { issuer: company.issuer, clientId: 'i' },
     issuer: as.issuer,
     clientId: 'c',
   };

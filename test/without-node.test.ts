@@ -1,16 +1,16 @@
-// What a web page could load names nothing of Node's: one connection, HTTP, both eras.
+// What a web page could load names nothing of Node's: one connection, HTTP, both eras; questions of
+// servers, forms, schemas, and what else a server offers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runInNewContext } from 'node:vm';
-import { build, type BuildOptions, type Plugin } from 'esbuild';
+import { bundleForWeb } from '../chapters/book/web.ts';
 import type { Reply } from '../chapters/18-minds/body.ts';
 import type { httpTransportsBy } from '../chapters/20-streamable-http/streamable.ts';
 import type { inBothEras } from '../chapters/22-no-handshake/era.ts';
 import { serveHttp } from '../chapters/29-a-server/serve-http.ts';
 import { McpServer } from '../chapters/29-a-server/server.ts';
 import type { Connection, Json } from '../mcp.ts';
-import { root } from './help/basics.ts';
 import { bareCode } from './measure/tokens.ts';
 
 const ENTRY = `
@@ -19,31 +19,6 @@ const ENTRY = `
   export { inBothEras } from './chapters/22-no-handshake/era.ts';
 `;
 
-/** No module of ours does anything by being loaded, so what is not used can be left out. */
-const leaveOutUnused: Plugin = {
-  name: 'leave out what is not used',
-  setup({ onResolve, resolve }) {
-    onResolve({ filter: /^node:/ }, ({ path }) => ({ path, external: true, sideEffects: false }));
-    onResolve({ filter: /^\./ }, async ({ path, pluginData, ...from }) => {
-      if (pluginData) return undefined; // asked by ourselves, below
-      return { ...(await resolve(path, { ...from, pluginData: true })), sideEffects: false };
-    });
-  },
-};
-
-async function bundled(entry: string, more: BuildOptions = {}): Promise<string> {
-  const { outputFiles } = await build({
-    stdin: { contents: entry, resolveDir: root, loader: 'ts' },
-    bundle: true,
-    write: false,
-    platform: 'browser',
-    format: 'esm',
-    plugins: [leaveOutUnused],
-    ...more,
-  });
-  return outputFiles![0]!.text;
-}
-
 /** The modules of Node that it imports, and what only Node has, outside of strings and comments. */
 function ofNode(text: string): string[] {
   const modules = [...text.matchAll(/["'](node:[\w/]+)["']/g)].map(([, name]) => name!);
@@ -51,10 +26,20 @@ function ofNode(text: string): string[] {
   return [...new Set([...modules, ...names])];
 }
 
+const REST = `
+  export { elicitation } from './chapters/23-the-server-asks/elicitation.ts';
+  export { problemsBy } from './chapters/23-the-server-asks/keywords.ts';
+  export { Offers } from './chapters/24-more-than-tools/offers.ts';
+`;
+
+test('nor do elicitation, its forms, schemas, resources, prompts and completion', async () => {
+  assert.deepEqual(ofNode(await bundleForWeb(REST)), []);
+});
+
 test('a connection over HTTP in both eras needs nothing of Node', async () => {
-  const text = await bundled(ENTRY);
+  const text = await bundleForWeb(ENTRY);
   assert.deepEqual(ofNode(text), []);
-  const { length } = await bundled(ENTRY, { minify: true });
+  const { length } = await bundleForWeb(ENTRY, { minify: true });
   assert.ok(length < 60_000, `${length} bytes`);
 });
 
@@ -104,7 +89,7 @@ for (const era of ['with a handshake', 'without one'] as const)
     const server = new McpServer({ name: 'adder', version: '1', tools: [add] });
     const http = await serveHttp(server);
     try {
-      const code = await bundled(ENTRY, { format: 'iife', globalName: 'program' });
+      const code = await bundleForWeb(ENTRY, { format: 'iife', globalName: 'program' });
       const { program } = runInNewContext(`${code}; ({ program })`, { ...WORLD }) as {
         program: {
           Connection: typeof Connection;
@@ -128,7 +113,7 @@ for (const era of ['with a handshake', 'without one'] as const)
   });
 
 test('what needs Node is found: modules, process, Buffer', async () => {
-  const text = await bundled(`
+  const text = await bundleForWeb(`
     export { McpConnection } from './mcp.ts';
     export { httpTransports } from './chapters/20-streamable-http/http.ts';
   `);

@@ -44,6 +44,13 @@ export function copyOf(text: string): string {
   return new TextDecoder().decode(bytes);
 }
 
+/** The id of the call that an answer means. Some servers send our number back as a string: that is
+ *  taken if it has exactly the digits of a call that waits. "01" and "1.0" mean no call. */
+export function meantId(id: unknown, waiting: ReadonlyMap<unknown, unknown>): unknown {
+  const number = typeof id === 'string' ? Number(id) : NaN;
+  return id === `${number}` && waiting.has(number) ? number : id;
+}
+
 export const positive = (value: unknown) =>
   typeof value === 'number' && value > 0 ? value : undefined;
 

@@ -1,13 +1,14 @@
 // events.ts: what a chat tells while it goes on, and how it ends.
 
 import type { Json } from '../../mcp.ts';
+import type { SeenRequest } from '../18-minds/seen.ts';
 import type { Change } from './row.ts';
 import type { StopReason, Usage } from './said.ts';
 
 export type AgentEvent =
   | { type: 'prompt'; text: string }
-  | { type: 'query'; model: string; turns: number; tools: number } // the model is queried
-  | { type: 'answer'; text: string; calls: Json[]; stop: StopReason } // the whole of it
+  | ModelQuery
+  | { type: 'answer'; id: number; text: string; calls: Json[]; stop: StopReason; usage?: Usage }
   | { type: 'text'; text: string } // a piece of the answer
   | { type: 'note'; text: string } // for the user
   | { type: 'tool_start'; id: string; name: string; args?: Json }
@@ -19,6 +20,16 @@ export type AgentEvent =
   | { type: 'error'; kind: string; message: string }
   | { type: 'done'; ending: Ending; text: string; turns: number };
 
+/** The model is queried. `seen` tells what it gets to see, as long as nothing has changed. */
+export type ModelQuery = {
+  type: 'query';
+  id: number;
+  model: string;
+  turns: number;
+  tools: number;
+  purpose?: string; // if it is not for the next answer of a conversation
+  seen: () => SeenRequest;
+};
 export type ToolEnd = {
   type: 'tool_end';
   id: string;

@@ -16,28 +16,33 @@ You work in one folder, with the tools you are given.
 
 const CHANGED = 'The tools have changed in the course of this conversation;';
 
+export type PromptSection = { name: string; text: string };
+
 /** Variable parts last, so that the provider's prompt cache keeps the prefix. */
-export function systemPrompt(agent: Agent): string {
+export function systemPrompt(agent: Agent): PromptSection[] {
   const { options } = agent;
   const { tools } = agent;
   const { cwd = process.cwd() } = options;
-  const parts = [SYSTEM];
+  const sections: PromptSection[] = [];
+  const add = (name: string, text: string) => sections.push({ name, text });
+  add('system', SYSTEM);
   const notes = options.notes?.();
-  if (notes) parts.push(notes);
+  if (notes) add('notes', notes);
   for (const server of tools.servers) {
     const { name, instructions } = server;
     if (!instructions || !isOnOffer(server)) continue;
     if (tools.deferred.has(name)) continue; // a sentence of it is among the shelf's words
-    parts.push(`The MCP server ${quoted(name)} says of itself:\n${cited(instructions)}`);
+    const who = quoted(name);
+    add(`words of ${who}`, `The MCP server ${who} says of itself:\n${cited(instructions)}`);
   }
-  if (tools.shelfWords) parts.push(tools.shelfWords);
+  if (tools.shelfWords) add('shelf', tools.shelfWords);
   const late = lateIn(tools.servers);
   if (late.length > 0) {
     const names = JSON.stringify(firstOf(late));
-    parts.push(`Still starting, their tools come later: MCP servers ${names}.`);
+    add('news', `Still starting, their tools come later: MCP servers ${names}.`);
   }
-  if (tools.news.length > 0) parts.push(`${CHANGED} ${tools.news.join(', then ')}.`);
+  if (tools.news.length > 0) add('news', `${CHANGED} ${tools.news.join(', then ')}.`);
   const folder = JSON.stringify(cwd); // in one line, whatever its name
-  parts.push(`The folder is ${folder}. Today is ${new Date().toDateString()}.`);
-  return parts.join('\n\n');
+  add('system', `The folder is ${folder}. Today is ${new Date().toDateString()}.`);
+  return sections;
 }

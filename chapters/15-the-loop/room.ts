@@ -3,6 +3,7 @@
 
 import type { Agent } from '../../agent.ts';
 import { textOf } from '../../mcp.ts';
+import { textOfBlocks } from '../18-minds/compact.ts';
 import { asBlocks, type Result } from './said.ts';
 
 const REMOVED = '[removed to save room; call the tool again if needed]';
@@ -24,6 +25,7 @@ export class Room {
     const big = old.filter(isBig);
     if (big.length === 0) return false;
     for (const result of big) {
+      result.cut = (result.cut ?? 0) + textOfBlocks(result.blocks).length;
       result.blocks = asBlocks(REMOVED);
     }
     this.agent.note(`the conversation is too long: ${big.length} old results removed`);

@@ -1,6 +1,7 @@
 // said.ts: what is said in a conversation, and what a model is.
 
 import type { Json } from '../../mcp.ts';
+import type { AboutRequest } from '../18-minds/seen.ts';
 
 /** A conversation is a list of turns. A turn with calls is followed by one with their results. */
 export type Turn =
@@ -31,6 +32,7 @@ export type Result = {
   blocks: Block[];
   isError: boolean;
   loads?: string[]; // tools that the model has found by it
+  cut?: number; // characters that it does not show
 };
 
 export type Block = { type: 'text'; text: string } | Image;
@@ -45,6 +47,7 @@ export interface Model {
   readonly name: string; // such as "rehearsal" or "anthropic/claude-sonnet-5"
   contextWindow?: number; // tokens that it can read, if that is known
   readonly maxTools?: number; // that its wire takes in one request
+  bodyFor?(request: ModelRequest): Json; // what its wire sends
   query(request: ModelRequest): AsyncIterable<ModelEvent>; // throws when there is no answer
 }
 
@@ -55,6 +58,7 @@ export type ModelRequest = {
   tools: ToolDefinition[];
   signal: AbortSignal;
   maxTokens?: number; // of the answer, where that is to be shorter than usual
+  about?: AboutRequest; // for those who look on
 };
 
 export type ToolDefinition = {

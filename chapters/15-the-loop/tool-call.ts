@@ -111,7 +111,7 @@ export class OneCall {
       context.isUnasked = verdict.isUnasked;
       this.startedAt = now(); // not before: a person's time to answer is not the tool's
       const { isError, ...output } = await tool.run(args, context);
-      await fitPictures(output, signal);
+      fitPictures(output);
       const told = isError ? 'failed' : 'worked';
       return { ...output, outcome: signal.aborted ? 'aborted' : told };
     } catch (error) {
@@ -130,13 +130,15 @@ export class OneCall {
     const { answer } = tried;
     const { resultsFolder } = this.agent.options;
     if (answer) blocks = fromMcp(answer, resultsFolder).blocks;
-    blocks = fitResult({ blocks, isError }, resultsFolder, name, roomFor(this.tool)).blocks;
+    const fitted = fitResult({ blocks, isError }, resultsFolder, name, roomFor(this.tool));
+    blocks = fitted.blocks;
     const ms = this.startedAt === undefined ? 0 : Math.round(now() - this.startedAt);
     const text = blocksToText(blocks);
     const { change } = tried;
     this.agent.emit({ type: 'tool_end', id, name, outcome, ms, text, change });
     blocks = cleanBlocks(blocks, this.isForeign); // for the model; a screen has its own way
     const result: Result = { id, name, blocks, isError };
+    if (fitted.cut) result.cut = fitted.cut;
     const { loads = [] } = tried;
     const found = loads.filter((each) => this.agent.tools.shelved.has(each));
     if (found.length > 0) result.loads = found;

@@ -5,6 +5,7 @@ import { textOf, type Json, type McpManager, type ServerStatus } from '../../mcp
 import { firstOf } from '../16-hands/start-up.ts';
 import { cited, plainJson } from '../17-the-gate/safe-text.ts';
 import { refusedTool } from '../18-minds/refused.ts';
+import { toldModel } from '../18-minds/seen.ts';
 import { isForModels } from '../28-a-thousand-tools/more/apps.ts';
 import type { Tool } from './row.ts';
 import type { Model, ModelRequest } from './said.ts';
@@ -123,7 +124,8 @@ export class ToolTable {
    *  found, told, and left out from now on. */
   async findRefused(request: ModelRequest | undefined, error: unknown): Promise<boolean> {
     const { model } = this.agent;
-    const name = request && (await refusedTool(model, request, error));
+    const told = toldModel(model, (event) => this.agent.emit(event), 'which tool it refuses');
+    const name = request && (await refusedTool(told, request, error));
     const refused = this.refused.get(model) ?? new Set<string>();
     if (!name || refused.has(name)) return false;
     this.refused.set(model, refused.add(name));

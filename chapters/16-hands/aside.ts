@@ -1,4 +1,4 @@
-// aside.ts: work whose length a stranger decides. A pattern, a schema or a picture of a few kilobytes
+// aside.ts: work whose length a stranger decides. A pattern or a schema of a few kilobytes
 // can take years, and nothing interrupts JavaScript but the end of its thread. So it gets a thread,
 // and so much time; meanwhile we hear Ctrl-C.
 

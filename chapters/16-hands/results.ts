@@ -39,10 +39,11 @@ export function fitResult(
   folder: string,
   name: string,
   most = MAX_TEXT,
-): ToolOutput {
+): ToolOutput & { cut?: number } {
   const blocks = joinTexts(limitImages(output.blocks));
   const texts = blocks.flatMap((block) => (block.type === 'text' ? [block.text] : []));
-  const isTooLong = texts.reduce((sum, text) => sum + text.length, 0) > most;
+  const length = texts.reduce((sum, text) => sum + text.length, 0);
+  const isTooLong = length > most;
   const fitting = isTooLong
     ? [shorten(texts.join('\n'), folder, name), ...blocks.filter(isImage)]
     : blocks;
@@ -51,6 +52,7 @@ export function fitResult(
   return {
     blocks: isEmpty ? [{ type: 'text', text: '(no output)' }] : fitting,
     isError: output.isError,
+    ...(isTooLong && { cut: length - HEAD - TAIL }),
   };
 }
 
@@ -191,12 +193,12 @@ export function imageType(start: Buffer): string | undefined {
   return /^RIFF[^]{4}WEBP/.test(text) ? 'image/webp' : undefined;
 }
 
-export function imageTypeOfBase64(data: string): string | undefined {
+function imageTypeOfBase64(data: string): string | undefined {
   const isBase64 = data.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(data);
   return isBase64 ? imageType(Buffer.from(data.slice(0, 16), 'base64')) : undefined;
 }
 
-export const sizeOfBase64 = (data: string) => Buffer.byteLength(data, 'base64');
+const sizeOfBase64 = (data: string) => Buffer.byteLength(data, 'base64');
 
 // ─── Files of ours ────────────────────────────────────────────────────────────────────────────────────────────
 

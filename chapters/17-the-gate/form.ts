@@ -15,7 +15,7 @@ const MAX_ANSWER = 10_000;
 const MAX_TRIES = 10; // of one field, before the form is given up
 
 type Option = { value: unknown; text: string; title: string }; // `text` is the value, as typed
-type FormField = {
+export type FormField = {
   name: string;
   title: string; // quoted, as are the next two
   description?: string;
@@ -84,7 +84,7 @@ const LIKE_NO =
   /^(no|nope|never|not|n|reject|deny|decline|refuse|cancel|abort|stop|disallow|disagree|don'?t)\b/i;
 
 /** The answer, if it is one of a list that reads like a no, or the only one and "no". */
-function refusalIn(fields: FormField[], content: Json): string | undefined {
+export function refusalIn(fields: FormField[], content: Json): string | undefined {
   for (const { name, options, kind } of fields) {
     const chosen = kind === 'option' && options.find(({ value }) => value === content[name]);
     if (chosen && [chosen.title, chosen.text].some((text) => LIKE_NO.test(text.trim())))
@@ -144,7 +144,7 @@ async function fillInField(
     const typed = (await read({ lines, prompt: promptFor(field), isSecret, isBrief }))?.trim();
     if (typed === undefined) return undefined;
     if (isBrief) keepFromTraces(typed);
-    const reading = typed === '' ? readEmpty(field) : readFieldAnswer(typed, field);
+    const reading = readTyped(typed, field);
     const isRead = 'value' in reading;
     if (isRead && reading.value === undefined) return reading; // left out, as it may be
     const problems = isRead ? await check(schema, reading.value) : [reading.problem];
@@ -290,7 +290,7 @@ function optionOf(value: unknown, title: unknown): Option {
 
 // ─── The answers ───────────────────────────────────────────────────────────────────────────────
 
-type FieldReading = { value: unknown } | { problem: string };
+export type FieldReading = { value: unknown } | { problem: string };
 
 const READERS: Record<string, (typed: string, field: FormField) => FieldReading> = {
   string: readText,
@@ -301,7 +301,10 @@ const READERS: Record<string, (typed: string, field: FormField) => FieldReading>
   options: readOptions,
 };
 
-function readEmpty({ fallback, isNeeded }: FormField): FieldReading {
+/** What was typed; an empty line is the default, or leaves the field out. */
+export function readTyped(typed: string, field: FormField): FieldReading {
+  if (typed !== '') return readFieldAnswer(typed, field);
+  const { fallback, isNeeded } = field;
   if (fallback !== undefined) return { value: fallback };
   return isNeeded ? { problem: 'an answer is needed' } : { value: undefined };
 }

@@ -22,6 +22,7 @@ import {
 import { folderPrograms } from './git-commands.ts';
 import { modeAfter, type Mode } from './modes.ts';
 import { nobody, Turns, type Choice, type Person } from './person.ts';
+import { agreedRule, ruleLike, type ShellCall } from './rule-offer.ts';
 import {
   commandsOfLine,
   foldCase,
@@ -83,11 +84,11 @@ const MAX_LEVELS = 100; // of arguments: deeper ones nobody could judge
 
 export class Gate {
   mode: Mode;
-  readonly rules: readonly Rule[];
+  rules: readonly Rule[] = [];
   private roots: Roots;
   private trust: Trust;
   private person: Person;
-  private hiding: Rule[]; // what a search must not show
+  private hiding: Rule[] = []; // what a search must not show
   private patterns = new Map<Rule, (paths: Paths) => boolean>(); // each is compiled once
   private paths?: Paths; // those of the last file: a thousand rules may ask for them
 
@@ -102,13 +103,24 @@ export class Gate {
     this.offered = options.offered ?? (() => []);
     this.opinion = options.opinion ?? (() => undefined);
     this.mode = mode;
-    this.rules = rules;
+    this.useRules(rules);
     this.roots = roots;
     this.trust = trust;
     this.person = person;
+  }
+
+  /** From now on. */
+  useRules(rules: readonly Rule[]): void {
+    this.rules = rules;
     const search = ruleNamesOf({ definition: { name: 'grep' } });
     const hides = ({ effect, pattern }: Rule) => effect !== 'allow' && pattern !== undefined;
     this.hiding = rules.filter((rule) => hides(rule) && namesTool(rule, search, 'read'));
+  }
+
+  /** One more, which is kept for this folder. */
+  keepRule(rule: Rule): void {
+    this.trust.keepRule(rule);
+    this.useRules([...this.rules, rule]);
   }
 
   /** For a key: ask, accept-edits, read-only, and ask again. */
@@ -180,6 +192,7 @@ export class Gate {
     }
 
     const unasked = (why: string) => ({ ...judge('allow', why), isUnasked: true });
+    if (this.trust.isUnreadable) return judge('ask', 'what you decided here cannot be read');
     if (onlyReads) return unasked('it only reads, and inside the folder');
     if (this.hit('allow', facts)) return unasked('a rule allows it');
     if (grant && this.trust.isGranted(grant)) return judge('allow', 'it was allowed for good');
@@ -215,10 +228,10 @@ export class Gate {
   // ── Rules ──
 
   /** The first rule with this effect that means this call. */
-  private hit(effect: Effect, facts: Facts): Rule | undefined {
+  private hit(effect: Effect, facts: Facts, all = this.rules): Rule | undefined {
     const { tool, touch, build } = facts;
     const names = ruleNamesOf(tool);
-    const rules = this.rules.filter((rule) => rule.effect === effect);
+    const rules = all.filter((rule) => rule.effect === effect);
     const meant = rules.filter((rule) => namesTool(rule, names, touch?.kind));
     // To allow a change that runs with the next build, a rule must name the file.
     const isEnough = (rule: Rule) => !build || effect !== 'allow' || isOneFile(rule);
@@ -448,13 +461,15 @@ export class Gate {
   ): Promise<Verdict> {
     const { grant, why, isOpen } = judgement;
     const foreseen = await foresee(tool, args);
+    const shell = grant?.kind === 'shell' ? this.shellCall(tool, args) : undefined;
+    const like = shell && ruleLike(shell);
     // Of a file that may be delicate the model learns nothing, not even this, before a person agrees.
     if (foreseen.failure !== undefined && grant)
       return { allowed: false, reason: foreseen.failure, outcome: 'failed' };
     const answer = await this.person.choose({
       lines: [...this.describe(tool, args, judgement, foreseen), ...this.driftLines(grant)],
       prompt: 'Allow it?',
-      choices: choicesFor(grant),
+      choices: choicesFor(grant, like),
       ifEmpty: 'n',
       comment: 'or say why not',
       signal,
@@ -462,10 +477,22 @@ export class Gate {
     signal.throwIfAborted(); // too late: the call will not be made, and so nothing is granted
     if (answer?.key === 's' && !(await this.grantsServer(grant!, signal)))
       return this.question(tool, args, judgement, signal); // it was not meant so
+    if (answer?.key === 'p') {
+      const rule = await agreedRule(like!, shell!, { person: this.person, signal });
+      if (!rule) return this.question(tool, args, judgement, signal);
+      this.keepRule(rule);
+    }
     if (answer?.key === 'a') this.trust.grant(grant!);
-    if (['y', 'a', 's'].includes(answer?.key ?? '')) return { allowed: true };
+    if (['y', 'a', 's', 'p'].includes(answer?.key ?? '')) return { allowed: true };
     if (answer?.words) return { allowed: false, reason: `The user said no: ${answer.words}` };
     return { allowed: false, reason: `The user said no${isOpen ? '' : ` (${why})`}.` };
+  }
+
+  /** For a rule that would allow it. */
+  private shellCall(tool: Tool, args: Json): ShellCall {
+    const facts = this.factsOf(tool, args);
+    const isCovered = (rule: Rule) => this.hit('allow', facts, [...this.rules, rule]) !== undefined;
+    return { tool, line: facts.line ?? [], isCovered };
   }
 
   /** "Always this server" counts after its tools were shown. */
@@ -552,11 +579,12 @@ async function foresee(tool: Tool, args: Json): Promise<Foreseen> {
 
 const SERVER = choice('[s]erver: always');
 
-function choicesFor(grant?: Grant): Choice[] {
+function choicesFor(grant?: Grant, like?: Rule): Choice[] {
   if (!grant) return [YES, NO];
   const isWhole = grant.kind === 'mcp' && grant.whole !== undefined;
   const always = choice(`[a]lways ${scopeOf(grant)}`);
-  return [YES, NO, always, ...(isWhole ? [SERVER] : [])];
+  const prefix = like ? [choice(`[p]refix ${quoted(like.pattern!)}`)] : [];
+  return [YES, NO, always, ...(isWhole ? [SERVER] : []), ...prefix];
 }
 
 /** What has changed since it was allowed. */

@@ -195,7 +195,7 @@ export abstract class LineByLine implements Person {
   }
 }
 
-function addressLines(url: URL): string[] {
+export function addressLines(url: URL): string[] {
   const lines = [`  ${url.href}`]; // its parts are ASCII, whatever was written
   if (/(^|\.)xn--/.test(url.hostname))
     lines.push('  ! the name of its host is written in other letters than these (xn--)');

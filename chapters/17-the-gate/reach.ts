@@ -34,6 +34,32 @@ export function isVague(words: string[]): boolean {
   return !words.slice(program.at + 1).some(isOperand);
 }
 
+/** The words that a rule for commands like this one would spell: the program, and what it is to do. */
+export function wordsLike(part: SimpleCommand): string[] {
+  const words = unwrapped(part.words);
+  const name = nameOf(words[0]);
+  if (COMMAND_LAUNCHERS.has(name)) return [];
+  const texts = words.map(({ text, isPlain }) => (isPlain && SIMPLE.test(text) ? text : ''));
+  const operand = texts.findIndex((text, n) => n > 0 && isOperand(text));
+  const isRunner = RUNNERS.has(texts[operand] ?? ''); // `npm run` says as little as `npm`
+  const end = isKnownProgram(name) ? 1 : operand + (isRunner ? 2 : 1);
+  const count = namesGit(words[0]) ? 2 : end;
+  const spelled = texts.slice(0, count);
+  return spelled.length < count || spelled.includes('') ? [] : spelled;
+}
+
+const SIMPLE = /^[\w@%+=,./-][\w@%+=:,./-]{0,60}$/;
+const RUNNERS = new Set(['run', 'run-script', 'exec', 'x', 'dlx', 'compose', 'tool']);
+
+/** What a rule of these words leaves open. */
+export function reachInWords(words: string[]): string {
+  const name = nameOf({ text: words[0] ?? '', isPlain: true });
+  const isKnown = isKnownProgram(name) || isKnownProgram(words.slice(0, 2).join(' '));
+  return isKnown
+    ? 'options behind it that are known to be harmless, and files that may be read'
+    : 'anything behind it: other files, addresses, options';
+}
+
 /** Does a rule that spells so many words of a command mean the rest of it, too? */
 export function reaches(part: SimpleCommand, spelled: number, place: Place): boolean {
   const words = unwrapped(part.words);

@@ -2,7 +2,7 @@
 // more, and what is switched off. Kept in the user's home, where no project can write, and bound to
 // content, never to a name alone.
 
-import { realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isObject, isSwitchedOff, needsApproval, transportType, textOf } from '../../mcp.ts';
 import type { Approval, Json, ServerEntry } from '../../mcp.ts';
@@ -38,12 +38,15 @@ type Disabled = { project: string; server: string; tool?: string };
 /** Notes of a project for the model, as they were shown. */
 type Noted = { project: string; file: string; hash: string; text: string; verdict: TrustDecision };
 type TrustDecision = 'allow' | 'never';
+/** A rule that was made in a chat: of rules.ts, as it was written. */
+export type KeptRule = { effect: 'allow' | 'ask' | 'deny'; text: string };
 type TrustFile = {
   version: 1;
   servers: Approved[];
   grants: ({ project: string } & Grant)[];
   disabled: Disabled[];
   notes?: Noted[]; // files of older programs have none
+  rules?: ({ project: string } & KeptRule)[];
 };
 
 type TrustIndex = { store: TrustFile; servers: Map<string, Approved>; disabled: Set<string> };
@@ -94,6 +97,7 @@ export class Trust {
   private disabledNow?: Disabled[]; // and so does what is switched off
   private index?: TrustIndex;
   private hasWarned = false;
+  isUnreadable = false; // the file is there, and may have a rule that forbids
   private unapproved = 0;
   private unkept: (why: string) => void;
 
@@ -251,6 +255,15 @@ export class Trust {
     return this.session;
   }
 
+  // ── Rules ──
+
+  keepRule({ effect, text }: KeptRule): void {
+    const row = { project: this.project, effect, text };
+    this.change((store) => {
+      store.rules = [...(store.rules ?? []), row];
+    });
+  }
+
   // ── Switched off ──
 
   isDisabled(server: string, tool?: string): boolean {
@@ -295,7 +308,7 @@ export class Trust {
 
   /** What was agreed to in this project. */
   list(): Required<Omit<TrustFile, 'version'>> {
-    const { servers, grants, disabled, notes = [] } = this.read();
+    const { servers, grants, disabled, notes = [], rules = [] } = this.read();
     const here = <T extends { project: string }>(rows: T[]) =>
       rows.filter(({ project }) => project === this.project);
     const isOff = this.disabledNow ?? here(disabled);
@@ -305,12 +318,13 @@ export class Trust {
       grants: here(grants),
       disabled: isOff,
       notes: here(notes),
+      rules: here(rules),
     };
   }
 
   /** Takes back what was decided on a server, on one of its tools (server/tool), on a tool of the
-   *  program, on a command, on a file or on notes; without a name everything in this project. Tells how many
-   *  decisions that were. */
+   *  program, on a command, on a file or on notes, and a rule; without a name everything in this
+   *  project. Tells how many decisions that were. */
   revoke(what?: string): number {
     let count = 0;
     const keep = (project: string, ...names: string[]) => {
@@ -326,7 +340,9 @@ export class Trust {
         keep(project, server, `${server}/${tool}`),
       );
       store.notes = store.notes?.filter(({ project, file }) => keep(project, file));
+      store.rules = store.rules?.filter(({ project, text }) => keep(project, text));
     });
+    this.session = this.session.filter((each) => keep(this.project, ...namesOf(each)));
     return count;
   }
 
@@ -356,6 +372,7 @@ export class Trust {
       if (!this.hasWarned)
         this.warn(`${this.store.file} is not used, so nothing is approved: ${why}, ${AGAIN}`);
       this.hasWarned = true;
+      this.isUnreadable = existsSync(this.store.file);
       return structuredClone(EMPTY);
     }
   }
@@ -422,7 +439,8 @@ function isSound(value: Json): boolean {
     isList(value.grants, 'project', 'kind') &&
     (value.grants as Grant[]).every((grant) => hasTexts(grant, ...(TEXTS_OF[grant.kind] ?? []))) &&
     isList(value.disabled, 'project', 'server') &&
-    isList(value.notes ?? [], 'project', 'file', 'hash', 'text', 'verdict')
+    isList(value.notes ?? [], 'project', 'file', 'hash', 'text', 'verdict') &&
+    isList(value.rules ?? [], 'project', 'effect', 'text')
   );
 }
 

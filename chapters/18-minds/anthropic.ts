@@ -24,13 +24,6 @@ import {
   type Address,
   type Wait,
 } from './post.ts';
-import {
-  isAboutReferences,
-  knowsReferences,
-  referencedIn,
-  referencesFor,
-  goneReferencesText,
-} from './references.ts';
 import type { NodeReply } from './send.ts';
 import {
   fitBlocks,
@@ -52,7 +45,6 @@ type AnthropicOptions = {
   bearer?: boolean; // the key is a token: it goes into another header
   baseUrl?: string; // without /v1
   maxTokens?: number;
-  references?: boolean; // to tools that were found on the way; by default, if the address is the vendor's
   silenceMs?: number; // between two bytes of an answer
   wait?: Wait; // before the next try, so that a test need not
 };
@@ -61,7 +53,6 @@ export class Anthropic implements Model {
   readonly name: string;
   private readonly options: AnthropicOptions;
   private readonly address: Address;
-  private references: boolean;
 
   constructor(options: AnthropicOptions) {
     const { model, key, bearer = false, baseUrl = 'https://api.anthropic.com' } = options;
@@ -79,39 +70,28 @@ export class Anthropic implements Model {
       key,
     );
     this.address.silenceMs = options.silenceMs;
-    this.references = options.references ?? knowsReferences(this.address.url, model);
   }
 
-  async *query(request: ModelRequest): AsyncIterable<ModelEvent> {
+  query(request: ModelRequest): AsyncIterable<ModelEvent> {
     const readAnswer = (reply: NodeReply) => read(this.address, reply);
-    const ask = () =>
-      queryService(
-        this.address,
-        this.bodyFor(request),
-        request.signal,
-        readAnswer,
-        this.options.wait,
-      );
-    try {
-      yield* ask();
-    } catch (error) {
-      if (!this.references || !isAboutReferences(error)) throw error;
-      this.references = false;
-      yield* ask();
-    }
+    return queryService(
+      this.address,
+      this.bodyFor(request),
+      request.signal,
+      readAnswer,
+      this.options.wait,
+    );
   }
 
   // Everything that stays the same comes first, in the same bytes: a cache holds beginnings.
-  private bodyFor({ system, turns, tools, maxTokens }: ModelRequest): Json {
-    const referenced = this.references ? referencedIn(turns, tools) : undefined;
+  bodyFor({ system, turns, tools, maxTokens }: ModelRequest): Json {
     const offer = tools.map(fitTool).map(({ inputSchema, ...rest }): Json => {
-      const isDeferred = referenced?.has(rest.name);
-      return { ...rest, input_schema: inputSchema, ...(isDeferred && { defer_loading: true }) };
+      return { ...rest, input_schema: inputSchema };
     });
     const instructions = textBlocks(system);
-    const messages = messagesFrom(turns, referenced);
+    const messages = messagesFrom(turns);
     // One mark where tools and instructions end, one where the conversation does. A mark covers all that is before it.
-    mark(instructions.at(-1) ?? offer.findLast((tool) => !tool.defer_loading)); // both marks on one tool are refused
+    mark(instructions.at(-1) ?? offer.at(-1));
     if (messages.at(-1)?.role === 'user') mark(messages.at(-1)?.content.at(-1)); // thoughts must not be marked
     return {
       model: this.options.model,
@@ -133,12 +113,12 @@ function mark(block: Json | undefined): void {
 type AnthropicMessage = { role: 'user' | 'assistant'; content: Json[] };
 
 /** Roles alternate. What the user says after tools have run stands behind their results, in the same message. */
-function messagesFrom(turns: Turn[], referenced?: Set<string>): AnthropicMessage[] {
+function messagesFrom(turns: Turn[]): AnthropicMessage[] {
   const ids = fitIds(turns, 64);
   const messages: AnthropicMessage[] = [];
   for (const turn of turns) {
     const role = turn.role === 'assistant' ? 'assistant' : 'user';
-    const content = contentOf(turn, ids, referenced);
+    const content = contentOf(turn, ids);
     const last = messages.at(-1);
     if (last?.role === role) last.content.push(...content);
     else if (content.length > 0) messages.push({ role, content }); // an empty message would be refused
@@ -146,24 +126,10 @@ function messagesFrom(turns: Turn[], referenced?: Set<string>): AnthropicMessage
   return messages;
 }
 
-function contentOf(
-  turn: Turn,
-  ids: Map<ToolCall | Result, string>,
-  referenced?: Set<string>,
-): Json[] {
+function contentOf(turn: Turn, ids: Map<ToolCall | Result, string>): Json[] {
   if (turn.role === 'assistant') return assistantContent(turn, ids);
   if (turn.role === 'user') return [...(turn.images ?? []).map(blockFor), ...textBlocks(turn.text)];
-  return turn.results.map((result) => {
-    if (referenced && result.loads?.length) return foundBlock(result, ids.get(result), referenced);
-    return resultBlock(result, ids.get(result));
-  });
-}
-
-/** It found tools: names are enough, and with them nothing else may be said. */
-function foundBlock(result: Result, id: string | undefined, referenced: Set<string>): Json {
-  const references = referencesFor(result, referenced);
-  const content = references.length > 0 ? references : textBlocks(goneReferencesText(result));
-  return { type: 'tool_result', tool_use_id: id, content };
+  return turn.results.map((result) => resultBlock(result, ids.get(result)));
 }
 
 /** With `is_error` the API takes texts only. An error with an image says so in words. */
@@ -285,15 +251,9 @@ function grow(draft: AnthropicDraft, block: Json, delta: any): string | undefine
   if (delta.type === 'text_delta') block.text = `${block.text ?? ''}${delta.text}`;
   if (delta.type === 'thinking_delta') block.thinking = `${block.thinking ?? ''}${delta.thinking}`;
   if (delta.type === 'signature_delta') block.signature = delta.signature;
-  if (delta.type === 'citations_delta') addCitation(block, delta.citation);
   if (delta.type === 'input_json_delta')
     draft.pieces.set(block, (draft.pieces.get(block) ?? '') + delta.partial_json);
   return delta.type === 'text_delta' ? delta.text : undefined;
-}
-
-function addCitation(block: Json, citation: unknown): void {
-  if (Array.isArray(block.citations)) block.citations.push(citation);
-  else block.citations = [citation];
 }
 
 const STOPS: { [reason: string]: StopReason } = {

@@ -25,6 +25,12 @@ Begin at once, without a greeting.`;
 
 /** How the turn with the summary begins. */
 export const SUMMARY_MARK = '[The conversation so far, summarised by the model to save room]';
+
+/** How many turns a summary is there for: 0 if it does not say. Nothing if it is no summary. */
+export function replacedBy(prompt: string): number | undefined {
+  if (!prompt.startsWith(SUMMARY_MARK)) return undefined;
+  return parseInt(prompt.slice(SUMMARY_MARK.length), 10) || 0;
+}
 const UNDERSTOOD = 'I go on from this summary.';
 
 export type Compacted = {
@@ -89,7 +95,8 @@ function withSummary(summary: string, old: Turn[], kept: Turn[]): Turn[] {
   const task = isAtWork
     ? `\n\nThe last prompt, to the letter:\n${shortened(prompt, MAX_TEXT)}`
     : '';
-  const first: Turn = { role: 'user', text: `${SUMMARY_MARK}\n${summary}${task}` };
+  const head = `${SUMMARY_MARK} ${old.length} turns`;
+  const first: Turn = { role: 'user', text: `${head}\n${summary}${task}` };
   if (isAtWork) return [first, ...kept];
   return [first, { role: 'assistant', text: UNDERSTOOD, calls: [] }, ...kept];
 }

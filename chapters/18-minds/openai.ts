@@ -73,7 +73,7 @@ export class OpenAi implements Model {
     );
   }
 
-  private bodyFor({ system, turns, tools, maxTokens }: ModelRequest): Json {
+  bodyFor({ system, turns, tools, maxTokens }: ModelRequest): Json {
     const functions = tools
       .slice(0, this.maxTools)
       .map(fitTool)
@@ -176,7 +176,7 @@ function picture({ mimeType, data }: Image): ContentPart {
 
 // ─── The stream, as a turn ────────────────────────────────────────────────────────────────────────────────────
 
-type OpenCall = { id: string; name: string; json: string; brackets: Brackets };
+type OpenCall = { id: string; name: string; json: string; ending?: string };
 type OpenAiDraft = {
   text: string;
   refusal: string;
@@ -233,7 +233,7 @@ function take(draft: OpenAiDraft, chunk: any): string {
 
 /** Puts calls together from pieces. By the book a piece tells by `index` which call it belongs to. But Ollama has sent
  *  none, or 0 for each of several calls, and others send no ids. So a piece opens a new call if it has another id than
- *  the open one, or a name when the open one has a name and all of its arguments. */
+ *  the open one, or a name when the open one has a name and its last bracket. */
 class CallAssembly {
   readonly all: OpenCall[] = [];
   private readonly byIndex = new Map<number, OpenCall>();
@@ -243,44 +243,20 @@ class CallAssembly {
     const { name, arguments: given } = called ?? {};
     const open = typeof index === 'number' ? this.byIndex.get(index) : this.all.at(-1);
     const isOpen = open && !this.isNew(open, id, name);
-    const call = isOpen ? open : { id: '', name: '', json: '', brackets: new Brackets() };
+    const call = isOpen ? open : { id: '', name: '', json: '' };
     if (call !== open) this.all.push(call);
     if (typeof index === 'number') this.byIndex.set(index, call);
     call.id ||= String(id ?? '');
     call.name ||= String(name ?? '');
     const isWhole = typeof given === 'object' && given !== null;
-    const text = isWhole ? JSON.stringify(given) : String(given ?? '');
-    call.json += text;
-    call.brackets.take(text);
+    const json = isWhole ? JSON.stringify(given) : String(given ?? '');
+    call.json += json;
+    if (json) call.ending = json.at(-1); // to look at all of it would join the pieces, each time
   }
 
   private isNew(open: OpenCall, id?: string, name?: string): boolean {
     if (id) return open.id !== '' && open.id !== id; // the same id again is the same call, even if it repeats the name
-    if (!name || open.name === '' || open.json === '') return false;
-    return open.brackets.areClosed;
-  }
-}
-
-/** Are all brackets closed, in JSON that comes in pieces? Each piece is read once: to parse all that there is at each of
- *  a million pieces would take for ever. */
-class Brackets {
-  private depth = 0;
-  private isInString = false;
-  private isEscaped = false;
-
-  take(piece: string): void {
-    for (const char of piece) {
-      const isEscaped = this.isEscaped;
-      this.isEscaped = this.isInString && !isEscaped && char === '\\';
-      if (char === '"' && !isEscaped) this.isInString = !this.isInString;
-      if (this.isInString) continue;
-      if (char === '{' || char === '[') this.depth++;
-      if (char === '}' || char === ']') this.depth--;
-    }
-  }
-
-  get areClosed(): boolean {
-    return this.depth <= 0 && !this.isInString;
+    return Boolean(name) && open.name !== '' && open.ending === '}';
   }
 }
 

@@ -137,7 +137,7 @@ function briefly({ status, message }: ModelError): string {
 const CONNECT_MS = 20_000; // more than a proxy gets, so that it is named if it is the one who is slow
 const SILENCE_MS = 600_000; // a model on your own machine may think for minutes before its first word
 
-async function post(to: Address, body: unknown, signal: AbortSignal): Promise<NodeReply> {
+export async function post(to: Address, body: unknown, signal: AbortSignal): Promise<NodeReply> {
   // Half an emoji, left where a tool's output was cut, is no legal text: one, and an API refuses us for ever.
   const whole = (value: unknown) =>
     typeof value === 'string' ? value.replace(/\p{Surrogate}/gu, '\ufffd') : value;

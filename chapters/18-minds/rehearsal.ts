@@ -8,16 +8,34 @@
 import type { Model, ModelEvent, ModelRequest, Result, ToolDefinition, Turn } from '../../agent.ts';
 import { asObject, isObject, parseMessage, type Json } from '../../mcp.ts';
 import { SUMMARISE, SUMMARY_MARK, textOfBlocks } from './compact.ts';
+import { asksForTools, meantBy } from './phrases.ts';
 
 export const REHEARSAL_BANNER =
   'rehearsal: a built-in stand-in that matches words and does not understand. ' +
   'Set ANTHROPIC_API_KEY or OPENAI_API_KEY for a real model.';
-const SOME = 'I call tools by their words: "read notes.txt then run ls". Some of them:';
+const SUM = 'what is 2 plus 40?';
+/** Each works as it is typed, if there is a tool for it. */
+export const EXAMPLES = [
+  'what is here?',
+  'create a file hello.txt that says hello world',
+  'what tools do you have?',
+  SUM,
+];
+export const TRY = 'Try, as typed:';
+const TALK = 'So I cannot chat, explain or write code. I call the tool that your words name.';
+const MORE =
+  '/help has the commands of this chat; chapters/README.md tells how it works, and ' +
+  'https://modelcontextprotocol.io what MCP is.';
+const MINE = 'My tools; mcp__SERVER__TOOL is one of an MCP server, the others are built in:';
 const WHICH = 'Which tool, and with which values? The nearest, with what they miss:';
 const HOW = 'I fill in only what you type: a word, "some words", key=value, or a JSON object.';
+const GREETING = /^(hi|hello|hey)$/i;
 const MAX_STEPS = 20;
 const MAX_NAMING = 50; // tokens of a step that may name its tool
 const MAX_SHOWN = 8; // tools in one answer, optional arguments of a tool
+const MAX_LISTED = 50; // tools, where they are asked for
+const MAX_SENTENCE = 120; // characters
+const MAX_ODD = 3; // words without a place: more are a sentence
 
 export class Rehearsal implements Model {
   readonly name = 'rehearsal';
@@ -44,13 +62,17 @@ function respond(turns: Turn[], tools: ToolDefinition[]): RehearsedAnswer {
   const last = turns.findLastIndex(({ role }) => role === 'user');
   const since = turns.slice(last + 1);
   const results = since.flatMap((turn) => (turn.role === 'tools' ? turn.results : []));
-  const steps = stepsAt(last, turns, tools);
+  const prompt = turns[last];
+  const typed = prompt?.role === 'user' ? prompt.text : '';
+  if (asksForTools(typed)) return { text: listed(tools) };
+  const meant = meantBy(typed);
+  const steps = meant === undefined ? stepsAt(last, turns, tools) : lex(meant);
   const answers = steps.map((step) => answer(step, tools));
   const unclear = answers.find(({ call }) => !call);
   if (unclear) return unclear; // nothing begins before every step is clear
   const hasFailed = results.some(({ isError }) => isError);
   const next = answers[results.length];
-  if (next && !hasFailed) return next;
+  if (next && !hasFailed) return meant ? { ...next, text: `I take that for: ${meant}` } : next;
   return { text: results.map(quote).join('\n\n') };
 }
 
@@ -75,19 +97,39 @@ function stepsAt(last: number, turns: Turn[], tools: ToolDefinition[]): PromptWo
 
 function answer(step: PromptWord[], tools: ToolDefinition[]): RehearsedAnswer {
   const { nearest, isClear, values } = match(step, tools);
-  const isNamed = nearest.length > 0;
-  const shown = isNamed ? nearest : tools;
-  const forms = shown.slice(0, MAX_SHOWN).map((tool) => fill(tool, values));
+  const forms = nearest.slice(0, MAX_SHOWN).map((tool) => fill(tool, values));
   const [best] = forms;
   if (isClear && best?.fits) return best;
-  const heading = isNamed ? WHICH : `${REHEARSAL_BANNER}\n${SOME}`;
+  if (!best || best.odd > MAX_ODD) return { text: talk(step, tools) };
   const usages = forms.map(({ usage }) => usage);
-  return { text: [heading, ...usages, HOW].join('\n') };
+  return { text: [WHICH, ...usages, HOW].join('\n') };
+}
+
+/** What it is, and which examples work with these tools. */
+function talk([first]: PromptWord[], tools: ToolDefinition[]): string {
+  const works = (example: string) => {
+    const [step = []] = lex(meantBy(example) ?? example);
+    return asksForTools(example) || match(step, tools).isClear;
+  };
+  const lines = EXAMPLES.filter(works).map((example) => `- ${example}`);
+  if (!works(SUM)) lines.push('- after a start with --demo, which brings a server: 2 plus 40');
+  const greeting = GREETING.test(first?.word ?? '') ? ['Hello!'] : [];
+  return [...greeting, REHEARSAL_BANNER, TALK, TRY, ...lines, MORE].join('\n');
+}
+
+function listed(tools: ToolDefinition[]): string {
+  const rows = tools.slice(0, MAX_LISTED).map(({ name, description }) => {
+    const [sentence = ''] = description.replace(/^> /gm, '').split(/(?<=\.)\s/, 1);
+    return `- \`${name}\`: ${sentence.slice(0, MAX_SENTENCE)}`;
+  });
+  const more = tools.length - rows.length;
+  return [MINE, ...rows, ...(more > 0 ? [`and ${more} more`] : [])].join('\n');
 }
 
 function quote({ name, blocks, isError }: Result): string {
   const verb = isError ? 'failed' : 'answered';
-  return `${name} ${verb}:\n${textOfBlocks(blocks)}`;
+  const text = textOfBlocks(blocks);
+  return `${name} ${verb}${text === 'exit code 0' ? ' nothing' : ''}:\n${text}`;
 }
 
 // ─── Words ────────────────────────────────────────────────────────────────────────────────────
@@ -145,7 +187,8 @@ function match(step: PromptWord[], tools: ToolDefinition[]) {
   for (const { word } of step.slice(0, MAX_NAMING)) {
     const said = wordsOf(word);
     const left = near.filter(({ names }) => said.every((each) => names.has(each)));
-    if (said.length > 0 && left.length > 0) near = left;
+    const isNaming = said.length > 0 && said.join() !== 'mcp'; // all of them have that word
+    if (isNaming && left.length > 0) near = left;
     else if (near !== all) break;
     end += 1;
   }
@@ -188,6 +231,7 @@ function fill({ name, inputSchema }: ToolDefinition, typed: PromptWord[]) {
   return {
     text: isTalk ? `I did not use: ${extra.map(({ value }) => value).join(' ')}` : '',
     call: { name, args: Object.fromEntries(args) },
+    odd: isTalk ? 0 : extra.length,
     fits: missing.length === 0 && (extra.length === 0 || isTalk),
     usage: usage.join(' '),
   };

@@ -1,9 +1,10 @@
 // The chat, and one answer without a chat. `main.ts` loads this file when neither a command nor the
 // version is wanted.
 
-import type { AgentEvent, Ending } from '../../agent.ts';
+import type { AgentEvent, Ending, ModelQuery } from '../../agent.ts';
 import { VERSION, textOf, type Json } from '../../mcp.ts';
-import { REHEARSAL_BANNER } from '../18-minds/rehearsal.ts';
+import { EXAMPLES, REHEARSAL_BANNER, TRY } from '../18-minds/rehearsal.ts';
+import { contextTable } from '../18-minds/seen.ts';
 import { EXIT, usage } from './exit.ts';
 import { plainHost, type Compose } from './host.ts';
 import { helpText, readProgramOptions } from './command-line/options.ts';
@@ -86,10 +87,15 @@ function jsonReport({ agent, screen, masker, session }: Program): (event: AgentE
   const print = (record: Json) =>
     screen.printJson(masker.json({ ...record, model: agent.model.name }));
   print({ type: 'session', id: session.id, version: VERSION });
+  let asked: ModelQuery | undefined;
+  let context: Json | undefined;
   return (event) => {
+    if (event.type === 'query' && !event.purpose) asked = event;
+    if (event.type === 'answer' && asked?.id === event.id)
+      context = { ...contextTable(asked.seen(), event.usage), window: agent.window };
     if (FOR_TRACES.includes(event.type)) return;
     const ms = Math.round(screen.clock() - startedAt);
-    const totals = { usage: agent.usage, ms };
+    const totals = { usage: agent.usage, context, ms };
     print(event.type === 'done' ? { ...event, ...totals } : event);
     if (event.type === 'error') screen.printJson(masker.json(event), process.stderr);
   };
@@ -223,7 +229,10 @@ function greet(program: Program): void {
   const { agent, gate, screen } = program;
   const { name } = agent.model;
   screen.say(`mcp-by-hand ${VERSION} · model ${name} · mode ${gate.mode} · /help`, 'dim');
-  if (name === 'rehearsal') screen.say(REHEARSAL_BANNER, 'dim');
+  if (name === 'rehearsal') {
+    screen.say(REHEARSAL_BANNER, 'dim');
+    screen.say([TRY, ...EXAMPLES].join('\n  • '), 'dim');
+  }
   tellWhereWeAre(program);
 }
 

@@ -59,6 +59,7 @@ async function run(args: string[], { input = '', stopAt = 'never' } = {}): Promi
     .replaceAll(place, '~')
     .replaceAll(/\d[\d.]* m?s\b/g, '… ms')
     .replaceAll(/"ms":\d+(?=,"(text|model)")/g, '"ms":…')
+    .replaceAll(/"context":\{.*\}(?=,"ms")/g, '"context":{…}')
     .replaceAll(/"id":"[\da-f-]{36}","version":"[^"]*"/g, '"id":"…","version":"…"');
   console.log(`> ${input && `printf '${input.replaceAll('\n', '\\n')}' | `}mcp-by-hand ${typed}`);
   console.log(

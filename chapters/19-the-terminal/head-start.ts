@@ -1,6 +1,6 @@
 // A server needs a moment to start, and so do we. With a head start both do it side by side.
 
-import { StdioTransport } from '../../mcp.ts';
+import { StdioTransport, transportType } from '../../mcp.ts';
 import type {
   Extension,
   Handler,
@@ -16,15 +16,22 @@ import type { PrepareArguments } from './host.ts';
 
 const MAX_EARLY_LINE = 64 * 2 ** 20;
 
+export type EarlyServer = { transport: Transport; config: Json };
+type Attach = (server: string) => Promise<EarlyServer | undefined>;
+
 /** Starts the server of `call TOOL -- COMMAND`. The user has typed that command: it needs no further
- *  consent. A mistake in the words is told by the command itself, later. A person can be asked
- *  something, which takes all rows of the program, and waits a moment longer. */
-export function startEarly(args: string[]): Transport | undefined {
+ *  consent. One that has only its name may live already. A mistake in the words is told by the command
+ *  itself, later. A person can be asked something, which takes all rows of the program, and waits a
+ *  moment longer. */
+export async function startEarly(args: string[], attach: Attach): Promise<EarlyServer | undefined> {
   if (process.stdin.isTTY && process.stderr.isTTY) return undefined;
   try {
-    const { server, typed } = readCall(args);
-    const isCommand = typed?.command !== undefined;
-    return isCommand ? new HeadStart(new StdioTransport(server, typed, MAX_EARLY_LINE)) : undefined;
+    const { server, typed, added, mcpConfig } = readCall(args);
+    const isPlain = Object.keys(added).length + mcpConfig.length === 0;
+    if (!typed) return isPlain ? await attach(server) : undefined;
+    if (typed.command === undefined) return undefined;
+    const started = new HeadStart(new StdioTransport(server, typed, MAX_EARLY_LINE));
+    return { transport: started, config: typed };
   } catch {
     return undefined;
   }
@@ -36,20 +43,22 @@ type EarlyRows = { extensions: Extension[]; prepare: PrepareArguments };
 /** The call itself. If the server has to be started again, it is by another transport. */
 export async function callEarly(
   args: string[],
-  early: Transport,
+  early: EarlyServer,
   { extensions, prepare }: EarlyRows,
 ): Promise<void> {
   const { asProgram, fullScreen } = await import('./exit.ts');
   const { PlainScreen } = await import('./more/plain-screen.ts');
   const { call } = await import('./one-call.ts');
   const wanted = readCall(args);
-  let first: Transport | undefined = early;
-  const stdio: TransportFactory = (...given) => {
+  let first: Transport | undefined = early.transport;
+  const { config } = early;
+  const make: TransportFactory = (...given) => {
     const transport = first ?? new StdioTransport(...given);
     first = undefined;
     return transport;
   };
-  const way = { config: wanted.typed!, options: { transports: { stdio }, extensions } };
+  const transports = { [transportType(config)]: make };
+  const way = { config, options: { transports, extensions } };
   const screen = process.stdout.isTTY ? await fullScreen(args) : new PlainScreen();
   return asProgram(args, screen, () => call(wanted, way, screen, prepare));
 }
@@ -60,7 +69,7 @@ export function late(
   methods: string[],
   load: () => Promise<Extension>,
 ): Extension {
-  return function late(connection) {
+  return (connection) => {
     let loaded: Promise<Parts> | undefined;
     const handle: (method: string) => Handler = (method) => async (params, incoming) => {
       loaded ??= load().then((extension) => extension(connection));

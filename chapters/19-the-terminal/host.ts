@@ -69,6 +69,7 @@ export type Composition = {
   sources?: Sources; // where servers come from; without it, from the three files of chapter 12
   mcp?: Record<string, McpAction>; // more that the command `mcp` can do
   inTurn?: ManagerOptions['inTurn']; // who starts beside whom
+  through?: ThroughOthers; // the way to servers that live already
   goodbyeMs?: number; // how long all servers together may take to end
 };
 /** Mends what leaves no doubt, and says what does not fit. */
@@ -77,6 +78,10 @@ export type PrepareArguments = (
   schema: Json,
   signal: AbortSignal,
 ) => Promise<{ args: Json; refusal?: string; note?: string }>;
+export type ThroughOthers = (
+  transports: Composition['transports'],
+  warn: Host['warn'],
+) => Composition['transports'];
 export type Compose = (host: Host) => Composition;
 /** For a command, which may do without: they are loaded when it wants them. */
 export type LoadRows = () => Promise<Composition>;
@@ -170,6 +175,13 @@ export function plainHost(given: Partial<Host> = {}): Host {
 export function forConnections({ transports, extensions, models, inTurn }: Composition) {
   const turns = inTurn && { inTurn, concurrency: Infinity }; // then the turns are all that counts
   return { transports, extensions, hidden: apiKeyVariables(models), ...turns };
+}
+
+/** The same, for those who do not mind that the server lives already. */
+export function forTalks(composition: Composition, warn: Host['warn']) {
+  const made = forConnections(composition);
+  const { through = (transports) => transports } = composition;
+  return { ...made, transports: through(made.transports, warn) };
 }
 
 /** Loads what is configured here, once everything for that is known. */

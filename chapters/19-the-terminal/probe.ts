@@ -51,7 +51,7 @@ export async function probe(args: string[], screen: Screen, rows: LoadRows): Pro
   if (extra !== undefined) throw usage(`what is ${extra}? Write: ${FORMS}`);
   if (server === '') throw usage(`which server? Write: ${FORMS}`);
   const composition = await rows();
-  const way = await wayTo(reach, screen, composition);
+  const way = await wayTo(reach, screen, composition, { isExamined: true });
   const masker = new Masker();
   masker.learnEntry(way.config, reach.typed ? 'user' : 'project');
   const report: ProbeReport = { server, ok: true, warnings: [] };

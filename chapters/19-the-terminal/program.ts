@@ -15,17 +15,11 @@ import {
   type Tool,
   type Turn,
 } from '../../agent.ts';
-import {
-  isObject,
-  McpManager,
-  transportType,
-  textOf,
-  type Json,
-  type ServerEntry,
-} from '../../mcp.ts';
+import { McpManager, transportType, textOf, type Json, type ServerEntry } from '../../mcp.ts';
 import type { Opinion } from '../17-the-gate/gate.ts';
 import { ProjectNotes } from '../17-the-gate/notes.ts';
 import type { Mode } from '../17-the-gate/modes.ts';
+import { keptRule } from '../17-the-gate/rule-offer.ts';
 import {
   parseRules,
   readDefaultMode,
@@ -33,13 +27,15 @@ import {
   type Rule,
   type RuleReader,
 } from '../17-the-gate/rules.ts';
+import type { KeptRule } from '../17-the-gate/trust.ts';
 import { Masker, plain } from '../17-the-gate/safe-text.ts';
 import { apiKeyVariables } from '../18-minds/models.ts';
+import { toldModel } from '../18-minds/seen.ts';
 import { Session, type Conversation } from './session-file.ts';
 import { refused, usage } from './exit.ts';
 import type { EndedCall } from './show.ts';
 import {
-  forConnections,
+  forTalks,
   givenServers,
   loadHere,
   type Compose,
@@ -96,8 +92,8 @@ export class Program {
     this.notes = new ProjectNotes({ trust: this.trust, person, roots, warn });
     const isHidden = (real: string) => this.gate.isHidden(real);
     const shellEnv = shellEnvIn(options.env);
-    const model = () => this.agent.model; // not yet, but as soon as a server asks for it
     const emit = (event: AgentEvent) => this.tell(event);
+    const model = () => toldModel(this.agent.model, emit, 'a server'); // not yet, but when one asks
     const manager = () => this.manager;
     this.composition = compose({
       person,
@@ -114,7 +110,7 @@ export class Program {
     });
     const { tools, models, shelf } = this.composition;
     refuseKeys(shellEnv, apiKeyVariables(models));
-    const rules = gateRules(options, { tools, warn });
+    const rules = gateRules(options, { tools, warn }, this.trust.list().rules);
     this.started = startMode(options);
     this.gate = new Gate({
       mode: this.started.mode,
@@ -186,13 +182,12 @@ export class Program {
   }
 
   private makeManager(warn: (text: string) => void): McpManager {
-    const { options, composition } = this;
-    const load: LoadServers = (report) => loadHere(composition, report, this.wantedServers());
-    const { demo, sources } = composition;
+    const { composition } = this;
+    const { sources } = composition;
     return new McpManager({
-      ...forConnections(composition),
+      ...forTalks(composition, warn),
       approve: (entry) => this.approve(entry),
-      load: options.demo && demo ? demo(load) : load,
+      load: this.loadServers,
       prepare: () => sources?.prepare?.(),
       known: composition.known,
       onWire: (direction, message, server) => this.seeWire(direction, message, server),
@@ -205,6 +200,18 @@ export class Program {
       },
     });
   }
+
+  /** In a first chat, with neither a key nor a server, the one that is built in can be tried. */
+  private loadServers: LoadServers = (report) => {
+    const { options, screen, composition } = this;
+    const found = () => loadHere(composition, report, this.wantedServers());
+    const { demo } = composition;
+    if (options.demo && demo) return demo(found)(report);
+    const servers = found();
+    const isFirst = servers.size === 0 && screen.isInteractive && !options.strictMcpConfig;
+    const isRehearsed = this.agent.model.name === 'rehearsal';
+    return isFirst && isRehearsed && demo ? demo(() => servers)(report) : servers;
+  };
 
   /** --mcp-config: the user has approved it by typing it. */
   wantedServers(): WantedServers {
@@ -249,7 +256,7 @@ export class Program {
   }
 
   private tell(event: AgentEvent): void {
-    if (!isPiece(event)) this.trace.write(event);
+    this.trace.event(event);
     this.onEvent(event);
   }
 
@@ -266,11 +273,6 @@ export class Program {
     const limit = goodbyeMs === undefined ? [] : [wait(goodbyeMs, undefined, { ref: false })];
     await Promise.race([all, ...limit]);
   }
-}
-
-/** A trace has whole answers; their pieces are for the screen. */
-function isPiece(event: Json): boolean {
-  return isObject(event.event) ? isPiece(event.event) : event.type === 'text';
 }
 
 /** A script cannot ask again when a server is there at last, so it waits longer. */
@@ -296,6 +298,7 @@ function startMode({ mode }: ProgramOptions): Program['started'] {
 export function gateRules(
   options: Pick<ProgramOptions, 'allow' | 'deny'>,
   reader: RuleReader,
+  kept: KeptRule[],
 ): Rule[] {
   const here = (name: string) => ({ name, isHere: true });
   try {
@@ -303,6 +306,7 @@ export function gateRules(
       ...readSettings(homedir(), process.cwd(), reader),
       ...parseRules('allow', options.allow, here('--allow'), reader),
       ...parseRules('deny', options.deny, here('--deny'), reader),
+      ...kept.flatMap((each) => keptRule(each, reader) ?? []),
     ];
   } catch (error) {
     const why = 'It may hold rules that forbid something';

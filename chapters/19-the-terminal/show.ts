@@ -140,7 +140,7 @@ export function gauge({ agent }: Program): string {
   return `context ${compact.format(context)}, ${Math.round(share * 100)} %`;
 }
 
-function bar({ progress, total, message }: Json): string {
+export function bar({ progress, total, message }: Json): string {
   const words = typeof message === 'string' ? ` ${message}` : '';
   if (typeof progress !== 'number') return words;
   if (typeof total !== 'number' || !(total > 0)) return `${progress}${words}`;

@@ -9,7 +9,7 @@ import { commandNamed } from './more/complete.ts';
 import type { Command } from './host.ts';
 import { NO_TERMINAL } from './command-line/login-command.ts';
 import { mustBeOneOf, serverAndTool } from './entries.ts';
-import { setMode, showPermissions } from './more/permissions.ts';
+import { permissions, setMode } from './more/permissions.ts';
 import type { Program } from './program.ts';
 import { conversationName, resume, tellWhereWeAre } from './more/resume.ts';
 import { cutToWidth } from './screen.ts';
@@ -64,8 +64,13 @@ export const commands: Record<string, Command> = {
     complete: () => [...MODES],
   },
   permissions: {
-    help: '/permissions              what is allowed, asked and denied, and who said so',
-    run: showPermissions,
+    help: `/permissions              what is allowed, asked and denied, and who said so
+/permissions allow RULE   a rule for this folder, also ask or deny; revoke takes one back`,
+    run: permissions,
+    complete: ([, ...more], { trust }) =>
+      more.length > 0
+        ? trust.list().rules.map(({ text }) => text)
+        : ['allow', 'ask', 'deny', 'revoke'],
   },
   clear: {
     help: '/clear                    begin a new conversation',

@@ -4,6 +4,7 @@ import { isOnOffer, REVISIONS, show } from '../../mcp.ts';
 import type { Json, McpManager, ServerState, ServerStatus } from '../../mcp.ts';
 import { Masker, quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
+import { tokensOf } from '../18-minds/seen.ts';
 import type { Composition } from './host.ts';
 import { cutToWidth, type ScreenLine, type Style } from './screen.ts';
 
@@ -13,8 +14,6 @@ type StatusOptions = {
   most?: number; // servers that are shown
   only?: string; // show this one
 };
-
-const CHARACTERS_PER_TOKEN = 4; // in English, and in JSON
 
 const COLOURS: Record<ServerState, Style> = {
   connected: 'green',
@@ -45,15 +44,14 @@ export function statusLines(manager: McpManager, options: StatusOptions = {}): S
   return lines.length > 0 ? lines : [none];
 }
 
-/** Roughly, by their length in JSON: what the tools of each server take of a model's context if all
- *  of them are shown. */
+/** What the tools of each server take of a model's context if all of them are shown, about. */
 export function costsOf(manager: McpManager): Map<string, number> {
   const costs = new Map<string, number>();
   for (const { server, name, description, inputSchema } of manager.getToolDefinitions()) {
-    const { length } = JSON.stringify({ name, description, inputSchema });
-    costs.set(server, (costs.get(server) ?? 0) + length / CHARACTERS_PER_TOKEN);
+    const cost = tokensOf({ name, description, inputSchema });
+    costs.set(server, (costs.get(server) ?? 0) + cost);
   }
-  return new Map([...costs].map(([server, cost]) => [server, Math.round(cost)]));
+  return costs;
 }
 
 type Priced = ServerStatus & { tokens?: number };

@@ -13,6 +13,7 @@ import {
   isObject,
   MAPPING,
   McpError,
+  meantId,
   now,
   parseMessage,
   passOn,
@@ -309,7 +310,7 @@ class HttpTransport implements Transport {
 
   /** Before 2026 an answer may come on any stream, not only on that of its request. */
   private noteAnswer({ id, method, result }: Json): void {
-    const request = this.openRequests.get(id as Id);
+    const request = this.openRequests.get(meantId(id, this.openRequests) as Id);
     const isAnswer = method === undefined;
     if (!request || request.isAnswered || !isAnswer) return;
     request.isAnswered = true;

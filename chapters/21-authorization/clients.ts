@@ -64,8 +64,8 @@ export function checkedOAuth(
   idpSetting: Idp = () => undefined,
 ): OAuthConfig {
   const wrong = (what: string) => new McpError('config', `MCP server "${serverName}": ${what}`);
-  const words = inStandardWords(asObject(given));
-  const oauth = asObject(given).xaa === true ? withIdp(words, idpSetting(), wrong) : words;
+  const words = asObject(given);
+  const oauth = words.xaa === true ? withIdp(words, idpSetting(), wrong) : words;
   const { authServerMetadataUrl: document = 'https:' } = oauth;
   if (
     !/^https:/.test(`${document}`) &&
@@ -99,12 +99,6 @@ export function checkedOAuth(
       '"redirectUri" in "oauth" is not an address on this machine, such as http://127.0.0.1:8080/callback',
     );
   return oauth as OAuthConfig;
-}
-
-/** Entries for older programs say "company", for the grant and for the identity provider. */
-function inStandardWords({ company, ...oauth }: Json): Json {
-  const grant = oauth.grant === 'company' ? 'id-jag' : oauth.grant;
-  return { idp: company, ...oauth, grant };
 }
 
 function withIdp(

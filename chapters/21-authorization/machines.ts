@@ -22,7 +22,6 @@ const ENTERPRISE = 'io.modelcontextprotocol/enterprise-managed-authorization';
 const EXTENSIONS = new Map<unknown, string>([
   ['client_credentials', 'io.modelcontextprotocol/oauth-client-credentials'],
   ['id-jag', ENTERPRISE],
-  ['company', ENTERPRISE], // as older entries say
   ['workload', 'io.modelcontextprotocol/auth/wif'],
 ]);
 

@@ -116,11 +116,12 @@ class Introduction {
   }
 
   private withMeta(call: Call): Call {
+    const { [VERSION_KEY]: _, ...given } = asObject(call.params?._meta);
     const _meta = {
-      ...asObject(call.params?._meta),
       [VERSION_KEY]: this.revision,
       'io.modelcontextprotocol/clientInfo': CLIENT_INFO,
       [CAPABILITIES_KEY]: withoutNotices(this.connection.capabilities),
+      ...given, // of another client, perhaps, whose request we pass on
     };
     return { ...call, params: { ...call.params, _meta } };
   }

@@ -22,7 +22,7 @@ export async function whileAsking<T>(
     connection.notify('notifications/progress', params).catch(() => {}); // it may be gone
   };
   const timer = progressToken === undefined ? undefined : setInterval(report, progressMs);
-  timer?.unref();
+  timer?.unref?.(); // a web page has no such thing
   try {
     return await connection.hold(work);
   } finally {

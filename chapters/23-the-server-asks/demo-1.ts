@@ -19,7 +19,8 @@ const params = {
 async function ask(title: string, answers: ConstructorParameters<typeof ScriptedPerson>[0]) {
   console.log(title);
   const person = new ScriptedPerson(answers);
-  const extensions = isThere ? [(await import('./elicitation.ts')).elicitation({ person })] : [];
+  const simple: any = isThere ? await import('./elicitation.ts') : undefined;
+  const extensions = simple ? [simple.elicitation({ person })] : [];
   const config = { command: 'node', args: ['fixtures/asker.mjs'] };
   const connection = new McpConnection('shop', config, { extensions, callTimeoutMs: 300 });
   await connection.connect();

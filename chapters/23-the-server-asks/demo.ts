@@ -41,7 +41,8 @@ async function ask(
   const warn = (text: string) => console.log(`  ${text}`);
   const { extensions, transports } = compose(plainHost({ person, warn }));
   const isSimple = isHere('elicitation.ts') && !isHere('asking.ts'); // and no row of the composition yet
-  if (isSimple) extensions.unshift((await import('./elicitation.ts')).elicitation({ person }));
+  const simple: any = isSimple ? await import('./elicitation.ts') : undefined;
+  if (simple) extensions.unshift(simple.elicitation({ person }));
   const config = { command: 'node', args: ['fixtures/asker.mjs', ...era] };
   const options = { extensions, transports, onWire, onWarning: warn };
   const connection = new McpConnection('shop', config, options);

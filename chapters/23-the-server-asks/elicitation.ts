@@ -21,8 +21,7 @@ import { nobody, type Person } from '../17-the-gate/person.ts';
 import { quoted, told } from '../17-the-gate/safe-text.ts';
 import { withEither } from '../20-streamable-http/pause.ts';
 import { callOf, Counts, during, whileAsking } from './asking.ts';
-import { configuredHooks, type ElicitationHooks } from './more/hooks.ts';
-import { problemsFound } from './schema.ts';
+import type { FindProblems } from './keywords.ts';
 
 const MAX_MESSAGE = 10_000; // characters
 const URL_REQUIRED = -32042;
@@ -37,11 +36,21 @@ export type Elicitation = { server: string; message: string; id?: string } & (
   | { mode: 'url'; url: URL }
 );
 
+/** What they return takes the place of the question, or of the answer; `undefined` leaves it alone. */
+type ElicitationHooks = {
+  before?: (asked: Elicitation, signal: AbortSignal) => Promise<ElicitResult | undefined>;
+  after?: (
+    asked: Elicitation,
+    answer: ElicitResult,
+    signal: AbortSignal,
+  ) => Promise<ElicitResult | undefined>;
+};
+
 export type ElicitationOptions = {
   person: Person;
+  problemsFound: FindProblems; // what is wrong with an answer
   warn?: (text: string) => void;
-  hooks?: ElicitationHooks; // functions of a program; without them, commands of the user's settings
-  home?: string; // where those settings are; without it there are none
+  hooks?: ElicitationHooks; // functions of a program
   counts?: Counts; // how often servers may ask
   emit?: (event: AgentEvent) => void; // what was asked, and what became of it
   progressMs?: number; // how often a server hears that someone is there
@@ -72,7 +81,7 @@ class ElicitationHandler {
   private connection: McpConnection;
   private person: Person;
   private options: ElicitationOptions;
-  private configured?: ElicitationHooks;
+  private problemsFound: FindProblems;
   private warn: (text: string) => void;
   private counts: Counts;
   private visits = new Map<string, () => void>(); // to pages, by the id of the question
@@ -81,6 +90,7 @@ class ElicitationHandler {
     this.connection = connection;
     this.person = options.person;
     this.options = options;
+    this.problemsFound = options.problemsFound;
     this.warn = options.warn ?? (() => {});
     this.counts = counts;
   }
@@ -96,9 +106,9 @@ class ElicitationHandler {
     return whileAsking(this.connection, params, deciding, progressMs);
   }
 
-  /** A configured command may answer first, and see or change the answer afterwards. */
+  /** A program may answer first, and see or change the answer afterwards. */
   private async decide(asked: Elicitation, incoming: Incoming): Promise<ElicitResult> {
-    const { before, after } = this.hooks();
+    const { before, after } = this.options.hooks ?? {};
     const early = await before?.(asked, incoming.signal);
     const given = early ?? (await this.askPerson(asked, incoming));
     const last = (await after?.(asked, given, incoming.signal)) ?? given;
@@ -106,14 +116,6 @@ class ElicitationHandler {
     const { server, message } = asked;
     this.options.emit?.({ type: 'question', server, message, action: answer.action });
     return answer;
-  }
-
-  /** Read with the first question: most servers never ask. */
-  private hooks(): ElicitationHooks {
-    const { hooks, home } = this.options;
-    if (hooks) return hooks;
-    if (home !== undefined) this.configured ??= configuredHooks(home, this.warn);
-    return this.configured ?? {};
   }
 
   // ── The question ──
@@ -149,7 +151,7 @@ class ElicitationHandler {
     try {
       if (asked.mode === 'url') return await this.visit(asked, lines, signal);
       const { schema } = asked;
-      return await person.form({ from: server, lines, schema, signal, check: misfits });
+      return await person.form({ from: server, lines, schema, signal, check: this.misfits });
     } finally {
       signal.removeEventListener('abort', withdrawn);
     }
@@ -160,12 +162,18 @@ class ElicitationHandler {
     if (answer.action !== 'accept') return { action: answer.action };
     if (asked.mode === 'url') return { action: 'accept' };
     const content = asObject(answer.content);
-    const [problem] = await problemsFound(asked.schema, content).catch(unjudged);
+    const [problem] = await this.problemsFound(asked.schema, content).catch(unjudged);
     if (!problem) return { action: 'accept', content };
     const what = `${quoted(problem.path)} ${problem.message}`;
     this.warn(`the answer to ${quoted(asked.server)} does not fit its form (${what}): not sent`);
     return { action: 'cancel' };
   }
+
+  /** For a form, what is wrong with the answer to one of its fields. */
+  private misfits = async (schema: Json, value: unknown): Promise<string[]> => {
+    const problems = await this.problemsFound(schema, value).catch(unjudged);
+    return problems.map(({ message }) => `it ${message}`);
+  };
 
   // ── Addresses ──
 
@@ -232,12 +240,6 @@ class ElicitationHandler {
     }
     return next(call);
   }
-}
-
-/** For a form, what is wrong with the answer to one of its fields. */
-async function misfits(schema: Json, value: unknown): Promise<string[]> {
-  const problems = await problemsFound(schema, value).catch(unjudged);
-  return problems.map(({ message }) => `it ${message}`);
 }
 
 /** An answer that cannot be judged is not sent. */

@@ -15,6 +15,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
   const { McpConnection } = await load('mcp.ts');
   const { ScriptedPerson } = await load('chapters/17-the-gate/person.ts');
   const { elicitation } = await load('chapters/23-the-server-asks/elicitation.ts');
+  const { problemsFound } = await load('chapters/23-the-server-asks/schema.ts');
   const shop = word('shop');
 
   /** What the server hears if it asks this, and a hook answers that; and what the user is told. */
@@ -44,9 +45,10 @@ export const judge: Judge = async ({ load, see, expect }) => {
         },
       };
     };
+    const warn = (text: string) => warnings.push(text);
     const hooks = { before: async () => answer };
     const person = new ScriptedPerson();
-    const extension = elicitation({ person, hooks, warn: (text: string) => warnings.push(text) });
+    const extension = elicitation({ person, problemsFound, hooks, warn });
     const connection = new McpConnection(
       shop,
       { type: 'script' },

@@ -2,23 +2,18 @@
 // the person looks at the answer, and only then does the server get it.
 // Deprecated since 2026-07-28: new servers bring a model of their own.
 
-import type { AssistantTurn, Image, Model, ModelRequest, StopReason } from '../../agent.ts';
+import type { AssistantTurn, Model, ModelRequest, StopReason } from '../../agent.ts';
 import { asObject, isObject, RpcError, show } from '../../mcp.ts';
 import type { Extension, Incoming, Json, McpConnection } from '../../mcp.ts';
-import { imageTypeOfBase64, MAX_IMAGE_BASE64, sizeOfBase64 } from '../16-hands/results.ts';
 import { choice, NO, YES } from '../17-the-gate/dialogue.ts';
 import type { Person } from '../17-the-gate/person.ts';
 import { plain, quoted, told } from '../17-the-gate/safe-text.ts';
-import { fingerprint } from '../17-the-gate/trust.ts';
 import { Counts, during, whileAsking } from './asking.ts';
 
 const MAX_PROMPT = 200_000; // characters of all messages together
 const MAX_MESSAGES = 100;
-const MAX_IMAGES = 5;
 const MAX_TOKENS = 8192; // of an answer, whatever the server wants
 const MAX_AT_ONCE = 3; // of one server
-const ALWAYS_TOKENS = 100_000; // that an "always" is good for: prompts and answers, at their most
-const CHARACTERS_PER_TOKEN = 4; // about
 const INVALID = -32602;
 const REJECTED = -1; // the specification's own code for a person's no
 
@@ -34,10 +29,9 @@ type SampledText = { text: string; stop: StopReason };
 /** Only with a person who can say no: the model costs money, and a prompt may be an attack on it. */
 export function sampling({ person, model }: SamplingOptions): Extension {
   const counts = new Counts();
-  const budgets: Budgets = new Map();
   return function sampling(connection) {
     if (!person.isThere || !model()) return {};
-    const desk = new SamplingHandler(connection, person, model, counts, budgets);
+    const desk = new SamplingHandler(connection, person, model, counts);
     return {
       capabilities: { sampling: {} },
       handlers: {
@@ -47,21 +41,15 @@ export function sampling({ person, model }: SamplingOptions): Extension {
   };
 }
 
-const ALWAYS = choice(`[a]lways this server, in this run, for ${ALWAYS_TOKENS} tokens`);
 const EDIT = choice('[e]dit');
 const SEND = choice('[s]end');
 const DISCARD = choice('[d]iscard', true);
-
-/** Tokens that are left, by the entry that "always" was said to: its name and its fingerprint. Another
- *  entry of that name is asked about. */
-type Budgets = Map<string, number>;
 
 class SamplingHandler {
   private connection: McpConnection;
   private person: Person;
   private model: () => Model | undefined;
   private counts: Counts;
-  private budgets: Budgets;
   private atWork = 0;
 
   constructor(
@@ -69,13 +57,11 @@ class SamplingHandler {
     person: Person,
     model: () => Model | undefined,
     counts: Counts,
-    budgets: Budgets,
   ) {
     this.connection = connection;
     this.person = person;
     this.model = model;
     this.counts = counts;
-    this.budgets = budgets;
   }
 
   async answer(params: Json, incoming: Incoming): Promise<Json> {
@@ -92,30 +78,15 @@ class SamplingHandler {
   private async sample(wanted: SamplingPrompt, incoming: Incoming): Promise<Json> {
     const model = this.model();
     if (!model) throw invalid('there is no model to answer');
-    const isPaid = this.pay(wanted);
-    const prompt = isPaid ? wanted : await this.agreeOn(wanted, model, incoming);
+    const prompt = await this.agreeOn(wanted, model, incoming);
     const answer = await query(model, prompt, incoming.signal);
-    const isReviewed = !isPaid && !this.budgets.has(this.entry);
-    const text = isReviewed ? await this.review(answer.text, incoming.signal) : answer.text;
+    const text = await this.review(answer.text, incoming.signal);
     return {
       role: 'assistant',
       content: { type: 'text', text },
       model: model.name,
       stopReason: answer.stop === 'length' ? 'maxTokens' : 'endTurn',
     };
-  }
-
-  private get entry(): string {
-    const { serverName, config } = this.connection;
-    return `${serverName} ${fingerprint({ config })}`;
-  }
-
-  /** Out of what an "always" is good for. When that is used up, the next prompt is asked about. */
-  private pay(prompt: SamplingPrompt): boolean {
-    const left = (this.budgets.get(this.entry) ?? 0) - costOf(prompt);
-    if (left < 0) this.budgets.delete(this.entry);
-    else this.budgets.set(this.entry, left);
-    return left >= 0;
   }
 
   /** The person sees the prompt, may change its last message, and says yes or no. */
@@ -134,11 +105,10 @@ class SamplingHandler {
         `It wants ${quoted(model.name)} to answer this, in at most ${current.maxTokens} tokens:`,
         ...shown(current),
       ];
-      const choices = [YES, NO, EDIT, ALWAYS];
+      const choices = [YES, NO, EDIT];
       const question = { from, lines, prompt: 'Ask the model?', choices, signal };
       const chosen = await person.choose(question);
-      if (chosen?.key === 'a') this.budgets.set(this.entry, ALWAYS_TOKENS - costOf(current));
-      if (chosen?.key === 'a' || chosen?.key === 'y') return current;
+      if (chosen?.key === 'y') return current;
       if (chosen?.key !== 'e') throw new RpcError(REJECTED, 'User rejected sampling request');
       const words = await person.ask({ lines: [], prompt: 'The last message instead', signal });
       if (words) current = { ...current, turns: withLast(current.turns, words) };
@@ -162,20 +132,12 @@ class SamplingHandler {
 
 function shown({ system, turns }: SamplingPrompt): string[] {
   const head = system === '' ? [] : ['  as the system prompt:', ...told(system, '    ')];
-  const rest = turns.flatMap((turn) => [
-    `  ${turn.role}:`,
-    ...told(turn.text, '    '),
-    ...imagesIn(turn).map(({ mimeType, data }) => `    [${mimeType}, ${sizeOfBase64(data)} bytes]`),
-  ]);
+  const rest = turns.flatMap(({ role, text }) => [`  ${role}:`, ...told(text, '    ')]);
   return [...head, ...rest];
 }
 
-const costOf = ({ system, turns, maxTokens }: SamplingPrompt) =>
-  maxTokens + JSON.stringify([system, turns]).length / CHARACTERS_PER_TOKEN;
-
 function withLast(turns: SampledTurn[], text: string): SampledTurn[] {
-  const before = turns.slice(0, -1);
-  return [...before, saidByUser(text, imagesIn(turns.at(-1)))];
+  return [...turns.slice(0, -1), { role: 'user', text }];
 }
 
 /** No tools: what the model says here is an answer, and starts nothing. */
@@ -193,7 +155,7 @@ async function query(
 
 // ─── What a server sends ───────────────────────────────────────────────────────────────────────
 
-/** Text and images, and no tools: they were not offered. */
+/** Text, and no tools: they were not offered. */
 function promptIn(params: Json): SamplingPrompt {
   const { messages, systemPrompt = '', maxTokens, tools, toolChoice } = params;
   if (tools !== undefined || toolChoice !== undefined)
@@ -203,7 +165,6 @@ function promptIn(params: Json): SamplingPrompt {
   if (messages.length === 0) throw invalid('there is no message to answer');
   const turns = messages.map(turnIn).reduce(joined, []);
   const system = plain(show(systemPrompt));
-  if (turns.flatMap(imagesIn).length > MAX_IMAGES) throw invalid(`more than ${MAX_IMAGES} images`);
   const size = turns.reduce((sum, { text }) => sum + text.length, system.length);
   if (size > MAX_PROMPT) throw invalid(`the prompt has more than ${MAX_PROMPT} characters`);
   const most = typeof maxTokens === 'number' && maxTokens >= 1 ? Math.floor(maxTokens) : MAX_TOKENS;
@@ -212,51 +173,27 @@ function promptIn(params: Json): SamplingPrompt {
 
 const invalid = (why: string) => new RpcError(INVALID, why);
 
-type UserTurn = { role: 'user'; text: string; images?: Image[] };
-type SampledTurn = UserTurn | AssistantTurn;
-
-const imagesIn = (turn?: SampledTurn): Image[] =>
-  turn && 'images' in turn ? (turn.images ?? []) : [];
-
-function saidByUser(text: string, images: Image[]): UserTurn {
-  return images.length > 0 ? { role: 'user', text, images } : { role: 'user', text };
-}
+type SampledTurn = { role: 'user'; text: string } | AssistantTurn;
 
 /** Models want the user to begin and to end. Servers may not care: the only message of @azure/mcp is
  *  the assistant's. */
 function turnIn({ role, content }: Json, n: number, messages: Json[]): SampledTurn {
   const blocks = (Array.isArray(content) ? content : [content]).map(asObject);
-  const images = blocks.filter(({ type }) => type === 'image').map(imageIn);
-  const text = blocks
-    .filter(({ type }) => type !== 'image')
-    .map(textIn)
-    .join('\n');
+  const text = blocks.map(textIn).join('\n');
   const isEdge = n === 0 || n === messages.length - 1;
   if (role !== 'user' && role !== 'assistant') throw invalid(`${quoted(show(role))} is not a role`); // nor is "system"
-  if (role === 'user' || isEdge) return saidByUser(text, images);
-  if (images.length > 0) throw invalid('only the user can show images to a model');
+  if (role === 'user' || isEdge) return { role: 'user', text };
   return { role, text, calls: [] };
 }
 
 function textIn({ type, text }: Json): string {
   if (type === 'text' && typeof text === 'string') return plain(text);
-  throw invalid(`this client samples with text and images, not with ${quoted(show(type))}`);
-}
-
-/** It is one by its bytes: what a server calls it proves nothing, and a model would refuse it. */
-function imageIn({ data }: Json): Image {
-  const isFit = typeof data === 'string' && data.length <= MAX_IMAGE_BASE64;
-  const mimeType = isFit ? imageTypeOfBase64(data) : undefined;
-  if (isFit && mimeType) return { type: 'image', mimeType, data };
-  throw invalid('an image is not in a format that models take, or too big');
+  throw invalid(`this client samples with text, not with ${quoted(show(type))}`);
 }
 
 /** Models want the roles to alternate. */
 function joined(turns: SampledTurn[], turn: SampledTurn): SampledTurn[] {
   const last = turns.at(-1);
   if (!last || last.role !== turn.role) return [...turns, turn];
-  const text = `${last.text}\n${turn.text}`;
-  const images = [...imagesIn(last), ...imagesIn(turn)];
-  const both = last.role === 'user' ? saidByUser(text, images) : { ...last, text };
-  return [...turns.slice(0, -1), both];
+  return [...turns.slice(0, -1), { ...last, text: `${last.text}\n${turn.text}` }];
 }

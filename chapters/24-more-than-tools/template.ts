@@ -1,5 +1,6 @@
 // template.ts: addresses with holes in them, `shop://{department}/{item}`, by RFC 6570 up to level 3.
 
+import { copyOf } from '../../mcp.ts';
 import { percentDecoded } from '../18-minds/proxy.ts';
 
 type Operator = { first: string; between: string; isNamed: boolean; keeps: boolean };
@@ -61,7 +62,7 @@ function valueIn(operator: Operator, name: string, value: string): string {
 
 /** encodeURIComponent leaves five characters that RFC 6570 does not. */
 function encoded(value: string, keeps: boolean): string {
-  const wellFormed = Buffer.from(value).toString(); // half a character cannot be encoded
+  const wellFormed = copyOf(value); // half a character cannot be encoded
   if (keeps) {
     const whole = encodeURI(wellFormed).replace(/%25([0-9a-f]{2})/gi, '%$1'); // what was encoded
     return whole.replaceAll('%5B', '[').replaceAll('%5D', ']');

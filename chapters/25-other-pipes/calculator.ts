@@ -1,7 +1,7 @@
 // calculator.ts: the server of fixtures/server.mjs as a function over a transport. It answers in
 // both eras: with a handshake, and without one.
 
-import { asObject, REVISIONS, RpcError, textOf } from '../../mcp.ts';
+import { asObject, asRefusal, REVISIONS, RpcError, textOf } from '../../mcp.ts';
 import type { Id, Json, Transport } from '../../mcp.ts';
 import { UNSUPPORTED_VERSION, VERSION_KEY } from '../20-streamable-http/mirrored-headers.ts';
 import { SERVER_INFO_KEY, STATELESS } from '../22-no-handshake/era.ts';
@@ -12,8 +12,8 @@ const CACHING = { ttlMs: 0, cacheScope: 'public' }; // the later era: how long t
 const capabilities = { tools: {} };
 const serverInfo = { name: 'calculator-and-greeter', version: '1.0.0' };
 
-/** What `run` returns is the answer; nothing, if the arguments are wrong. */
-type CalculatorTool = { definition: Json; run: (args: Json) => string | undefined; hint: string };
+/** What `run` returns is the answer. It throws if the arguments are wrong. */
+type CalculatorTool = { definition: Json; run: (args: Json) => string };
 
 const tools: CalculatorTool[] = [
   {
@@ -27,10 +27,9 @@ const tools: CalculatorTool[] = [
       },
     },
     run: ({ a, b }) => {
-      if (!Number.isFinite(a) || !Number.isFinite(b)) return undefined;
+      if (![a, b].every(Number.isFinite)) throw new Error('a and b must be numbers');
       return `${Number(a) + Number(b)}`;
     },
-    hint: 'a and b must be numbers',
   },
   {
     definition: {
@@ -43,10 +42,9 @@ const tools: CalculatorTool[] = [
       },
     },
     run: ({ name }) => {
-      if (typeof name !== 'string' || name === '') return undefined;
+      if (typeof name !== 'string' || name === '') throw new Error('name is missing');
       return `Hello, ${name}!`;
     },
-    hint: 'name is missing',
   },
 ];
 
@@ -76,10 +74,12 @@ function listTools(): Json {
 function callTool({ name, arguments: args }: Json): Json {
   const tool = tools.find(({ definition }) => definition.name === name);
   if (!tool) throw new RpcError(-32602, `Unknown tool: ${name}`);
-  const text = tool.run(asObject(args));
-  if (text !== undefined) return { content: [{ type: 'text', text }] };
-  // The tool failed, but the call did not: the reason is for the model, which may try again.
-  return { content: [{ type: 'text', text: tool.hint }], isError: true };
+  try {
+    return { content: [{ type: 'text', text: tool.run(asObject(args)) }] };
+  } catch (error) {
+    // The tool failed, but the call did not: the reason is for the model, which may try again.
+    return { content: [{ type: 'text', text: textOf(error) }], isError: true };
+  }
 }
 
 function answer(method: unknown, params: Json): Json {
@@ -107,14 +107,9 @@ export function calculator(transport: Transport): void {
       try {
         reply(id as Id, { result: answer(method, asObject(params)) });
       } catch (error) {
-        reply(id as Id, { error: refusalOf(error) });
+        reply(id as Id, { error: asRefusal(error) });
       }
     },
     closed() {},
   });
-}
-
-function refusalOf(error: unknown): Json {
-  const { code, data } = error instanceof RpcError ? error : { code: -32603, data: undefined };
-  return { code, message: textOf(error), data };
 }

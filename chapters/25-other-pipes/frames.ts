@@ -2,6 +2,7 @@
 // or several. Control frames (ping, pong, close) may come between them, and are always whole.
 
 import { randomBytes } from 'node:crypto';
+import { joinSmall } from '../../mcp.ts';
 
 // Opcodes: what a frame is.
 const CONTINUATION = 0;
@@ -134,48 +135,7 @@ function problemWith(first: number, second: number): string | undefined {
   return undefined;
 }
 
-/** Bytes that come in pieces. Its room doubles when it is full, so each byte is copied twice at
- *  most on average, and a million pieces of one byte weigh no more than one piece of a million. In
- *  a list of pieces they would. */
-class Bytes {
-  private room: Buffer = Buffer.alloc(0);
-  private start = 0;
-  private end = 0;
-
-  get length(): number {
-    return this.end - this.start;
-  }
-
-  peek(): Buffer {
-    return this.room.subarray(this.start, this.end);
-  }
-
-  append(piece: Buffer): void {
-    if (this.length === 0) return this.set(piece, piece.length); // most often: nothing to copy
-    if (this.end + piece.length > this.room.length) this.grow(this.length + piece.length);
-    this.end += piece.copy(this.room, this.end);
-  }
-
-  take(count: number): Buffer {
-    const taken = this.room.subarray(this.start, this.start + count);
-    this.start += count;
-    if (this.length === 0) this.set(Buffer.alloc(0), 0); // do not keep what was large once
-    return taken;
-  }
-
-  /** Into a new room: what was taken out of the old one may still be in use. */
-  private grow(needed: number): void {
-    const rest = this.peek();
-    const room = Buffer.allocUnsafe(Math.max(needed, 2 * rest.length));
-    this.set(room, rest.copy(room));
-  }
-
-  private set(room: Buffer, end: number): void {
-    this.room = room;
-    this.start = 0;
-    this.end = end;
-  }
-}
+const lengthOf = (pieces: Uint8Array[]) => pieces.reduce((sum, { length }) => sum + length, 0);
 
 /** A whole message, whose opcode is TEXT, or a control frame. */
 type WholeMessage = { opcode: number; payload: Buffer };
@@ -183,31 +143,35 @@ type WholeMessage = { opcode: number; payload: Buffer };
 /** Makes messages out of bytes. */
 export class MessageReader {
   private maxBytes: number;
-  private unread = new Bytes();
-  private message?: Bytes; // whose last frame has not come yet
+  private unread: Uint8Array[] = [];
+  private needed = 2; // bytes, before there is something to read
+  private message?: Uint8Array[]; // whose last frame has not come yet
 
   constructor(maxBytes: number) {
     this.maxBytes = maxBytes;
   }
 
   *read(chunk: Buffer): Generator<WholeMessage, void> {
-    this.unread.append(chunk);
-    for (let header = this.header(); header; header = this.header()) {
-      const { isLast, opcode, size, length } = header;
-      if (this.unread.length < size + length) return;
-      const payload = this.unread.take(size + length).subarray(size);
-      if (opcode >= CLOSE) {
-        yield { opcode, payload };
-        continue;
-      }
-      const whole = this.collect(payload, isLast);
-      if (whole) yield { opcode: TEXT, payload: whole };
+    this.unread.push(chunk);
+    joinSmall(this.unread);
+    if (lengthOf(this.unread) < this.needed) return;
+    let bytes = Buffer.concat(this.unread);
+    for (;;) {
+      const header = this.header(bytes);
+      this.needed = header ? header.size + header.length : bytes.length + 1;
+      if (!header || bytes.length < this.needed) break;
+      const { isLast, opcode, size } = header;
+      const payload = bytes.subarray(size, this.needed);
+      bytes = bytes.subarray(this.needed);
+      const whole = opcode >= CLOSE ? payload : this.collect(payload, isLast);
+      if (whole) yield { opcode: opcode >= CLOSE ? opcode : TEXT, payload: whole };
     }
+    this.unread = [Buffer.from(bytes)]; // a copy: do not keep what was large once
   }
 
   /** Judges a frame by its header: what is too big is refused before it is there. */
-  private header(): FrameHeader | undefined {
-    const header = decodeHeader(this.unread.peek());
+  private header(bytes: Buffer): FrameHeader | undefined {
+    const header = decodeHeader(bytes);
     if (!header || header.opcode >= CLOSE) return header;
     if (header.opcode === BINARY) {
       throw new Violation(NOT_TEXT, 'sent a binary message, but MCP is text');
@@ -219,7 +183,7 @@ export class MessageReader {
     if (!isContinued && this.message) {
       throw new Violation(PROTOCOL_ERROR, 'began a message within another');
     }
-    const collected = this.message?.length ?? 0;
+    const collected = lengthOf(this.message ?? []);
     if (collected + header.length > this.maxBytes) {
       throw new Violation(TOO_BIG, `sent a message of more than ${this.maxBytes} bytes`);
     }
@@ -229,10 +193,11 @@ export class MessageReader {
   /** The message, if this is its last piece. */
   private collect(piece: Buffer, isLast: boolean): Buffer | undefined {
     if (isLast && !this.message) return piece; // most messages are one frame
-    this.message ??= new Bytes();
-    this.message.append(piece);
+    this.message ??= [];
+    this.message.push(piece);
+    joinSmall(this.message);
     if (!isLast) return undefined;
-    const whole = this.message.peek();
+    const whole = Buffer.concat(this.message);
     this.message = undefined;
     return whole;
   }

@@ -1,11 +1,20 @@
 // helper.ts: a command of the configuration that prints something secret: headers, a token, a list.
 // What it prints goes where it is needed, and is shown nowhere, not even in an error.
 
-import { spawn } from 'node:child_process';
-import { findCommand, safeEnv, withSafePath, type Json } from '../../mcp.ts';
-import { commandEnd } from '../23-the-server-asks/more/hooks.ts';
+import { spawn, type ChildProcess } from 'node:child_process';
+import type { Readable } from 'node:stream';
+import {
+  findCommand,
+  leaveNoOrphan,
+  living,
+  safeEnv,
+  signalGroup,
+  withSafePath,
+} from '../../mcp.ts';
+import type { Json } from '../../mcp.ts';
 
 export const COMMAND_MS = 10_000;
+const MAX_OUTPUT = 2 ** 20; // characters
 
 export type HelperCommand = string | string[];
 type HelperOptions = { cwd?: string; env?: NodeJS.ProcessEnv; timeoutMs?: number };
@@ -40,6 +49,36 @@ function shellFor(line: string): string[] {
   return process.platform === 'win32'
     ? ['cmd.exe', '/d', '/s', '/c', line]
     : ['/bin/sh', '-c', line];
+}
+
+type CommandEnd = { code: number | null; killedBy: string | null; output: string };
+
+/** Waits for a command that leads a group of its own. An error says nothing that it printed. */
+function commandEnd(
+  child: ChildProcess & { stdout: Readable },
+  timeoutMs: number,
+): Promise<CommandEnd> {
+  leaveNoOrphan(child);
+  return new Promise((done, fail) => {
+    let output = '';
+    const stop = (why: string) => {
+      signalGroup(child, 'SIGKILL');
+      fail(new Error(why));
+    };
+    const timer = setTimeout(() => stop(`it took longer than ${timeoutMs / 1000} s`), timeoutMs);
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+      if (output.length > MAX_OUTPUT) stop(`it printed more than ${MAX_OUTPUT} characters`);
+    });
+    child.on('error', ({ code }: NodeJS.ErrnoException) =>
+      fail(new Error(`it could not be started (${code})`)),
+    );
+    child.on('close', (code, killedBy) => {
+      living.delete(child);
+      clearTimeout(timer);
+      done({ code, killedBy, output });
+    });
+  });
 }
 
 /** JSON.parse quotes what it cannot read, and that may be a token. */

@@ -1,5 +1,5 @@
 // Many tools as they are often handled first: `node chapters/28-a-thousand-tools/naive.mjs all`, or
-// `regex`, or `gone`; and `lost`, which is about calling them.
+// `regex`; and `lost`, which is about calling them.
 
 const fixture = '../../fixtures/catalogue.mjs';
 const { services, toolsOf } = await import(fixture);
@@ -7,14 +7,6 @@ const { services, toolsOf } = await import(fixture);
 const tools = [...services().keys()].flatMap((server) =>
   toolsOf(server).map((tool) => ({ ...tool, name: `mcp__${server}__${tool.name}` })),
 );
-
-/** What a service for models does with a request: a reference must lead to a tool of the request. */
-function serve({ tools, messages }) {
-  const names = tools.map(({ name }) => name);
-  const lost = messages.flatMap(({ references = [] }) => references);
-  const gone = lost.find((name) => !names.includes(name));
-  return gone ? `400 Tool reference '${gone}' not found in available tools` : '200';
-}
 
 const mistakes = {
   all() {
@@ -32,18 +24,6 @@ const mistakes = {
     const found = search('delete a calendar event');
     console.log(`${found.length} tools found. The first five:`);
     for (const { name } of found.slice(0, 5)) console.log(`  ${name}`);
-  },
-
-  gone() {
-    const found = 'mcp__diary__delete_event';
-    const messages = [{ role: 'user' }, { role: 'tool', references: [found] }];
-    console.log(serve({ tools, messages }));
-    const left = tools.filter(({ name }) => !name.startsWith('mcp__diary__'));
-    console.log('(the user switches the diary off)');
-    for (const role of ['user', 'user', 'user']) {
-      messages.push({ role });
-      console.log(serve({ tools: left, messages }));
-    }
   },
 
   async lost() {

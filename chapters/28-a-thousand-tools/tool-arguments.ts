@@ -9,7 +9,8 @@ import { aside } from '../16-hands/aside.ts';
 import { nearest } from '../16-hands/nearest.ts';
 import { canonicalJson } from '../17-the-gate/digest.ts';
 import { plain } from '../17-the-gate/safe-text.ts';
-import { atOnce, findIn, problemsWith, type SchemaProblem } from '../23-the-server-asks/schema.ts';
+import { findIn, type SchemaProblem } from '../23-the-server-asks/keywords.ts';
+import { atOnce, problemsWith } from '../23-the-server-asks/schema.ts';
 
 const MEND_MS = 5000; // in a thread
 const MAX_LEVELS = 50;

@@ -8,6 +8,7 @@ import type { Model, Shelf, Tool, ToolOutput, Turn } from '../../agent.ts';
 import { asList, asObject, type Json, type ServerStatus } from '../../mcp.ts';
 import { inWords } from '../16-hands/results.ts';
 import { cited, plain, quoted } from '../17-the-gate/safe-text.ts';
+import { toolTokens } from '../18-minds/seen.ts';
 import { indexTools, sentencesOf, type ToolIndex } from './tool-search.ts';
 
 const FIND = 'find_tools';
@@ -21,7 +22,6 @@ type ShelfOffer = Parameters<Shelf>[0];
 type Searched = Pick<ShelfOffer, 'table' | 'servers'>;
 const NOTHING: Searched = { table: new Map(), servers: [] };
 const USUAL_WINDOW = 100_000; // tokens, of a model that does not say
-const CHARACTERS_PER_TOKEN = 4; // roughly, in English and in JSON
 const MAX_FOUND = 10;
 const MAX_SENTENCE = 160;
 const MAX_SERVERS = 200; // in the prompt
@@ -70,11 +70,11 @@ export class ToolShelf {
       else shown += 1;
       if (wish === undefined) undecided.push(row);
     }
-    const room = this.limits.share * (window ?? USUAL_WINDOW) * CHARACTERS_PER_TOKEN;
+    const room = this.limits.share * (window ?? USUAL_WINDOW);
     const isTooMuch =
       undecided.length > this.limits.count ||
       shown > (model.maxTools ?? Infinity) ||
-      sizeOf(undecided, room) > room;
+      undecided.reduce((sum, { definition }) => sum + toolTokens(definition), 0) > room;
     if (isTooMuch) for (const { origin } of undecided) deferred.add(origin!.server);
     return this.withinWire(deferred, table, model);
   }
@@ -146,16 +146,6 @@ function foundIn(turns: readonly Turn[]): string[] {
     return turn.role === 'assistant' ? turn.calls.map(({ name }) => name) : [];
   });
   return [...new Set(names)];
-}
-
-/** Characters of their definitions; no further than `enough`. */
-function sizeOf(rows: Tool[], enough: number): number {
-  let size = 0;
-  for (const { definition } of rows) {
-    size += JSON.stringify(definition).length;
-    if (size > enough) break;
-  }
-  return size;
 }
 
 function searchable(table: ShelfOffer['table']) {

@@ -6,15 +6,14 @@
 
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { asList, asObject, textOf } from '../../mcp.ts';
+import { asList, asObject } from '../../mcp.ts';
+import { isBusy, Patience } from '../18-minds/patience.ts';
+import { modelAddress, ModelError, parseModelJson, post } from '../18-minds/post.ts';
+import { streamedMessages, type Address } from '../18-minds/post.ts';
 
 const BATCH = 16; // texts in one request
 const IN_FLIGHT = 2;
 const TIMEOUT_MS = 60_000;
-const TRIES = 4;
-const FIRST_PAUSE_MS = 500;
-const MAX_PAUSE_MS = 10_000;
-const MAX_ANSWER = 64 * 2 ** 20;
 const MIN_TEXT = 200; // characters: a model that refuses less refuses everything
 
 type EmbeddingOptions = {
@@ -23,28 +22,23 @@ type EmbeddingOptions = {
   key?: string;
   queryPrefix?: string; // some models want "search_query: " and "search_document: "
   documentPrefix?: string;
-  timeoutMs?: number;
-  firstPauseMs?: number;
 };
-
-class EmbeddingError extends Error {
-  status?: number;
-  pauseMs?: number; // the server wants us to wait
-}
 
 export class Embeddings {
   readonly model: string;
   skipped = 0; // texts that the model does not take
   private options: EmbeddingOptions;
+  private address: Address;
   private vectors = new Map<string, Float32Array | undefined>(); // by content; undefined: it was skipped
   private dimension = 0;
 
   constructor(options: EmbeddingOptions) {
-    const { protocol } = new URL(options.url);
-    if (!/^https?:$/.test(protocol))
-      throw new Error(`${options.url} is not an address of a web server`);
+    const { url, model, key } = options;
+    const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
+    this.address = modelAddress(`the embedding model ${model}`, url, '/embeddings', headers, key);
+    this.address.silenceMs = TIMEOUT_MS;
     this.options = options;
-    this.model = options.model;
+    this.model = model;
   }
 
   /** From the user's environment; nothing if it names no model. */
@@ -104,9 +98,8 @@ export class Embeddings {
       );
       for (const [n, [key]] of batch.entries()) this.vectors.set(key, vectors[n]!);
     } catch (error) {
-      const status = error instanceof EmbeddingError ? (error.status ?? 0) : 0;
-      const isTooMuch = [400, 413, 422, 500].includes(status);
-      if (!isTooMuch) throw error;
+      const { status } = asObject(error);
+      if (![400, 413, 422, 500].includes(Number(status))) throw error;
       await this.learnLess(batch, signal);
     }
   }
@@ -131,41 +124,21 @@ export class Embeddings {
   // ─── The wire ────────────────────────────────────────────────────────────────────────────────
 
   private async request(input: string[], signal: AbortSignal): Promise<Float32Array[]> {
-    let pauseMs = this.options.firstPauseMs ?? FIRST_PAUSE_MS;
-    for (let tries = 1; ; tries++) {
+    const { address, model } = this;
+    const patience = new Patience();
+    for (;;) {
       try {
-        return this.check(await this.post(input, signal), input.length);
+        const reply = await post(address, { model, input }, signal);
+        for await (const text of streamedMessages(address, reply))
+          return this.check(parseModelJson(address, text), input.length);
+        return this.check({}, input.length);
       } catch (error) {
-        const isBusy = error instanceof EmbeddingError && [429, 503].includes(error.status ?? 0);
-        if (!isBusy || tries === TRIES) throw error;
-        await sleep(Math.min(error.pauseMs ?? pauseMs, MAX_PAUSE_MS), undefined, { signal });
-        pauseMs *= 2;
+        signal.throwIfAborted(); // then whatever broke did so because we were told to stop
+        if (!(error instanceof ModelError) || !isBusy(error.status)) throw error;
+        const ms = patience.pauseAfter(error);
+        if (ms === undefined) throw error;
+        await sleep(ms, undefined, { signal });
       }
-    }
-  }
-
-  private async post(input: string[], signal: AbortSignal): Promise<unknown> {
-    const { url, model, key, timeoutMs = TIMEOUT_MS } = this.options;
-    const address = `${url.replace(/(?<!\/)\/+$/, '')}/embeddings`;
-    const time = AbortSignal.timeout(timeoutMs);
-    try {
-      const response = await fetch(address, {
-        method: 'POST',
-        headers: {
-          'Content-Type': 'application/json',
-          ...(key && { Authorization: `Bearer ${key}` }),
-        },
-        body: JSON.stringify({ model, input }),
-        redirect: 'error', // what we send was meant for this address
-        signal: AbortSignal.any([signal, time]),
-      });
-      const text = await bounded(response);
-      if (response.ok) return JSON.parse(text);
-      throw refusedBy(response, text);
-    } catch (error) {
-      if (signal.aborted || error instanceof EmbeddingError) throw error;
-      const why = time.aborted ? `no answer in ${timeoutMs / 1000} s` : reasonIn(error);
-      throw new EmbeddingError(`the embedding model at ${url} cannot be used: ${why}`);
     }
   }
 
@@ -184,35 +157,12 @@ export class Embeddings {
     const isWhole =
       rows.length === count && sorted.every((each) => each && each.length === dimension);
     if (!isWhole || dimension === 0)
-      throw new EmbeddingError(`the embedding model ${this.model} sent no vector for each text`);
+      throw new Error(`the embedding model ${this.model} sent no vector for each text`);
     if (this.dimension !== dimension) this.vectors.clear(); // another model has taken its place
     this.dimension = dimension;
     return sorted as Float32Array[];
   }
 }
-
-async function bounded(response: Response): Promise<string> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of response.body ?? []) {
-    size += part.length;
-    if (size > MAX_ANSWER) throw new Error('the answer is too long');
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString();
-}
-
-function refusedBy(response: Response, text: string): EmbeddingError {
-  const words = text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, 200);
-  const error = new EmbeddingError(`the embedding model answered ${response.status}: ${words}`);
-  error.status = response.status;
-  const seconds = Number(response.headers.get('retry-after') ?? NaN);
-  if (Number.isFinite(seconds)) error.pauseMs = seconds * 1000;
-  return error;
-}
-
-/** fetch says "fetch failed", and hides the reason below it. */
-const reasonIn = (error: unknown) => textOf(asObject(error).cause ?? error);
 
 function ofLengthOne(vector: Float32Array): Float32Array {
   const length = Math.sqrt(vector.reduce((sum, each) => sum + each * each, 0)) || 1;

@@ -116,7 +116,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
 
   for (let n = 0; n < 20; n++) {
     const name = `${letters()}.${letters()}`;
-    const door = doorFor('127.0.0.1', [name]);
+    const door = doorFor('127.0.0.1', { hostnames: [name] });
     const isIn = async (host: string | undefined, origin?: string) => {
       try {
         checkOrigin({ host, ...(origin !== undefined && { origin }) }, door);

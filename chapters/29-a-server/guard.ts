@@ -2,10 +2,17 @@
 
 import type { IncomingHttpHeaders, IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { excerpt, McpError } from '../../mcp.ts';
 import { isSameSecret } from './request-state.ts';
 
 export type Door = {
   hostnames: Set<string>; // under which we are known
+  origins: Set<string>; // of pages elsewhere that may come in
+  token?: string;
+};
+export type DoorOptions = {
+  hostnames?: string[]; // under which clients may know us, such as that of a proxy
+  origins?: string[]; // of web pages elsewhere that may use us
   token?: string;
 };
 
@@ -25,10 +32,14 @@ export const isLoopbackBind = (host: string) =>
   LOOPBACK.includes(host) || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 
 /** The names that a client may call us by, beside those of this machine. */
-export function doorFor(host: string, hostnames: string[] = [], token?: string): Door {
+export function doorFor(host: string, known: DoorOptions = {}): Door {
+  const { hostnames = [], origins = [], token } = known;
   const own = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
   const names = [...LOOPBACK, own, ...hostnames].map((name) => name.toLowerCase());
-  return { hostnames: new Set(names), token };
+  const odd = origins.find((text) => hostnameOf(text) === '' || new URL(text).origin !== text);
+  if (odd === undefined) return { hostnames: new Set(names), origins: new Set(origins), token };
+  const form = 'https://example.org, as browsers write it: no path, no *, not null';
+  throw new McpError('config', `${excerpt(odd)} is not the origin of a page, such as ${form}`);
 }
 
 /** A browser sends any page's requests to us, even to 127.0.0.1, and a domain may change its
@@ -38,6 +49,33 @@ export function checkOrigin({ host, origin }: IncomingHttpHeaders, { hostnames }
   if (origin === undefined) return; // not a browser
   const isWeb = /^https?:\/\//.test(origin);
   if (!isWeb || !hostnames.has(hostnameOf(origin))) throw new Refused(403, 'Origin is not allowed');
+}
+
+/** As above; but a page that was named, to the letter, is no stranger. */
+export function checkVisitor({ host, origin }: IncomingHttpHeaders, door: Door): void {
+  const isNamed = origin !== undefined && door.origins.has(origin);
+  checkOrigin({ host, origin: isNamed ? undefined : origin }, door);
+}
+
+const SENDABLE =
+  /^(accept|authorization|content-type|last-event-id|traceparent|tracestate|baggage|mcp-[\w-]+)$/i;
+const READABLE = 'Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After';
+
+/** What lets a page read our answers (CORS); nothing if it may not. On this machine any page could be
+ *  anybody's, so there a token must decide. Mcp-Param-* are free names, so there is no fixed list. */
+export function headersForPage(
+  headers: IncomingHttpHeaders,
+  { origins, token }: Door,
+): Record<string, string> | undefined {
+  const { origin, 'access-control-request-headers': wanted = '' } = headers;
+  if (origin === undefined || (token === undefined && !origins.has(origin))) return undefined;
+  const names = wanted.split(',').map((name) => name.trim());
+  return {
+    'access-control-allow-origin': origin, // checked above; never * or null
+    'access-control-allow-methods': 'POST, GET, DELETE',
+    'access-control-allow-headers': names.filter((name) => SENDABLE.test(name)).join(', '),
+    'access-control-expose-headers': READABLE,
+  };
 }
 
 /** Of two, Node takes the first, and a proxy in front of us may have judged the second. */

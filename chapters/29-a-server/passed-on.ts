@@ -5,8 +5,10 @@ import type { Tool } from '../../agent.ts';
 import {
   asObject,
   McpManager,
+  type Extension,
   type Json,
   type ManagerOptions,
+  type Offer,
   type ServerEntry,
 } from '../../mcp.ts';
 import { fromMcp } from '../16-hands/results.ts';
@@ -20,9 +22,12 @@ import {
 } from '../19-the-terminal/host.ts';
 import { isForModels } from '../28-a-thousand-tools/more/apps.ts';
 import { indexTools } from '../28-a-thousand-tools/tool-search.ts';
+import { AskedBack, isAsking, type AskClient } from './asked-back.ts';
+import type { ServerCall } from './server-call.ts';
 
 /** A server that is one of us would start its servers, and so us: without an end. */
 export const SERVES_MARK = 'MCP_BY_HAND_SERVES';
+const MAX_ROUTES = 10_000;
 
 type PassedOnOptions = {
   composition: Composition;
@@ -36,16 +41,26 @@ type PassedTool = ReturnType<McpManager['getToolDefinitions']>[number];
 
 export class PassedOn {
   readonly manager: McpManager;
-  onChanged: () => void = () => {};
+  onChanged: (what: Offer) => void = () => {};
+  onUpdated: (uri: string) => void = () => {};
+  /** Of prompts by their names here, of resources and templates by their addresses. */
+  readonly routes = new Map<string, { owner: string; name: string }>();
   private options: PassedOnOptions;
+  private asked = new AskedBack();
   private made?: { of: readonly PassedTool[]; rows: Map<string, Tool> };
 
   constructor(options: PassedOnOptions) {
     this.options = options;
     const { composition, trust, warn } = options;
     let own: ServerEntries = new Map();
+    const { extensions, ...others } = forConnections(composition);
+    const ours = extensions.map((each) => (isAsking(each) ? this.asked.instead(each) : each));
+    const news: Extension = () => ({
+      handlers: { 'notifications/resources/updated': ({ uri }) => this.onUpdated(`${uri}`) },
+    });
     this.manager = new McpManager({
-      ...forConnections(composition),
+      ...others,
+      extensions: [...ours, news],
       prepare: () => composition.sources?.prepare?.(),
       load: (report) => {
         own = usersOwn(loadHere(composition, report), warn);
@@ -55,9 +70,9 @@ export class PassedOn {
       onWarning: warn,
       onState: (_, state, reason) => {
         if (state === 'failed' && reason) warn(reason);
-        this.onChanged();
+        for (const what of ['tools', 'prompts', 'resources'] as const) this.onChanged(what);
       },
-      onChanged: () => this.onChanged(),
+      onChanged: (_, what) => this.onChanged(what),
       ...options.manager,
     });
   }
@@ -90,9 +105,24 @@ export class PassedOn {
       origin: { server, tool },
       run: async (args, { signal, onProgress }) => {
         const result = await this.manager.callTool(name, args, { signal, onProgress });
-        return fromMcp(result, resultsFolder);
+        for (const { uri } of result.content.map(asObject))
+          if (this.routes.size < MAX_ROUTES) this.routes.set(`${uri}`, { owner: server, name: '' });
+        return { ...fromMcp(result, resultsFolder), answer: result };
       },
     };
+  }
+
+  /** What the server asks meanwhile is for this call's client. */
+  during<T>(server: string, call: ServerCall, timeoutMs: number, work: () => Promise<T>) {
+    let count = 0;
+    const ask: AskClient = async (method, params) => {
+      if (!call.can(method.split('/')[0]!)) return undefined;
+      const key = `${server} ${++count}`;
+      const answers = await call.ask({ [key]: { method, params } }, { timeoutMs });
+      return answers[key];
+    };
+    const { session: client = call, signal } = call;
+    return this.asked.during(server, { client, ask, signal }, work);
   }
 
   opinionOf({ origin }: Tool) {

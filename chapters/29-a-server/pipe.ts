@@ -2,16 +2,15 @@
 // session, both eras.
 
 import { Console } from 'node:console';
-import { isLonger, LineBuffer, McpError, notReading, passOn, RpcError } from '../../mcp.ts';
-import { escapeSeparators, MAX_UNSENT } from '../../mcp.ts';
+import { RpcError } from '../../mcp.ts';
 import type { Message, Transport, TransportEvents } from '../../mcp.ts';
 import type { Serve } from '../25-other-pipes/in-process.ts';
 import type { McpServer } from './server.ts';
 import { ClientSession } from './protocol/client-session.ts';
+import { LineTransport } from './protocol/line-transport.ts';
 import { idOf, errorResponse, shapeOf } from './protocol/message-shapes.ts';
 
 const MAX_RUNNING = 1000; // requests of one client at the same time
-const MAX_REQUEST_BYTES = 64 * 2 ** 20;
 
 /** The server as a function over its end of a pipe: for stdio, and for `inProcess` (chapter 25). */
 export function overPipe(server: McpServer): Serve {
@@ -66,57 +65,11 @@ async function answerTo(
 
 // ─── stdio, seen from inside ───────────────────────────────────────────────────────────────────
 
-/** Our own stdin and stdout as a transport: one message per line. */
-export class OwnStdio implements Transport {
-  private events!: TransportEvents;
-  private lines = new LineBuffer();
-  private isOver = false;
-
-  async start(events: TransportEvents): Promise<void> {
-    this.events = events;
-    const { stdin, stdout } = process;
-    stdin.on('data', (chunk: Buffer) => this.read(chunk));
-    for (const sign of ['end', 'close', 'error']) stdin.on(sign, () => this.end('has left'));
-    stdout.on('error', () => this.end('no longer reads')); // EPIPE
-  }
-
-  private read(chunk: Buffer): void {
-    const whole = this.lines.takeWhole(chunk);
-    for (const line of whole.toString().split('\n')) {
-      if (this.isOver) return;
-      if (isLonger(line, MAX_REQUEST_BYTES)) return this.end('sent a line that is too long');
-      passOn(line, 'The client', this.events);
-    }
-    if (this.lines.unreadBytes > MAX_REQUEST_BYTES) this.end('sent a line that is too long');
-  }
-
-  async send(message: Message): Promise<void> {
-    const { stdout } = process;
-    if (this.isOver) throw new McpError('closed', 'The client has left');
-    if (stdout.writableLength > MAX_UNSENT) {
-      this.end('does not read');
-      throw notReading('The client');
-    }
-    stdout.write(`${escapeSeparators(JSON.stringify(message))}\n`);
-  }
-
-  async close(): Promise<void> {
-    this.end('was closed by us');
-  }
-
-  private end(how: string): void {
-    if (this.isOver) return;
-    this.isOver = true;
-    this.lines.clear();
-    this.events.closed(new McpError('closed', `The client ${how}`));
-  }
-}
-
 /** Serves the client that has started us. Resolves when it leaves: then the program should, too. */
 export function serveStdio(server: McpServer): Promise<void> {
   // stdout is the wire. A dependency that logs there would break it.
   Object.assign(console, new Console(process.stderr));
-  const stdio = new OwnStdio();
+  const stdio = new LineTransport(process.stdin, process.stdout);
   return new Promise((done) => {
     const start = (events: TransportEvents) => {
       const closed = (why: Error) => {

@@ -6,13 +6,10 @@
 import { textOf } from '../../mcp.ts';
 import { aside, TooSlow, type AsideOptions } from '../16-hands/aside.ts';
 import { findPaths } from '../16-hands/more/matching.ts';
-import type { linesInSlabs, SlabSearch } from './code/find-lines.ts';
+import type { linesInTexts } from './code/find-lines.ts';
 import type { CodeTree, SourceFile } from './tree.ts';
 
 const MAX_PATTERN = 10_000;
-const MAX_LINE = 500; // characters of one that is shown
-const LF = 10;
-const CR = 13;
 
 /** Numbers count from 1. */
 type Match = { file_path: string; line_number: number; column: number; line: string };
@@ -23,15 +20,6 @@ export type PlainQuery = {
   glob?: string;
   max_results: number;
 };
-
-/** Where a line with a match begins, and where in it the match does. */
-type Hit = { file: number; start: number; column: number; line: number };
-
-/** Made of letters, \w, \d, \b, .* and such: it matches a line of UTF-8 if and only if it matches
- *  its bytes, so that no text has to be decoded to look for it. Each character can be read in one
- *  way only: when the ? of .*? could be two things, forty of them took years. */
-const PLAIN =
-  /^(?:\\[wdb.()[\]{}$^*+?|\\/-]|\.[*+]|\[(?!\^)[\x20-\x5b\x5e-\x7e]*\]|[^\\.[\x7f-\uffff])*$/;
 
 /** Brings the tree up to date first. */
 export async function findPlain(
@@ -51,8 +39,15 @@ export async function findPlain(
   };
   const files = await filesFor(tree.list(), query.glob, options).catch(explained);
   const most = query.max_results + 1; // one more shows that there are more
-  const hits = await byPattern(tree, files, pattern, most, options).catch(explained);
-  const matches = hits.slice(0, query.max_results).map((hit) => matchOf(files[hit.file]!, hit));
+  const texts = files.map(({ bytes }) => bytes);
+  const job = { ...options, module: '29-a-server/code/find-lines', name: 'linesInTexts' };
+  const { source, flags } = pattern;
+  const literals = flags === '' ? literalsIn(source) : [];
+  const searching = aside<typeof linesInTexts>(job, texts, { source, flags, literals, most });
+  const hits = await searching.catch(explained);
+  const matches = hits.slice(0, query.max_results).map(({ text, ...match }): Match => {
+    return { file_path: files[text]!.path, ...match };
+  });
   return { matches, isCut: hits.length > query.max_results };
 }
 
@@ -66,29 +61,6 @@ async function filesFor(
   const paths = all.map(({ path }) => path);
   const fitting = new Set(await findPaths(options, pattern, paths));
   return all.filter(({ path }) => fitting.has(path));
-}
-
-async function byPattern(
-  tree: CodeTree,
-  files: SourceFile[],
-  { source, flags }: RegExp,
-  most: number,
-  options: AsideOptions,
-): Promise<Hit[]> {
-  const literals = flags === '' ? literalsIn(source) : [];
-  const places = new Int32Array(files.length * 3);
-  for (const [n, { slab, offset, bytes }] of files.entries()) {
-    places.set([slab, offset, bytes.length], n * 3);
-  }
-  const shared = tree.slabs.map(({ buffer }) => buffer);
-  const isPlain = PLAIN.test(source);
-  const work: SlabSearch = { shared, places, source, flags, literals, isPlain, most };
-  const job = { ...options, module: '29-a-server/code/find-lines', name: 'linesInSlabs' };
-  const found = await aside<typeof linesInSlabs>(job, work);
-  return Array.from({ length: found.length / 4 }, (_, n): Hit => {
-    const [file, start, column, line] = found.subarray(n * 4, n * 4 + 4) as unknown as number[];
-    return { file: file!, start: start!, column: column!, line: line! };
-  });
 }
 
 function tooSlow(timeoutMs: number): string {
@@ -127,19 +99,4 @@ export function literalsIn(source: string): string[] {
     else runs.push('');
   }
   return runs.filter((run) => run.length > 2);
-}
-
-function matchOf({ path, bytes }: SourceFile, { start, column, line }: Hit): Match {
-  const end = bytes.indexOf(LF, start);
-  const last = end === -1 ? bytes.length : end;
-  const text = bytes.subarray(start, bytes[last - 1] === CR ? last - 1 : last).toString();
-  return { file_path: path, line_number: line, column, line: around(text, column - 1) };
-}
-
-/** A line of a minified file is a megabyte: only what is around the match is shown. */
-function around(line: string, at: number): string {
-  if (line.length <= MAX_LINE) return line;
-  const from = Math.max(0, Math.min(at - 100, line.length - MAX_LINE));
-  const shown = Buffer.from(line.slice(from, from + MAX_LINE)).toString(); // no half characters
-  return `${from > 0 ? '…' : ''}${shown}… (${line.length} characters)`;
 }

@@ -14,6 +14,7 @@ export type Notes = {
   answers: Record<string, { answer: Json; of: string }>;
   asked: Record<string, string>;
   nonce?: string; // of the state that they came in
+  task?: string; // work that waits here for the answers
 };
 
 export class Seal {
@@ -46,13 +47,13 @@ export class Seal {
     if (!isSameSecret(state.slice(dot + 1), this.mac(text))) {
       throw new RpcError(-32602, 'requestState is not one of ours');
     }
-    const notes = asObject(JSON.parse(`${Buffer.from(text, 'base64url')}`));
-    const { answers, asked, nonce, until, of } = notes;
+    const inside = asObject(JSON.parse(`${Buffer.from(text, 'base64url')}`));
+    const { until, of, ...notes } = inside;
     if (Number(until) < this.clock()) throw new RpcError(-32602, 'requestState has expired');
     if (of !== lastingPart(request)) {
       throw new RpcError(-32602, 'requestState belongs to another request');
     }
-    return { answers, asked, nonce } as Notes;
+    return notes as Notes;
   }
 
   /** True once for each state: a yes is for one call. What was used is remembered here, for as long

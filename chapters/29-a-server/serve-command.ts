@@ -7,7 +7,6 @@ import { join, parse as parsePath, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { textOf } from '../../mcp.ts';
 import { Roots } from '../16-hands/paths.ts';
-import { hands } from '../16-hands/tools.ts';
 import type { Mode } from '../17-the-gate/modes.ts';
 import { readDefaultMode } from '../17-the-gate/rules.ts';
 import { apiKeyVariables } from '../18-minds/models.ts';
@@ -25,7 +24,7 @@ import {
 import { gateRules } from '../19-the-terminal/program.ts';
 import type { Screen } from '../19-the-terminal/screen.ts';
 import { refuseKeys, shellEnvIn } from '../19-the-terminal/shell-env.ts';
-import { isLoopbackBind } from './guard.ts';
+import { doorFor, isLoopbackBind } from './guard.ts';
 import { serveHttp } from './serve-http.ts';
 import { SERVES_MARK, PassedOn } from './passed-on.ts';
 import { serveStdio } from './pipe.ts';
@@ -37,6 +36,7 @@ const FLAGS = {
   http: TEXT_FLAG, // the port
   host: TEXT_FLAG,
   hostname: TEXTS_FLAG,
+  'allow-origin': TEXTS_FLAG,
   'secret-file': TEXT_FLAG,
   tools: TEXT_FLAG,
   ...GATE_FLAGS,
@@ -82,8 +82,9 @@ async function optionsFor(
   const shellEnv = shellEnvIn(env);
   const composition = await rows();
   refuseKeys(shellEnv, apiKeyVariables(composition.models));
-  const rules = gateRules(wanted, { tools: hands({ roots, resultsFolder }), warn });
   const trust = new TrustWithoutGrants({ warn });
+  const kept = trust.list().rules.filter(({ effect }) => effect !== 'allow');
+  const rules = gateRules(wanted, { tools: composition.tools, warn }, kept);
   const onError = (what: string, error: unknown) => warn(`${what}: ${textOf(error)}`);
   const server = { sealingKey, onError };
   const needs = { composition, trust, resultsFolder, warn };
@@ -99,7 +100,8 @@ export function readServe(args: string[]) {
     positionals: [folder, ...more],
   } = parseFlags(args, FLAGS);
   if (more.length > 0) throw usage('serve is: serve [FOLDER] [--http PORT] …, with one folder');
-  const { http, host, hostname, secretFile, answerWithin, addDir, allow, deny, env } = values;
+  const { http, host, hostname, allowOrigin, secretFile, answerWithin } = values;
+  const { addDir, allow, deny, env } = values;
   const isPort = (port: number) => Number.isInteger(port) && port < 2 ** 16;
   const isPatience = (seconds: number) => seconds > 0 && seconds <= 3600;
   const form = 'a number of seconds, up to 3600';
@@ -108,6 +110,7 @@ export function readServe(args: string[]) {
     port: numberFlag('--http', http, 'a port, such as 3000', isPort), // else on stdio
     host,
     hostnames: hostname,
+    origins: originsIn(allowOrigin),
     ...secretsFor(host, secretFile),
     mode: modeIn(values.mode),
     tools: namesIn(values.tools),
@@ -154,6 +157,14 @@ function passingIn(isWanted: boolean): boolean {
   );
 }
 
+function originsIn(origins: string[]): string[] {
+  try {
+    return [...doorFor('localhost', { origins }).origins];
+  } catch (error) {
+    throw usage(`--allow-origin: ${textOf(error)}`);
+  }
+}
+
 function secretsFor(host = '127.0.0.1', file?: string): Secrets {
   if (!isLoopbackBind(host) && file === undefined) {
     const how = 'add --secret-file FILE, one that only you can read (openssl rand -hex 32)';
@@ -169,8 +180,9 @@ function secretsFor(host = '127.0.0.1', file?: string): Secrets {
 // ─── Over HTTP ─────────────────────────────────────────────────────────────────────────────────
 
 async function overHttp(server: McpServer, wanted: ServeWords, screen: Screen): Promise<number> {
-  const { port, host, hostnames, token, place } = wanted;
-  const http = await serveHttp(server, { port, host, hostnames, token }).catch((error) => {
+  const { port, host, hostnames, origins, token, place } = wanted;
+  const options = { port, host, hostnames, origins, token };
+  const http = await serveHttp(server, options).catch((error) => {
     throw refused(`cannot listen at port ${port}: ${textOf(error)}`, 'unreachable');
   });
   screen.say(`mcp-by-hand serves ${place} at ${http.url} until Ctrl-C`);

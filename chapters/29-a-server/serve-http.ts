@@ -17,13 +17,15 @@ import {
   checkAccept,
   checkBodyType,
   checkOneHost,
-  checkOrigin,
   checkToken,
+  checkVisitor,
   doorFor,
+  headersForPage,
   isLoopbackBind,
   Refused,
   limitStrangers,
   type Door,
+  type DoorOptions,
 } from './guard.ts';
 import { checkMirrors } from './mirror.ts';
 import { isLater, Unintroduced, type McpServer } from './server.ts';
@@ -41,10 +43,7 @@ const DEFAULTS = {
   graceMs: 5000, // for requests under way when we end
   keepAliveMs: 15_000,
 };
-export type HttpOptions = Partial<typeof DEFAULTS> & {
-  hostnames?: string[]; // under which clients may know us, such as that of a proxy
-  token?: string;
-};
+export type HttpOptions = Partial<typeof DEFAULTS> & DoorOptions;
 const PATHS = ['/mcp', '/'];
 const KEPT_MS = 60_000; // a stream that has ended, for a client that comes back
 const MAX_KEPT = 50; // streams of one session
@@ -86,11 +85,11 @@ export class HttpServer {
     this.server = server;
     const given = Object.entries(options).filter(([, value]) => value !== undefined);
     this.options = { ...DEFAULTS, ...Object.fromEntries(given) };
-    const { host, hostnames, token } = this.options;
+    const { host, token } = this.options;
     if (!isLoopbackBind(host) && !token) {
       throw new McpError('config', `to listen at ${host}, beyond this machine, a token is needed`);
     }
-    this.door = doorFor(host, hostnames, token);
+    this.door = doorFor(host, this.options);
     this.http.requestTimeout = UPLOAD_MS;
     this.http.maxConnections = 2 * this.options.maxRunning + MAX_STRANGERS;
     this.letIn = limitStrangers(this.http, MAX_STRANGERS - 1); // so that there is room to come in
@@ -157,7 +156,8 @@ export class HttpServer {
   /** All checks that need no body. False if it was answered here. */
   private admit(request: IncomingMessage, response: ServerResponse): boolean {
     const { headers, rawHeaders, method = '', url = '' } = request;
-    checkOrigin(headers, this.door);
+    response.setHeader('vary', 'Origin');
+    checkVisitor(headers, this.door);
     checkOneHost(rawHeaders);
     const [path = ''] = url.split('?');
     if (path === '/health' && method === 'GET') {
@@ -167,7 +167,13 @@ export class HttpServer {
       this.reply(response, code, { status, service, version, mode: 'http' });
       return false;
     }
+    const forPage = headersForPage(headers, this.door);
+    if (forPage) response.setHeaders(new Map(Object.entries(forPage))); // on refusals, too
     if (!PATHS.includes(path)) throw new Refused(404, 'Not found: the address ends with /mcp');
+    if (forPage && method === 'OPTIONS') {
+      response.writeHead(204).end(); // a browser asks first, and without the token
+      return false;
+    }
     checkToken(headers, this.door);
     this.letIn(request);
     if (!['POST', 'GET', 'DELETE'].includes(method)) throw notAllowed('POST, GET, DELETE');
@@ -528,7 +534,7 @@ function parse(text: string): unknown {
 }
 
 /** Counts while it reads: a Content-Length is only a promise. Nothing if the client has left. */
-function readBody(request: IncomingMessage, most: number): Promise<string | undefined> {
+export function readBody(request: IncomingMessage, most: number): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;

@@ -2,7 +2,15 @@
 // our folder; every call passes our gate, and the gate asks that client's person.
 
 import type { Tool, ToolOutput } from '../../agent.ts';
-import { excerpt, VERSION, type Json } from '../../mcp.ts';
+import {
+  asList,
+  asObject,
+  blocksToText,
+  excerpt,
+  RpcError,
+  VERSION,
+  type Json,
+} from '../../mcp.ts';
 import type { Roots } from '../16-hands/paths.ts';
 import { fitResult, roomFor } from '../16-hands/results.ts';
 import { hands } from '../16-hands/tools.ts';
@@ -13,6 +21,7 @@ import { Trust } from '../17-the-gate/trust.ts';
 import { problemsFound } from '../23-the-server-asks/schema.ts';
 import type { ServerCall } from './server-call.ts';
 import { ClientsPerson } from './clients-person.ts';
+import { passedOffers } from './more/passed-offers.ts';
 import { failed, type ServerTool } from './protocol/server-rows.ts';
 import type { PassedOn } from './passed-on.ts';
 import { McpServer, type ServerOptions } from './server.ts';
@@ -55,7 +64,6 @@ const CALL_TOOL = {
 /** Of a tool that is not ours: what its server says of it decides nothing, so expect anything. */
 const FOREIGN = {
   annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
-  isOffered: ({ session }: ServerCall) => session !== undefined,
 };
 export const SERVED = Object.keys(TITLES);
 
@@ -71,6 +79,7 @@ export class TrustWithoutGrants extends Trust {
 export class Served {
   readonly server: McpServer;
   private options: ServedOptions;
+  private answerMs: number;
   private strict: Gate; // with nobody to ask: for what needs no question
   private changes = new Turns(); // of calls that may change something, whosever they are
   private shown?: PassedOn['rows'];
@@ -81,16 +90,23 @@ export class Served {
     this.strict = this.gateFor();
     const { tools: wanted = SERVED } = options;
     const rows = this.newHands().filter(({ definition }) => wanted.includes(definition.name));
+    const { passedOn, answerMs = ANSWER_MS } = options;
+    this.answerMs = answerMs;
+    const request: Served['request'] = (...given) => this.request(...given);
     this.server = new McpServer({
       name: 'mcp-by-hand',
       version: VERSION,
       instructions: `Files and commands in ${options.roots.cwd}. A person may be asked first.`,
       ...options.server,
       tools: rows.map((row) => this.offer(row)),
+      ...(passedOn && passedOffers(passedOn, request, () => this.server)),
     });
-    const { passedOn } = options;
     if (!passedOn) return;
-    passedOn.onChanged = () => this.renew(passedOn);
+    passedOn.onUpdated = (uri) => this.server.updated(uri);
+    passedOn.onChanged = (what) => {
+      if (what === 'tools') this.renew(passedOn);
+      else this.server.changed(what);
+    };
     this.renew(passedOn);
   }
 
@@ -162,7 +178,7 @@ export class Served {
 
   private passOn(name: string, row: Tool): ServerTool {
     const { description, inputSchema } = row.definition;
-    const run: ServerTool['run'] = (args, call) => this.passSlowly(row, args, call);
+    const run: ServerTool['run'] = (args, call) => this.passInRounds(row, args, call);
     return { ...FOREIGN, name, description, inputSchema, run };
   }
 
@@ -179,7 +195,6 @@ export class Served {
         required: ['query'],
       },
       annotations: { readOnlyHint: true, openWorldHint: false },
-      isOffered: ({ session }) => session !== undefined,
       run: ({ query, limit = 5 }) => {
         const found = passedOn.find(`${query}`, Number(limit));
         const lines = found.map((name) => {
@@ -198,22 +213,43 @@ export class Served {
       const { inputSchema } = wanted.definition;
       const [problem] = await problemsFound(inputSchema, args, call.signal);
       if (problem) return failed(`${problem.path || 'the arguments'}: ${problem.message}`);
-      return this.passSlowly(wanted, args as Json, call);
+      return this.passInRounds(wanted, args as Json, call);
     };
     return { ...FOREIGN, ...CALL_TOOL, run };
+  }
+
+  /** A server may ask in the middle of its work, which cannot begin again then. */
+  private passInRounds(row: Tool, args: Json, call: ServerCall): Promise<Json> {
+    return call.inRounds((inner) => this.passSlowly(row, args, inner));
+  }
+
+  /** What is no tool passes the gate under the name of its method, and its result goes on as it is. */
+  private async request(server: string, method: string, params: Json, call: ServerCall) {
+    const row: Tool = {
+      definition: { name: method, description: '', inputSchema: {} },
+      readOnly: false,
+      origin: { server, tool: { name: method } },
+      run: async (_, { signal }) => {
+        const connection = this.options.passedOn!.manager.of(server);
+        return dataOnly(await connection.request(method, params, { signal }));
+      },
+    };
+    const { content, isError, structuredContent } = await this.passInRounds(row, params, call);
+    if (isError) throw new RpcError(-32600, blocksToText(asList(content)));
+    return asObject(structuredContent);
   }
 
   // ─── A call ──────────────────────────────────────────────────────────────────────────────────
 
   /** Through the gate, and then to work. */
   private async pass(row: Tool, args: Json, call: ServerCall): Promise<Json> {
-    const person = new ClientsPerson(call, this.options.answerMs ?? ANSWER_MS);
+    const person = new ClientsPerson(call, this.answerMs);
     const verdict = await this.gateFor(person).check(row, args, call.signal);
     if (!verdict.allowed) return failed(person.refusal ?? verdict.reason);
     const output = await this.runInTurn(row, args, call, verdict.isUnasked);
     const { resultsFolder } = this.options;
     const { blocks, isError } = fitResult(output, resultsFolder, row.definition.name, roomFor(row));
-    return { content: blocks, isError };
+    return { content: blocks, isError, structuredContent: output.answer?.structuredContent };
   }
 
   /** The turn begins behind the question: a person who thinks holds up no other client. */
@@ -226,9 +262,12 @@ export class Served {
     const { signal } = call;
     const isFree = row.readOnly || row.origin; // a server has a line of its own
     const end = isFree ? () => {} : await this.changes.take(signal);
+    const work = () => row.run(args, { signal, onProgress: () => {}, isUnasked });
     try {
       signal.throwIfAborted();
-      return await row.run(args, { signal, onProgress: () => {}, isUnasked });
+      const { passedOn } = this.options;
+      if (!row.origin || !passedOn) return await work();
+      return await passedOn.during(row.origin.server, call, this.answerMs, work);
     } finally {
       end();
     }
@@ -246,3 +285,8 @@ export class Served {
     }
   }
 }
+
+const dataOnly = (structuredContent: Json): ToolOutput => {
+  const answer = { text: '', content: [], isError: false, structuredContent };
+  return { blocks: [], isError: false, answer };
+};

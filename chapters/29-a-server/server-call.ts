@@ -4,6 +4,7 @@
 import { asObject, excerpt, isObject, ownValue, RpcError, type Id, type Json } from '../../mcp.ts';
 import { canonicalJson, sha256 } from '../17-the-gate/digest.ts';
 import { MISSING_CAPABILITY } from '../20-streamable-http/mirrored-headers.ts';
+import { timeoutSignal } from '../20-streamable-http/reply.ts';
 import { LEVELS } from '../24-more-than-tools/logs.ts';
 import { LEVEL_KEY } from '../24-more-than-tools/subscribe.ts';
 import { TASKS } from '../24-more-than-tools/tasks.ts';
@@ -24,7 +25,7 @@ export type Exchange = {
 type InputRequest = { method: string; params: Json };
 export type InputRequests = Record<string, InputRequest>;
 export type InputResponses = Record<string, Json>;
-type AskOptions = {
+export type AskOptions = {
   isPermission?: boolean; // count an answer only if we have asked for it, and can prove it
   timeoutMs?: number;
 };
@@ -52,7 +53,7 @@ export class InputRequired extends Error {
 }
 
 /** What a call needs of its server. */
-export type Office = { seal: Seal; tasks?: Tasks };
+export type Office = { seal: Seal; tasks?: Tasks; offersTasks?: boolean };
 
 export class ServerCall {
   readonly request: { method: string; params: Json };
@@ -164,8 +165,7 @@ export class ServerCall {
   private async askNow(questions: InputRequests, { timeoutMs = ANSWER_MS }: AskOptions) {
     const { request } = this.exchange;
     if (!request || this.isOver) throw new Error('this client cannot be asked');
-    const late = AbortSignal.timeout(timeoutMs);
-    const signal = AbortSignal.any([this.signal, late]);
+    const signal = timeoutSignal(timeoutMs, this.signal);
     const entries = Object.entries(questions).map(async ([key, { method, params }]) => {
       const answer = await request(method, params, signal);
       if (!isInputResponse(method, answer))
@@ -244,14 +244,20 @@ export class ServerCall {
     return this.notes;
   }
 
+  /** For work that cannot begin again from its first line. Without a handshake it waits between two
+   *  rounds until its client is back. */
+  inRounds(work: (call: ServerCall) => Promise<Json>): Promise<Json> {
+    return this.isStateless ? this.office.tasks!.inRounds(work, this) : work(this);
+  }
+
   // ─── In the background ───────────────────────────────────────────────────────────────────────
 
   /** Goes on as a task, if the client knows tasks: the result is then the task. Else at once. */
   async inBackground(work: (call: ServerCall) => Promise<string | Json>): Promise<string | Json> {
     const isKnown = isPart({ extensions: { [TASKS]: {} } }, this.capabilities);
-    const { tasks } = this.office;
-    if (!tasks || !this.isStateless || !isKnown) return work(this);
-    return tasks.begin(work, this.request, this.capabilities);
+    const { tasks, offersTasks } = this.office;
+    if (!tasks || !offersTasks || !this.isStateless || !isKnown) return work(this);
+    return tasks.begin(work, this);
   }
 }
 

@@ -60,6 +60,8 @@ export type ServerOptions = {
   sealingKey?: Uint8Array; // processes that share it can answer each other's questions
   pageSize?: number; // of lists
   ttlMs?: number; // how long a client may keep a list
+  methods?: Record<string, Method>; // of both eras, in the place of ours
+  watched?: (uri: string) => void; // a client wants to hear of changes
   onError?: (what: string, error: unknown) => void; // what a client is not told
 };
 
@@ -76,7 +78,7 @@ const CACHED = [
 
 /** How a request's own stream is used; and its era, where the transport knows it. */
 type ReplyPath = { send: (message: Message) => void; hangUp?: () => void; later?: boolean };
-type Method = (params: Json, call: ServerCall) => Json | Promise<Json>;
+export type Method = (params: Json, call: ServerCall) => Json | Promise<Json>;
 
 /** A request of the stateless era that does not introduce itself. Over HTTP its status is 400. */
 export class Unintroduced extends RpcError {
@@ -98,7 +100,7 @@ export class McpServer {
   readonly options: ServerOptions;
   readonly sessions = new Set<ClientSession>();
   private seal: Seal;
-  private tasks?: Tasks;
+  private tasks: Tasks;
   private subscriptions = new Subscriptions();
   private ofHandshake: Map<string, Method>;
   private ofStateless: Map<string, Method>;
@@ -110,7 +112,7 @@ export class McpServer {
     this.templates = byKey(options.templates, 'uriTemplate');
     this.prompts = byKey(options.prompts, 'name');
     this.seal = new Seal(options.sealingKey);
-    if (options.tasks) this.tasks = new Tasks({ seal: this.seal });
+    this.tasks = new Tasks({ seal: this.seal });
     for (const tool of this.tools.values()) {
       if (!TOOL_NAME.test(tool.name)) throw new Error(`${excerpt(tool.name)} cannot name a tool`);
       mirrorsOf(tool.inputSchema); // throws if its annotations are impossible
@@ -178,7 +180,7 @@ export class McpServer {
   /** Answers all that still listen. Transports close after it. */
   end(): void {
     this.subscriptions.end();
-    this.tasks?.end();
+    this.tasks.end();
   }
 
   get listeners(): number {
@@ -247,6 +249,7 @@ export class McpServer {
       ...(hasResources && {
         'resources/subscribe': (params, { session }) => {
           session!.watch(stringParam(params, 'uri'));
+          this.options.watched?.(`${params.uri}`);
           return {};
         },
         'resources/unsubscribe': (params, { session }) => {
@@ -265,7 +268,8 @@ export class McpServer {
     const capabilities = this.introduction(params);
     const run = this.ofStateless.get(method);
     if (!run) throw new RpcError(-32601, `Method not found: ${method.slice(0, 100)}`);
-    const office = { seal: this.seal, tasks: this.tasks };
+    const { tasks: offersTasks } = this.options;
+    const office = { seal: this.seal, tasks: this.tasks, offersTasks };
     const call = new ServerCall(request, exchange, office, capabilities);
     const result = await this.carryOut(run, params, call);
     const isKept = CACHED.includes(method) && result.resultType === undefined;
@@ -312,9 +316,9 @@ export class McpServer {
         return { supportedVersions: STATELESS, capabilities, ...optional };
       },
       'subscriptions/listen': (params, call) => {
-        return this.subscriptions.listen(params, call, this.offers());
+        return this.subscriptions.listen(params, call, this.offers(), this.options.watched);
       },
-      ...this.tasks?.methods,
+      ...(this.options.tasks && this.tasks.methods),
     };
   }
 
@@ -338,7 +342,7 @@ export class McpServer {
       ...(offers.includes('resources') && { resources: { listChanged, subscribe: true } }),
       ...(this.completes() && { completions: {} }),
       logging: {},
-      ...(this.tasks && { extensions: { [TASKS]: {} } }),
+      ...(this.options.tasks && { extensions: { [TASKS]: {} } }),
     };
   }
 
@@ -379,6 +383,7 @@ export class McpServer {
       ...(this.completes() && {
         'completion/complete': (params, call) => this.complete(params, call),
       }),
+      ...this.options.methods,
     };
   }
 
@@ -464,7 +469,7 @@ export class McpServer {
   // ─── Pages ───────────────────────────────────────────────────────────────────────────────────
 
   /** A part of a list. The cursor says where it goes on; clients do not look into it. */
-  private page(key: string, all: Json[], { cursor }: Json): Json {
+  page(key: string, all: Json[], { cursor }: Json): Json {
     const { pageSize = 1000 } = this.options;
     const start = cursor === undefined ? 0 : positionIn(cursor);
     const end = start + pageSize;

@@ -1,6 +1,8 @@
 // vocabulary.ts: the words that a name is made of. `getHTTPResponse` answers to "the response of an
 // HTTP request" once it is three words, and "closes" finds `closing` once both are `clos`.
 
+import { stemOf } from '../28-a-thousand-tools/lexicon.ts';
+
 const MAX_WORD = 40; // longer runs of letters are data, not words
 const MAX_KNOWN = 200_000; // names that are remembered
 
@@ -20,41 +22,13 @@ function namesIn(text: string): string[] {
 function wordsOfName(name: string): string[] {
   if (name.length > MAX_WORD * 4) return [];
   const parts = name.match(PART) ?? [];
-  return parts.map((part) => stem(part.toLowerCase())).filter((word) => word.length > 1);
+  return parts
+    .map((part) => stemOf(part.toLowerCase().slice(0, MAX_WORD)))
+    .filter((word) => word.length > 1);
 }
 
 export function codeWords(text: string): string[] {
   return namesIn(text).flatMap(wordsOfName);
-}
-
-// ─── Stems ────────────────────────────────────────────────────────────────────────────────────
-
-const VOWEL = /[aeiouy]/;
-const DOUBLE = /([bdfgmnprt])\1$/;
-
-/** Not a linguist's stem: it only has to be the same for the forms of a word that meet in code. */
-export function stem(word: string): string {
-  if (word.length > MAX_WORD) return word.slice(0, MAX_WORD);
-  if (word.length < 4) return word;
-  const singular = withoutPlural(word);
-  const bare = withoutEnding(singular);
-  return bare.length > 3 ? bare.replace(/[ey]$/, '') : bare;
-}
-
-function withoutPlural(word: string): string {
-  if (word.endsWith('ies') && word.length > 4) return `${word.slice(0, -3)}y`;
-  if (/(ss|sh|ch|x|z)es$/.test(word)) return word.slice(0, -2);
-  if (/[^suai]s$/.test(word)) return word.slice(0, -1);
-  return word;
-}
-
-/** closing, closed → clos; stopped → stop. More endings were tried, and find no more. */
-function withoutEnding(word: string): string {
-  const ending = /(?:ing|ed|ation|ion|er|or|ment|ly)$/.exec(word)?.[0];
-  if (!ending) return word;
-  const rest = word.slice(0, -ending.length);
-  if (rest.length < 3 || !VOWEL.test(rest)) return word;
-  return rest.replace(DOUBLE, '$1');
 }
 
 /** Splitting and stemming each name once makes the index several times faster: code repeats its

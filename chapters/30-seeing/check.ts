@@ -1,7 +1,7 @@
 // check.ts: judges a recording by the protocol's rules. It looks at one server at a time, message by
 // message, and remembers what was agreed and what is still open.
 
-import { asObject, excerpt, isObject, REVISIONS, ownValue, type Json } from '../../mcp.ts';
+import { asObject, excerpt, isObject, REVISIONS, type Json } from '../../mcp.ts';
 import { VERSION_KEY } from '../20-streamable-http/mirrored-headers.ts';
 import { CAPABILITIES_KEY, STATELESS } from '../22-no-handshake/era.ts';
 import { problemsWith } from '../23-the-server-asks/schema.ts';
@@ -17,6 +17,8 @@ import {
   type Recording,
   type Sighting,
 } from './more/read-trace.ts';
+import { problemsWithRequests } from './requests.ts';
+import { misfits, shapeAt } from './more/shapes.ts';
 
 type Finding = {
   line: number;
@@ -43,16 +45,19 @@ export function checkTrace(recording: Recording): Finding[] {
     const who = record.dir === 'out' ? 'client' : 'server';
     findings.push({ line, server, who, level: 'error', rule: 'noise', text });
   }
+  for (const problem of problemsWithRequests(recording))
+    findings.push({ who: 'client', level: 'error', ...problem });
   return findings.sort((a, b) => a.line - b.line);
 }
 
 /** The messages of one server, connection by connection: a new one begins a new conversation. */
-function connectionsOf({ messages, happenings }: Recording, server: string): Sighting[][] {
+function connectionsOf({ header, messages, happenings }: Recording, server: string): Sighting[][] {
   const isStart = ({ record }: Happening) =>
     record.type === 'server' && STARTS.includes(word(record.state));
   const starts = happenings.filter((each) => each.server === server && isStart(each));
   const own = messages.filter((message) => message.server === server);
-  const borders = [0, ...starts.map(({ line }) => line), Infinity];
+  const lines = [...header.lines, ...starts.map(({ line }) => line)].sort((a, b) => a - b);
+  const borders = [0, ...lines, Infinity];
   const between = (from: number, to: number) => own.filter(({ line }) => line > from && line < to);
   const parts = borders.slice(1).map((to, i) => between(borders[i]!, to));
   return parts.filter((part) => part.length > 0);
@@ -66,40 +71,17 @@ type UnansweredRequest = { message: Sighting; isCancelled: boolean; lastProgress
 const NEWEST = STATELESS[0]!;
 const KNOWN = [...STATELESS, ...REVISIONS];
 
-/** What a request of the client needs the server to have declared. */
-const SERVER_NEEDS: Record<string, string> = {
-  'tools/list': 'tools',
-  'tools/call': 'tools',
-  'resources/list': 'resources',
-  'resources/read': 'resources',
-  'resources/templates/list': 'resources',
-  'resources/subscribe': 'resources.subscribe',
-  'resources/unsubscribe': 'resources.subscribe',
-  'prompts/list': 'prompts',
-  'prompts/get': 'prompts',
-  'completion/complete': 'completions',
-  'logging/setLevel': 'logging',
-};
-/** What a server must have declared before it tells of it. */
-const NOTICE_NEEDS: Record<string, string> = {
-  'notifications/tools/list_changed': 'tools.listChanged',
-  'notifications/resources/list_changed': 'resources.listChanged',
-  'notifications/prompts/list_changed': 'prompts.listChanged',
-  'notifications/resources/updated': 'resources.subscribe',
-  'notifications/message': 'logging',
-};
-/** What the client must have declared before a server may ask for it. */
-const CLIENT_NEEDS: Record<string, string> = {
-  'sampling/createMessage': 'sampling',
-  'elicitation/create': 'elicitation',
-  'roots/list': 'roots',
-};
+/** What it needs that the other side has declared: of `client` and `server`, to request this. */
+function needFor(who: Party | 'notice', method: string): string | undefined {
+  const need = shapeAt('mcp', 'needs', who)[method];
+  return typeof need === 'string' ? need : undefined;
+}
 
 /** Some of it needs more than the word for it. */
 function needOf(method: string, params: Json): string | undefined {
   if (method === 'elicitation/create' && params.mode === 'url') return 'elicitation.url';
   if (method === 'sampling/createMessage' && params.tools !== undefined) return 'sampling.tools';
-  return ownValue(CLIENT_NEEDS, method);
+  return needFor('server', method);
 }
 
 /** Judges the messages between one server and its client. */
@@ -128,7 +110,7 @@ class Judge {
   see(message: Sighting): void {
     this.at = message;
     const { msg } = message;
-    this.envelope(msg);
+    this.mustFit(msg, 'message');
     if (isResponse(msg)) this.answer(msg);
     else if (isRequest(msg)) this.request(msg);
     else if (isNotification(msg)) this.notification(msg);
@@ -159,30 +141,9 @@ class Judge {
     this.report(rule, text, who, 'warning');
   }
 
-  private envelope(msg: Json): void {
-    if (msg.jsonrpc !== '2.0')
-      this.report('jsonrpc', `"jsonrpc" is ${excerpt(msg.jsonrpc)}, not "2.0"`);
-    const { id, method, params, result, error } = msg;
-    const isGoodId = typeof id === 'string' || Number.isInteger(id);
-    const isErrorWithoutId = id === null && error !== undefined; // of what could not be parsed
-    if (id !== undefined && !isGoodId && !isErrorWithoutId)
-      this.report('id', `an id must be a string or an integer, not ${excerpt(id)}`);
-    if (method !== undefined && typeof method !== 'string')
-      this.report('method', `"method" is ${excerpt(method)}, not a string`);
-    if (params !== undefined && !isObject(params))
-      this.report('params', `"params" is ${excerpt(params)}, not an object`);
-    if (method === undefined && id === undefined)
-      this.report('shape', 'is neither a request nor a notification nor an answer');
-    if (method === undefined && (result === undefined) === (error === undefined))
-      this.report('answer', 'an answer has either "result" or "error"');
-    if (error !== undefined) this.errorShape(error);
-  }
-
-  private errorShape(error: unknown): void {
-    const { code, message } = asObject(error);
-    if (!Number.isInteger(code)) this.report('error', `"code" is ${excerpt(code)}, not an integer`);
-    if (typeof message !== 'string')
-      this.report('error', `"message" is ${excerpt(message)}, not a string`);
+  /** By the schemas of these rules. */
+  private mustFit(value: unknown, ...keys: string[]): void {
+    for (const [rule, text] of misfits(shapeAt('mcp', ...keys), value)) this.report(rule, text);
   }
 
   // ─── Requests ───────────────────────────────────────────────────────────────────────────────
@@ -190,6 +151,7 @@ class Judge {
   private request(msg: Json): void {
     const { who } = this;
     const id = idKey(msg.id);
+    this.mustFit(asObject(msg.params), 'params', word(msg.method));
     if (this.open[who].has(id) || this.ended[who].has(id))
       this.report('id', `the id ${excerpt(msg.id)} was used before`);
     this.open[who].set(id, { message: this.at, isCancelled: false });
@@ -214,7 +176,7 @@ class Judge {
     // The first revision had completion, and no word for it.
     const isOld = method === 'completion/complete' && this.version === '2024-11-05';
     if (!isOld)
-      this.mustBeDeclared(ownValue(SERVER_NEEDS, method), this.serverCan, `${method} is requested`);
+      this.mustBeDeclared(needFor('client', method), this.serverCan, `${method} is requested`);
     if (method === 'tools/call') this.call(asObject(msg.params));
   }
 
@@ -223,15 +185,9 @@ class Judge {
     if (this.state === 'opening')
       this.warn('handshake', 'initialize again, before it was answered');
     if (this.state === 'new') this.state = 'opening';
-    const { protocolVersion, capabilities, clientInfo } = asObject(msg.params);
+    const { protocolVersion, capabilities } = asObject(msg.params);
     this.knownVersion(protocolVersion);
     this.clientCan = asObject(capabilities);
-    this.mustBeThere({ capabilities, clientInfo });
-  }
-
-  private mustBeThere(parts: Json): void {
-    for (const [name, part] of Object.entries(parts))
-      if (!isObject(part)) this.report('handshake', `"${name}" is missing`);
   }
 
   private statelessRequest(method: string, meta: Json): void {
@@ -308,7 +264,7 @@ class Judge {
   private result(request: Json, result: unknown): void {
     const method = word(request.method);
     const object = asObject(result);
-    if (!isObject(result)) this.report('result', `the result of ${method} is not an object`);
+    this.mustFit(object, 'result', method);
     if (method === 'initialize') this.opened(object);
     if (method === 'server/discover') this.discovered(object);
     if (this.version === NEWEST && object.resultType === undefined)
@@ -324,36 +280,26 @@ class Judge {
 
   private opened(result: Json): void {
     this.state = 'open';
-    const { protocolVersion, capabilities, serverInfo } = result;
+    const { protocolVersion, capabilities } = result;
     this.version = word(protocolVersion);
     this.knownVersion(protocolVersion);
-    this.mustBeThere({ capabilities, serverInfo });
     this.serverCan = asObject(capabilities);
   }
 
   private discovered(result: Json): void {
-    if (!Array.isArray(result.supportedVersions))
-      return this.report('handshake', '"supportedVersions" is not a list');
+    if (!Array.isArray(result.supportedVersions)) return;
     this.state = 'open';
     this.version = NEWEST;
     this.supported = result.supportedVersions;
-    const { capabilities } = result;
-    this.serverCan = asObject(capabilities);
-    this.mustBeThere({ capabilities });
+    this.serverCan = asObject(result.capabilities);
   }
 
   // ─── Tools ──────────────────────────────────────────────────────────────────────────────────
 
   private toolList({ tools, nextCursor }: Json, isFirstPage: boolean): void {
-    if (!Array.isArray(tools)) return this.report('result', '"tools" is not a list');
+    if (!Array.isArray(tools)) return;
     if (isFirstPage) this.tools.clear();
-    for (const tool of tools.map(asObject)) {
-      const { name, inputSchema } = tool;
-      if (typeof name !== 'string') this.report('tool', `a tool has the name ${excerpt(name)}`);
-      if (asObject(inputSchema).type !== 'object')
-        this.report('tool', `the inputSchema of ${excerpt(name)} does not say "type": "object"`);
-      this.tools.set(word(name), tool);
-    }
+    for (const tool of tools.map(asObject)) this.tools.set(word(tool.name), tool);
     this.hasAllTools = nextCursor === undefined || nextCursor === null;
   }
 
@@ -370,11 +316,8 @@ class Judge {
 
   private callResult({ name: called }: Json, result: Json): void {
     const name = word(called);
-    const { content, isError, structuredContent } = result;
+    const { isError, structuredContent } = result;
     if (result.resultType === 'task') return;
-    if (!Array.isArray(content))
-      this.report('result', `the result of ${name} has no list "content"`);
-    else for (const block of content) this.block(asObject(block), name);
     const schema = this.tools.get(name)?.outputSchema;
     if (!isObject(schema) || isError === true) return;
     if (structuredContent === undefined)
@@ -383,19 +326,12 @@ class Judge {
       this.report('output', `of ${name}: ${path || 'the whole'} ${message}`);
   }
 
-  private block(block: Json, name: string): void {
-    const wanted = ownValue(BLOCKS, word(block.type));
-    if (!wanted)
-      return this.report('content', `${name} sent a block of type ${excerpt(block.type)}`);
-    for (const key of wanted)
-      if (block[key] === undefined) this.report('content', `a block of ${name} has no "${key}"`);
-  }
-
   // ─── Notifications ──────────────────────────────────────────────────────────────────────────
 
   private notification(msg: Json): void {
     const method = word(msg.method);
     const params = asObject(msg.params);
+    this.mustFit(params, 'params', method);
     if (!method.startsWith('notifications/'))
       this.warn('method', `${method} has no id, and is not called notifications/…`);
     if (method === 'notifications/initialized') this.initialized();
@@ -403,7 +339,7 @@ class Judge {
     if (method === 'notifications/progress') this.progress(params);
     if (method === 'notifications/tools/list_changed') this.hasAllTools = false;
     if (this.who === 'server')
-      this.mustBeDeclared(ownValue(NOTICE_NEEDS, method), this.serverCan, `${method} is sent`);
+      this.mustBeDeclared(needFor('notice', method), this.serverCan, `${method} is sent`);
   }
 
   private initialized(): void {
@@ -430,8 +366,7 @@ class Judge {
     const owner = waiting.find(({ message }) => tokenOf(message.msg.params) === progressToken);
     if (!owner)
       return this.warn('progress', `no open request has the token ${excerpt(progressToken)}`);
-    if (typeof progress !== 'number')
-      return this.report('progress', `"progress" is ${excerpt(progress)}, not a number`);
+    if (typeof progress !== 'number') return;
     if (owner.lastProgress !== undefined && progress <= owner.lastProgress)
       this.report('progress', `${progress} is not more than ${owner.lastProgress}`);
     owner.lastProgress = progress;
@@ -439,12 +374,3 @@ class Judge {
 }
 
 const other = (who: Party): Party => (who === 'client' ? 'server' : 'client');
-
-/** The kinds of content, and what each must have. */
-const BLOCKS: Record<string, string[]> = {
-  text: ['text'],
-  image: ['data', 'mimeType'],
-  audio: ['data', 'mimeType'],
-  resource: ['resource'],
-  resource_link: ['uri', 'name'],
-};

@@ -9,9 +9,9 @@ import { findCommand, LineBuffer, parseMessage, type Json } from '../../mcp.ts';
 import type { Direction } from './more/read-trace.ts';
 
 /** Is given a record, or what makes one of it later: to parse a message takes time. */
-type Write = (record: Json | (() => Json), size?: number) => void;
+export type Write = (record: Json | (() => Json), size?: number) => void;
 
-const MAX_COPIED_LINE = 64 * 2 ** 20; // bytes; a longer one goes on, but not into the trace
+export const MAX_COPIED = 64 * 2 ** 20; // bytes; a longer line goes on, but not into the trace
 const SIGNALS: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 
 type StdioStreams = { stdin: Readable & { isTTY?: boolean }; stdout: Writable; stderr: Writable };
@@ -57,7 +57,7 @@ function passSignals(child: ChildProcess, isAtTerminal: boolean): () => void {
   };
 }
 
-function seen(dir: Direction, server: string, text: string): Json {
+export function seen(dir: Direction, server: string, text: string): Json {
   const message = parseMessage(text);
   const isMessage = typeof message === 'object' && message !== null;
   return isMessage ? { dir, server, msg: message } : { dir, server, noise: text };
@@ -87,14 +87,14 @@ function lineReader(tell: (line: string) => void): (chunk: Buffer) => void {
   const buffer = new LineBuffer();
   let isTooLong = false;
   const take = (line: string) => {
-    if (isTooLong) tell(`(a line of more than ${MAX_COPIED_LINE} bytes)`);
+    if (isTooLong) tell(`(a line of more than ${MAX_COPIED} bytes)`);
     else if (line.trim() !== '') tell(line.replace(/\r$/, ''));
     isTooLong = false;
   };
   return (chunk) => {
     const whole = buffer.takeWhole(chunk).toString('utf8');
     whole.split('\n').slice(0, -1).forEach(take); // behind the last LF is nothing
-    isTooLong ||= buffer.unreadBytes > MAX_COPIED_LINE;
+    isTooLong ||= buffer.unreadBytes > MAX_COPIED;
     if (isTooLong) buffer.clear();
   };
 }

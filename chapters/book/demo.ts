@@ -3,6 +3,8 @@
 import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
+export const STOPPED = 'Stopped after five seconds:';
+
 /** Runs a demo in this process. It may wait without end where something is still missing: we do not. */
 export async function runDemo(folder: string, demo: string, limitMs = 5000): Promise<void> {
   process.chdir(folder);
@@ -21,7 +23,7 @@ export async function runDemo(folder: string, demo: string, limitMs = 5000): Pro
     console.log('The program ended, but not its demo: what it waits for can no longer come.');
     process.exitCode = 1;
   });
-  const stop = () => end('Stopped after five seconds:', 'it still waits.');
+  const stop = () => end(STOPPED, 'it still waits.');
   setTimeout(stop, limitMs).unref();
   await import(pathToFileURL(join(folder, demo)).href).catch((error) =>
     end('The demo failed:', error),
@@ -31,5 +33,6 @@ export async function runDemo(folder: string, demo: string, limitMs = 5000): Pro
 }
 
 // The check of the console blocks has written the program already: then this file alone is quicker than the whole command.
-const [, started = '', folder = '', demo = ''] = process.argv;
-if (resolve(started) === fileURLToPath(import.meta.url)) await runDemo(resolve(folder), demo);
+const [, started = '', folder = '', demo = '', limitMs] = process.argv;
+if (resolve(started) === fileURLToPath(import.meta.url))
+  await runDemo(resolve(folder), demo, Number(limitMs));

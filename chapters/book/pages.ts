@@ -20,7 +20,8 @@ export const root = fileURLToPath(new URL('../..', import.meta.url));
  *  stop on the way there, with a console block `$ npm run chapter 15.1`: that is 14.01. */
 export type Step = number;
 
-export type Book = { root: string; chapters: Chapter[]; steps: Step[] };
+/** `files` are those in the chapters' folders, as they were when the book was read. */
+export type Book = { root: string; chapters: Chapter[]; steps: Step[]; files: string[] };
 export type Chapter = {
   n: Step;
   title: string;
@@ -71,10 +72,8 @@ export const isPart = (file: string) => PART.test(file) && !NOT_PROGRAM.test(fil
 
 /** In the order of the chapters. A small book, in a test, need not have all of them. */
 export function spineOf(book: Book): string[] {
-  const inFolders = book.chapters.flatMap(({ folder }) =>
-    filesIn(join(book.root, folder), book.root).sort(),
-  );
-  return [...TOP, ...inFolders.filter(isPart)].filter((file) => isFile(book.root, file));
+  const there = TOP.filter((file) => isFile(book.root, file));
+  return [...there, ...book.files.filter(isPart)];
 }
 
 export function readBook(at = root): Book {
@@ -84,36 +83,33 @@ export function readBook(at = root): Book {
     return sources.get(file)!;
   };
   const slugs = readdirSync(join(at, 'chapters'))
-    .filter((name) => /^\d\d-/.test(name))
+    .filter((name) => /^\d\d-/.test(name) && isFile(at, 'chapters', name, 'README.md'))
     .sort();
-  const inFolders = slugs.flatMap((slug) => filesIn(join(at, 'chapters', slug), at));
+  const files = slugs.flatMap((slug) => filesIn(join(at, 'chapters', slug), at).sort());
   // A page may call a part by its last name alone, wherever it is.
-  const parts = new Map(inFolders.filter(isPart).map((file) => [basename(file), file]));
-  const chapters = slugs
-    .filter((slug) => isFile(at, 'chapters', slug, 'README.md'))
-    .map((slug): Chapter => {
-      const folder = `chapters/${slug}`;
-      const page = `${folder}/README.md`;
-      const more = readdirSync(join(at, folder))
-        .filter((name) => /^[1-9]-[\w-]+\.md$/.test(name))
-        .sort();
-      const pages = [page, ...more.map((name) => `${folder}/${name}`)];
-      const text = read(at, page);
-      const title = /^# (?:\d+\. )?(.*)$/m.exec(text)?.[1] ?? slug;
-      const n = Number(slug.slice(0, 2));
-      const fences = withSteps(
-        pages.flatMap((each) => fencesIn(read(at, each), each)),
-        n,
-      );
-      const stops = [...new Set(fences.map(({ step }) => step))].filter((step) => step !== n);
-      const quotations = fences.flatMap(
-        (fence) => asQuotation(folder, fence, sourceOf, parts) ?? [],
-      );
-      return { n, title, folder, page, pages, stops, fences, quotations };
-    });
+  const parts = new Map(files.filter(isPart).map((file) => [basename(file), file]));
+  const chapters = slugs.map((slug): Chapter => {
+    const folder = `chapters/${slug}`;
+    const page = `${folder}/README.md`;
+    const more = readdirSync(join(at, folder))
+      .filter((name) => /^[1-9]-[\w-]+\.md$/.test(name))
+      .sort();
+    const pages = [page, ...more.map((name) => `${folder}/${name}`)];
+    const text = read(at, page);
+    const title = /^# (?:\d+\. )?(.*)$/m.exec(text)?.[1] ?? slug;
+    const n = Number(slug.slice(0, 2));
+    const fences = withSteps(
+      pages.flatMap((each) => fencesIn(read(at, each), each)),
+      n,
+    );
+    const stops = [...new Set(fences.map(({ step }) => step))].filter((step) => step !== n);
+    const quotations = fences.flatMap((fence) => asQuotation(folder, fence, sourceOf, parts) ?? []);
+    return { n, title, folder, page, pages, stops, fences, quotations };
+  });
   return {
     root: at,
     chapters,
+    files,
     steps: chapters.flatMap(({ stops, n }) => (n === 0 ? [] : [...stops, n])),
   };
 }

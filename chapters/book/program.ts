@@ -39,7 +39,7 @@ export type Line = { text: string; at: number; since: Step; until: Step; tie?: T
 const found = new WeakMap<Book, Map<string, unknown>>();
 
 /** What is asked for hundreds of times is worked out once. */
-function remembered<T>(book: Book, what: string, find: () => T): T {
+export function remembered<T>(book: Book, what: string, find: () => T): T {
   const known = found.get(book) ?? new Map<string, unknown>();
   found.set(book, known);
   if (!known.has(what)) known.set(what, find());
@@ -250,8 +250,7 @@ function refuseLinks(folder: string): void {
  *  these import from its folder. */
 export function modulesOf(book: Book, { folder, n, stops }: Chapter, step: Step): string[] {
   if (step < (stops[0] ?? n)) return [];
-  const files = filesIn(join(book.root, folder), book.root);
-  const modules = files.filter(
+  const modules = filesOf(book, folder).filter(
     (name) => /\.(ts|mjs)$/.test(name) && !NOT_PROGRAM.test(name) && !isPart(name),
   );
   if (step >= n) return modules;
@@ -279,8 +278,11 @@ function moduleAt(book: Book, file: string, step: Step): string {
 
 /** What a program shows in a browser. */
 function pagesOf(book: Book, { folder }: Chapter): string[] {
-  return filesIn(join(book.root, folder), book.root).filter((name) => name.endsWith('.html'));
+  return filesOf(book, folder).filter((name) => name.endsWith('.html'));
 }
+
+const filesOf = (book: Book, folder: string) =>
+  book.files.filter((file) => file.startsWith(`${folder}/`));
 
 export const cached = (book: Book, name: string) => join(book.root, '.cache', 'book', name);
 export const workFolder = (book: Book) => process.env.WORK ?? join(book.root, 'work');

@@ -12,6 +12,7 @@
 //   npm run bench server                    calls that our server answers, beside those of both SDKs: see server.ts
 //   npm run bench search                    search_code beside ripgrep: see search.ts
 //   npm run bench record                    what `record` adds to a call: see record.ts
+//   npm run bench context                   what we say that parts of a request take, beside real tokenizers: see context.ts
 //   npm run bench signals                   how soon Ctrl-C is heard while strangers make our work long: see signals.ts
 //   npm run bench calls two-cores         client and server side by side, as a user would run them
 //   npm run bench calls since 0866eeb     ours against ours of that commit, which says whether a change cost something
@@ -25,6 +26,7 @@ import { parseArgs } from 'node:util';
 import { installed, root } from '../help/installed.ts';
 import { wordsOf } from '../help/words.ts';
 import { benchCall } from './call.ts';
+import { benchContext } from './context.ts';
 import { benchTools } from './tools.ts';
 import { benchServer } from './server.ts';
 import { benchSearch } from './search.ts';
@@ -501,6 +503,7 @@ const names = [
   'search',
   'record',
   'signals',
+  'context',
 ];
 const unknown = positionals.find((name) => !names.includes(name));
 if (unknown) throw new Error(`no row "${unknown}", only ${names.join(', ')}`);
@@ -535,6 +538,7 @@ if (isWanted('server')) missed += await benchServer(Number(values.rounds));
 if (isWanted('search')) missed += await benchSearch(Number(values.rounds));
 if (isWanted('record')) missed += await benchRecord(Number(values.rounds));
 if (isWanted('signals')) missed += benchSignals();
+if (isWanted('context')) missed += benchContext();
 const seconds = Math.round((performance.now() - beganAt) / 1000);
 console.log(
   `\n${missed === 0 ? 'All goals are met' : `${missed} goals are missed`} (${seconds} s).`,

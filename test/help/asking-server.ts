@@ -5,6 +5,7 @@ import type { Person } from '../../chapters/17-the-gate/person.ts';
 import { eitherEra } from '../../chapters/22-no-handshake/era.ts';
 import { answerWithin } from '../../chapters/22-no-handshake/input-required.ts';
 import { Counts } from '../../chapters/23-the-server-asks/asking.ts';
+import { problemsFound } from '../../chapters/23-the-server-asks/schema.ts';
 import {
   elicitation,
   type ElicitationOptions,
@@ -43,7 +44,7 @@ export async function connected(
   const warnings: string[] = [];
   const folders = new Folders(() => ['/tmp/one', '/tmp/two']);
   const extensions = [
-    elicitation({ person, warn: (text) => warnings.push(text), ...more }),
+    elicitation({ person, problemsFound, warn: (text) => warnings.push(text), ...more }),
     sampling({ person, model: () => echo }),
     roots(folders),
     answerWithin(),

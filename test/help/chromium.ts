@@ -184,19 +184,19 @@ const CODES: Record<string, number> = {
 };
 
 /** A browser of the test's own, with an empty page. It ends with `cleanUp`. */
-export function browse(): Promise<Page> {
-  const { opener, page } = desktop();
+export function browse(...flags: string[]): Promise<Page> {
+  const { opener, page } = desktop(flags);
   spawn(opener, ['about:blank'], { stdio: 'ignore' });
   return page();
 }
 
 /** A desktop on which `xdg-open` opens Chromium; `page` is there when it has. */
-export function desktop() {
+export function desktop(flags: string[] = []) {
   const ours = folder();
   const opener = join(ours, 'opener.mjs');
   const sockets = new Set<Socket>();
   writeFileSync(opener, OPENER);
-  const words = [process.execPath, opener, chromium!, ours, FLAGS.join(' ')]
+  const words = [process.execPath, opener, chromium!, ours, [...FLAGS, ...flags].join(' ')]
     .map((word) => `'${word}'`)
     .join(' ');
   writeFileSync(join(ours, 'xdg-open'), `#!/bin/sh\nexec ${words} "$1"\n`, { mode: 0o755 });

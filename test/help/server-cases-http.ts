@@ -80,6 +80,116 @@ export const HTTP_CASES: Record<string, Case> = {
     assert.match(`${answer}`, /^HTTP\/1.1 400 /);
   },
 
+  async 'G43: without a token no page can read us, but one that was named: to the letter, and it need not be of this machine'(
+    subject,
+    later,
+  ) {
+    const origins = ['https://someone.example', 'http://localhost:5173'];
+    const { port } = await listening(subject, later, { origins });
+    for (const [origin, status, isRead] of [
+      ['https://someone.example', 200, true],
+      ['http://localhost:5173', 200, true],
+      ['http://localhost:5174', 200, false], // it may knock; its browser tells it nothing
+      ['http://127.0.0.1:5173', 200, false],
+      ['http://someone.example', 403, false],
+      ['https://someone.example:8443', 403, false],
+      ['https://someone.example.evil.example', 403, false],
+      ['https://SOMEONE.example', 403, false],
+      ['null', 403, false],
+      ['*', 403, false],
+    ] as const) {
+      const { headers, ...answer } = await send(port, { body: hello(), headers: { origin } });
+      const allowed = headers['access-control-allow-origin'];
+      assert.deepEqual([answer.status, allowed], [status, isRead ? origin : undefined], origin);
+      assert.equal(headers.vary, 'Origin', origin);
+    }
+    const foreign = { host: 'evil.example', origin: origins[0]! };
+    const { status, headers } = await send(port, { body: hello(), headers: foreign });
+    assert.deepEqual([status, headers['access-control-allow-origin']], [403, undefined]);
+  },
+
+  async 'G43: a browser asks first, without the token: of methods and headers it hears those that we know, and nothing is called'(
+    subject,
+    later,
+  ) {
+    const { port, served } = await listening(subject, later, { token: 'sesame' });
+    const wanted = 'authorization,mcp-param-region, traceparent,x-forwarded-for,cookie,mcp-méthode';
+    const preflight = (origin: string, path = '/mcp') =>
+      send(port, {
+        method: 'OPTIONS',
+        path,
+        headers: {
+          origin,
+          'access-control-request-method': 'POST',
+          'access-control-request-headers': Buffer.from(wanted).toString('latin1'),
+        },
+      });
+    const { status, headers } = await preflight('http://localhost:5173');
+    assert.equal(status, 204);
+    assert.equal(headers['access-control-allow-origin'], 'http://localhost:5173');
+    assert.equal(headers['access-control-allow-methods'], 'POST, GET, DELETE');
+    const names = 'authorization, mcp-param-region, traceparent';
+    assert.equal(headers['access-control-allow-headers'], names);
+    assert.equal(headers['access-control-allow-credentials'], undefined);
+    assert.equal(headers['access-control-allow-private-network'], undefined);
+    assert.equal((await preflight('http://localhost:5173', '/elsewhere')).status, 404);
+    assert.equal((await preflight('https://evil.example')).status, 403);
+    assert.equal((await preflight('null')).status, 403);
+    const program = await send(port, { method: 'OPTIONS' });
+    assert.equal(program.status, 401, 'what is no page, is not asking for one');
+    assert.equal(served.sessions, 0);
+  },
+
+  async 'G43: with a token a page of this machine can read all that it needs, refusals too; of /health nothing'(
+    subject,
+    later,
+  ) {
+    const { port } = await listening(subject, later, { token: 'sesame' });
+    const origin = 'http://localhost:5173';
+    const authorization = 'Bearer sesame';
+    const allowed = async (given: Json) => {
+      const headers = { origin, ...(given.headers as object) };
+      const answer = await send(port, { ...given, headers } as any);
+      return [answer.status, answer.headers['access-control-allow-origin']];
+    };
+    assert.deepEqual(await allowed({ body: hello() }), [401, origin]);
+    assert.deepEqual(await allowed({ body: hello(), path: '/elsewhere' }), [404, origin]);
+    const gone = { authorization, 'mcp-session-id': 'gone' };
+    assert.deepEqual(await allowed({ body: request('ping'), headers: gone }), [404, origin]);
+    assert.deepEqual(await allowed({ method: 'PUT', headers: { authorization } }), [405, origin]);
+    assert.deepEqual(await allowed({ method: 'GET', path: '/health' }), [200, undefined]);
+    const { status, headers } = await send(port, {
+      body: hello(),
+      headers: { origin, authorization },
+    });
+    assert.equal(status, 200);
+    assert.ok(headers['mcp-session-id']);
+    const exposed = headers['access-control-expose-headers'];
+    assert.equal(exposed, 'Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After');
+    const session = { origin, authorization, 'mcp-session-id': `${headers['mcp-session-id']}` };
+    const listen = await stream(port, { method: 'GET', headers: session });
+    assert.equal(listen.headers['access-control-allow-origin'], origin);
+    listen.leave();
+  },
+
+  async 'G43: an origin is what browsers send: no star, no null, no path, nothing that looks alike'(
+    subject,
+    later,
+  ) {
+    for (const origin of [
+      '*',
+      'null',
+      '',
+      'someone.example',
+      'https://someone.example/',
+      'https://a b',
+    ])
+      await assert.rejects(
+        listening(subject, later, { origins: [origin] }),
+        /is not the origin of/,
+      );
+  },
+
   async 'paths, methods, types: 404, 405, 415, 406'(subject, later) {
     const { port } = await listening(subject, later);
     const post = async (headers: Record<string, string | undefined>) =>

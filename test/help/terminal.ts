@@ -65,6 +65,7 @@ function compile(target: string): void {
     format: 'cjs',
     outExtension: { '.js': '.cjs' },
     minifyWhitespace: true,
+    keepNames: true,
     minifySyntax: true,
   });
   const start = join(target, `${entry}.cjs`);

@@ -125,7 +125,7 @@ async function walkLogin(walk: Walker): Promise<void> {
 async function walkQuestions(walk: Walker): Promise<void> {
   for (const era of ERAS) {
     const person = new ScriptedPerson(['y', 'Graz', 'y']);
-    const { ask } = await connected(era, person, { home: folder() });
+    const { ask } = await connected(era, person);
     const question = form({ city: { type: 'string' } });
     await walk(`an elicitation, ${era}`, () => ask('elicitation/create', question));
   }

@@ -8,11 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
-import { deflateSync } from 'node:zlib';
 import { Roots } from '../../agent.ts';
 import { glob, grep } from '../../chapters/16-hands/search.ts';
 import { problemsFound } from '../../chapters/23-the-server-asks/schema.ts';
-import { withSavable } from '../../chapters/28-a-thousand-tools/results/images.ts';
 import { preparedArguments } from '../../chapters/28-a-thousand-tools/tool-arguments.ts';
 import { findPlain, type PlainQuery } from '../../chapters/29-a-server/plain-search.ts';
 import { CodeTree } from '../../chapters/29-a-server/tree.ts';
@@ -35,23 +33,7 @@ const fanOut = { $ref: '#/$defs/0', $defs: Object.fromEntries(levels) };
 const evil = Array.from({ length: 2000 }, (_, n) => [`^(a+)+b{${n}}$`, {}]);
 const braces = `{${Array.from({ length: 70 }, (_, n) => `${'*a*b'.repeat(2)}${n}`).join()}}`;
 
-function picture(width: number, height: number): string {
-  const header = Buffer.alloc(33);
-  header.write('\x89PNG\r\n\x1a\n\0\0\0\rIHDR', 'latin1');
-  header.writeUInt32BE(width, 16);
-  header.writeUInt32BE(height, 20);
-  header[24] = 1;
-  const data = deflateSync(Buffer.alloc((width / 8 + 1) * height));
-  const chunk = Buffer.alloc(8);
-  chunk.writeUInt32BE(data.length);
-  chunk.write('IDAT', 4);
-  return Buffer.concat([header, chunk, data, Buffer.alloc(4)]).toString('base64');
-}
-
 const [, , name = ''] = process.argv;
-const side = name === 'a picture' ? 2 ** 14 : 2 ** 15; // the wider one is too large to be unpacked
-const data = name.startsWith('a picture') && picture(side, side / 4);
-const image = { type: 'image', data, mimeType: 'image/png' };
 
 const numbers = Array.from({ length: 2000 }, (_, n) => n);
 const names = Array.from({ length: 10_000 }, (_, n) => `name${n}`);
@@ -62,7 +44,6 @@ const cases: Record<string, (signal: AbortSignal) => unknown> = {
   'patterns of a schema': (signal) =>
     problemsFound({ patternProperties: Object.fromEntries(evil) }, { ['a'.repeat(40)]: 1 }, signal),
   'the schema of arguments': (signal) => preparedArguments({ a: 'x' }, fanOut, signal),
-  'a picture': (signal) => withSavable([image], signal),
   search_code: (signal) =>
     plain({ query: `^${'(a+)+'.repeat(4)}$`, regex: true, max_results: 9 }, signal),
   'search_code, .*? forty times': (signal) =>
@@ -78,7 +59,6 @@ const cases: Record<string, (signal: AbortSignal) => unknown> = {
     problemsFound({ dependentRequired: each(['name0']) }, each(1), signal),
   '10,000 unevaluatedProperties': (signal) =>
     problemsFound({ properties: each({}), unevaluatedProperties: false }, each(1), signal),
-  'a picture of 32768 × 8192': (signal) => withSavable([image], signal),
 };
 
 if (name === '') {

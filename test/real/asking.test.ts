@@ -15,6 +15,7 @@ import { Rehearsal } from '../../chapters/18-minds/rehearsal.ts';
 import { answerWithin } from '../../chapters/22-no-handshake/input-required.ts';
 import { eitherEra } from '../../chapters/22-no-handshake/era.ts';
 import { Counts } from '../../chapters/23-the-server-asks/asking.ts';
+import { problemsFound } from '../../chapters/23-the-server-asks/schema.ts';
 import { elicitation } from '../../chapters/23-the-server-asks/elicitation.ts';
 import { Folders, roots } from '../../chapters/23-the-server-asks/roots.ts';
 import { sampling } from '../../chapters/23-the-server-asks/sampling.ts';
@@ -28,7 +29,8 @@ import { server } from '../help/third-party.ts';
 
 afterEach(cleanUp);
 
-const asks = (person: Person) => elicitation({ person, counts: new Counts(Infinity, Infinity) });
+const asks = (person: Person) =>
+  elicitation({ person, problemsFound, counts: new Counts(Infinity, Infinity) });
 
 /** A connection with everything that chapter 23 offers. */
 async function connected(config: Json, folders: Folders, person: Person) {

@@ -2,65 +2,28 @@
 // program, that it needs no mouse and no network, and how it looks while a conversation goes on.
 
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { LivePage } from '../../chapters/30-seeing/view.ts';
-import { browse, chromium, type Page } from '../help/chromium.ts';
-import { cleanUp, folder, later, root } from '../help/basics.ts';
+import { chromium, type Page } from '../help/chromium.ts';
+import { cleanUp, later, root } from '../help/basics.ts';
+import {
+  assertQuiet,
+  browser,
+  flaws,
+  HOSTILE,
+  lines,
+  message,
+  screen,
+  SCRIPT,
+  viewed,
+} from '../help/viewer.ts';
 
 after(cleanUp);
 
 const skip = chromium ? false : 'there is no Chromium here (apt-get install chromium)';
 const options = { skip, timeout: 100_000 }; // only ends a hang
-
-let opened: Promise<Page> | undefined;
-/** One browser for all of this file; what it has told so far is forgotten. */
-async function browser(): Promise<Page> {
-  opened ??= browse();
-  const page = await opened;
-  page.events.length = 0;
-  return page;
-}
-
-const lines = (records: unknown[]) =>
-  records.map((record) => `${JSON.stringify(record)}\n`).join('');
-
-/** A trace as a page, made by the program itself. */
-function viewed(trace: string, name = 'trace.jsonl'): string {
-  const place = folder();
-  const file = join(place, name);
-  writeFileSync(file, trace);
-  const tsx = join(root, 'node_modules', '.bin', 'tsx');
-  const page = execFileSync(tsx, [join(root, 'agent.ts'), 'trace', 'view', file], {
-    maxBuffer: 2 ** 30,
-  });
-  const html = join(place, 'page.html');
-  writeFileSync(html, page);
-  return pathToFileURL(html).href;
-}
-
-/** Nothing was loaded but the page itself, no dialog was opened, nothing failed. */
-function assertQuiet(page: Page, url: string): void {
-  const requests = page.happened('Network.requestWillBeSent').map(({ request }) => request.url);
-  assert.deepEqual(requests, [url], 'requests');
-  const others = [
-    'Page.javascriptDialogOpening',
-    'Runtime.exceptionThrown',
-    'Runtime.consoleAPICalled',
-    'Log.entryAdded',
-  ];
-  assert.deepEqual(page.happened(...others, 'Page.windowOpen', 'Page.downloadWillBegin'), []);
-}
-
-const message = (at: number, dir: string, server: string, msg: object) => ({
-  at,
-  dir,
-  server,
-  msg: { jsonrpc: '2.0', ...msg },
-});
 
 /** So many messages: calls and their answers, in threes that overlap. */
 function calls(count: number): string {
@@ -140,44 +103,6 @@ test(
 );
 
 // ─── Hostile ─────────────────────────────────────────────────────────────────────────────────────
-
-const run = 'alert(1);document.title="owned"';
-const HOSTILE = [
-  `<script>${run}</script>`,
-  `</script><script>${run}</script>`,
-  `<!--<script>${run}//-->`,
-  `--><script>${run}</script>`,
-  `]]><script>${run}</script>`,
-  `<img src=x onerror='${run}'>`,
-  `<svg onload='${run}'><animate onbegin='${run}'></svg>`,
-  `" onmouseover='${run}' autofocus onfocus='${run}' x="`,
-  `' onclick=${run} '`,
-  `javascript:${run}`,
-  `JaVaScRiPt&colon;${run}`,
-  `data:text/html,<script>${run}</script>`,
-  '<iframe src="http://127.0.0.1:9/frame"></iframe>',
-  '<link rel=stylesheet href="http://127.0.0.1:9/style.css">',
-  '<meta http-equiv="refresh" content="0;url=http://127.0.0.1:9/">',
-  '<base href="http://127.0.0.1:9/"><form action="http://127.0.0.1:9/"><button>Open…</button></form>',
-  '<style>@import "http://127.0.0.1:9/import.css"; body { background: url(http://127.0.0.1:9/b.png) }</style>',
-  '</style><style>* { display: none !important }</style>',
-  '</title><textarea><noscript>',
-  'url(http://127.0.0.1:9/url.png)',
-  `\${${run}}`,
-  `{{constructor.constructor('${run}')()}}`,
-  `<%= ${run} %> #{${run}} \`${run}\``,
-  '__proto__',
-  'constructor',
-  'toString',
-  '\u202egnp.exe\u2066 \u2069\u200f\u061c',
-  '\u0000\u0007\u001b[2J\u001b]0;owned\u0007\u009b31m',
-  '\u2028\u2029\ufeff\ud800 \udfff\u{e0041}\u{e007f}',
-  'Z͑ͫ̓ͪ'.repeat(300),
-  `${'A'.repeat(1_000_000)}<b>`,
-  '%00%3Cscript%3Ealert(1)%3C/script%3E',
-  '<math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=1 onerror=alert(1)&gt;">',
-  `<a href="javascript:${run}" id=trace name=chart>x</a><input name=body id=rows>`,
-];
 
 /** The same text in every place of a trace: who, what, words, keys, ids, results, events, unknown types. */
 function evilRecords(evil: string, n: number): string {
@@ -266,7 +191,7 @@ test(
   options,
   async () => {
     const page = await browser();
-    const name = `"><script>${run}</script><img src=x onerror=alert(1)>`.replaceAll('/', '_');
+    const name = `"><script>${SCRIPT}</script><img src=x onerror=alert(1)>`.replaceAll('/', '_');
     const url = viewed(HOSTILE.map(evilRecords).join(''), name);
     await page.goTo(url);
     await page.see(/rows, \d+ parties/);
@@ -406,7 +331,7 @@ test('without a mouse: j k arrows p f / n space ? Home End Tab', options, async 
   await page.press('Escape');
   await page.see(/11 rows/);
   assert.equal(await page.evaluate('document.activeElement.id'), 'chart', 'the keys work again');
-  await page.press('?');
+  await page.press('Home', '?');
   await page.see(/Keys and words/);
   await page.press('Escape');
   assert.equal(await page.evaluate('$("keys").open'), false);
@@ -437,7 +362,7 @@ test(
     assert.match(labels[10]!, /✗ error -32602 no such tool/);
     assert.match(labels[5]!, /✓ answer booked/);
     const spoken: string[] = await page.evaluate(
-      '[...document.querySelectorAll(".row")].map((row) => row.getAttribute("aria-label"))',
+      '[...document.querySelectorAll(".row > svg")].map((each) => each.getAttribute("aria-label"))',
     );
     assert.match(spoken[6]!, /cancelled|late/);
     assert.match(spoken[10]!, /error/);
@@ -569,6 +494,80 @@ test(
 );
 
 test(
+  'at 360 pixels also with twelve parties of long names, long words beside them, and the help open',
+  options,
+  async () => {
+    const page = await browser();
+    const long = 'a-name-without-a-single-space-'.repeat(20);
+    const talk = Array.from({ length: 12 }, (_, n) =>
+      message(n, 'out', `${n}-${long}`, { id: n, method: long, params: { [long]: long } }),
+    );
+    await screen(page, 360);
+    await page.goTo(viewed(lines([{ trace: 1 }, ...talk]), `${'long'.repeat(40)}.jsonl`));
+    await page.see(/12 rows/);
+    await page.press('j', '?');
+    const sticksOut = `[...document.querySelectorAll('body *')].filter((each) =>
+      !each.closest('#chart, .said') && each.checkVisibility() &&
+      (each.getBoundingClientRect().right > 361 ||
+        (getComputedStyle(each).overflowX !== 'hidden' && each.scrollWidth > 361))).map(({ id, tagName }) => tagName + id)`;
+    assert.deepEqual(await page.evaluate(sticksOut), []);
+    await screen(page);
+  },
+);
+
+test(
+  'axe-core finds nothing: empty, drawn, filtered, in both schemes and widths',
+  options,
+  async () => {
+    const page = await browser();
+    for (const width of [360, undefined]) {
+      for (const scheme of ['light', 'dark']) {
+        await screen(page, width, scheme);
+        await page.goTo(pathToFileURL(join(root, 'chapters', '30-seeing', 'viewer.html')).href);
+        await page.see(/Look at a conversation/);
+        const empty = await flaws(page);
+        await page.click('#example');
+        await page.see(/17 rows/);
+        const drawn = await flaws(page);
+        await page.press('/', ...'status:error');
+        await page.see(/4 of 17 rows/);
+        assert.deepEqual(
+          { empty, drawn, filtered: await flaws(page) },
+          {
+            empty: [],
+            drawn: [],
+            filtered: [],
+          },
+        );
+      }
+    }
+    await screen(page);
+  },
+);
+
+test('after a filter the right side shows a row of the list', options, async () => {
+  const page = await browser();
+  const picked = () => page.evaluate('[picked, document.querySelector("#detail h2")?.textContent]');
+  await page.goTo(viewed(STORY));
+  await page.see(/11 rows/);
+  await page.press('/', ...'method:elicitation');
+  await page.see(/2 of 11 rows/);
+  assert.deepEqual(await picked(), [3, 'elicitation/create'], 'the next one that fits');
+  await page.press('x');
+  await page.see(/No message fits/);
+  assert.deepEqual(await picked(), [3, null], 'none fits, none is shown');
+  await page.press('Escape');
+  assert.deepEqual(
+    await picked(),
+    [3, 'elicitation/create'],
+    'and without a filter it is still it',
+  );
+  await page.press('End', '/', ...'initialize');
+  await page.see(/1 of 11 rows/);
+  assert.deepEqual(await picked(), [0, 'initialize'], 'none comes after it: the last that fits');
+});
+
+test(
   'slow motion: who speaks now is asked, and what is still to come is hardly seen',
   options,
   async () => {
@@ -616,8 +615,14 @@ test(
       requests.filter((each) => !each.endsWith('/favicon.ico')),
       [url, `${url}events`],
     );
+    await page.press('/', ...'kind:stderr');
+    await page.see(/1 of 4 rows/);
+    say(message(12, 'out', 's', { id: 2, method: 'tools/list' }));
+    say({ at: 13, server: 's', stderr: 'another line' });
+    await page.see(/2 of 6 rows/);
+    assert.equal(await page.evaluate('picked'), 5, 'the newest that fits, and the filter stays');
     live.close();
     await page.see(/The program has ended/);
-    assert.match(await page.see(/4 rows/), /0 tools/, 'what was drawn stays');
+    assert.match(await page.see(/2 of 6 rows/), /another line/, 'what was drawn stays');
   },
 );

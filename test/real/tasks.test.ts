@@ -5,6 +5,7 @@ import { afterEach, test } from 'node:test';
 import { ScriptedPerson } from '../../chapters/17-the-gate/person.ts';
 import { inBothEras } from '../../chapters/22-no-handshake/era.ts';
 import { elicitation } from '../../chapters/23-the-server-asks/elicitation.ts';
+import { problemsFound } from '../../chapters/23-the-server-asks/schema.ts';
 import { tasks } from '../../chapters/24-more-than-tools/tasks.ts';
 import { cleanUp, open, rejection, until } from '../help/basics.ts';
 import { server } from '../help/third-party.ts';
@@ -15,7 +16,7 @@ async function everything(person: ScriptedPerson) {
   const [rounds, ...others] = inBothEras();
   const pause = () => new Promise<void>((done) => setTimeout(done, 20)); // its own pace is a second
   const opened = await open(server('everything'), {
-    extensions: [elicitation({ person }), rounds!, tasks({ pause }), ...others],
+    extensions: [elicitation({ person, problemsFound }), rounds!, tasks({ pause }), ...others],
   });
   await opened.connection.listTools(); // which tells that the tool needs a task
   return opened;

@@ -28,17 +28,22 @@ type GlobPart =
  * character like any other.
  */
 export function globMatcher(pattern: string, hidden = false): (path: string) => boolean {
-  const alternatives = alternativesOf(pattern).map((one) =>
-    one
-      .replace(/^(\.\/)+/, '')
-      .split('/')
-      .map(parseName),
+  const tests = alternativesOf(pattern).map((one) =>
+    pathMatcher(one.replace(/^(\.\/)+/, ''), hidden),
   );
-  return (path) => {
-    const names = path.split('/');
+  return (path) => tests.some((test) => test(path));
+}
+
+/** How many comparisons are still worth their time. */
+type Steps = { left: number };
+
+/** Without braces. After so many steps it does not fit. */
+export function pathMatcher(pattern: string, hidden = true) {
+  const folders = pattern.split('/').map(parseName);
+  return (path: string, steps: Steps = { left: Infinity }): boolean => {
     const one = (parts: GlobPart[] | '**', name: string) =>
-      parts !== '**' && nameFits(parts, name, hidden);
-    return alternatives.some((folders) => fits(folders, names, (parts) => parts === '**', one));
+      parts !== '**' && nameFits(parts, name, hidden, steps);
+    return fits(folders, path.split('/'), (parts) => parts === '**', one, steps);
   };
 }
 
@@ -68,9 +73,11 @@ function fits<P, T>(
   items: T[],
   isStar: (part: P) => boolean,
   one: (part: P, item: T) => boolean,
+  steps: Steps,
 ): boolean {
   let [p, i, afterStar, retry] = [0, 0, -1, 0];
   while (i < items.length) {
+    if (--steps.left < 0) return false;
     if (p < pattern.length && isStar(pattern[p]!)) [afterStar, retry] = [++p, i];
     else if (p < pattern.length && one(pattern[p]!, items[i]!)) [p, i] = [p + 1, i + 1];
     else if (afterStar >= 0)
@@ -80,7 +87,7 @@ function fits<P, T>(
   return pattern.slice(p).every(isStar);
 }
 
-function nameFits(parts: GlobPart[], name: string, hidden: boolean): boolean {
+function nameFits(parts: GlobPart[], name: string, hidden: boolean, steps: Steps): boolean {
   const [first] = parts;
   if (name.startsWith('.') && !hidden && !(first && !first.star && first.isDot)) return false;
   return fits(
@@ -88,6 +95,7 @@ function nameFits(parts: GlobPart[], name: string, hidden: boolean): boolean {
     [...name],
     (part) => part.star,
     (part, char) => !part.star && part.matches(char),
+    steps,
   );
 }
 

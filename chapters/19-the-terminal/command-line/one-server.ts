@@ -135,18 +135,24 @@ function withAdded(config: Json, { headers, env, ...rest }: Json): Json {
 /** How a connection to it is made. */
 export type Way = { config: Json; options: ConnectionOptions };
 
-/** With all rows of the program. */
-export async function wayTo(reach: Reach, screen: Screen, composition: Composition): Promise<Way> {
+/** With all rows of the program. A server may live already, unless it is to be examined. */
+export async function wayTo(
+  reach: Reach,
+  screen: Screen,
+  composition: Composition,
+  { isExamined = false } = {},
+): Promise<Way> {
   const { server = '', typed, added, allowServers, mcpConfig } = reach;
   const { approved } = await import('../entries.ts');
-  const { forConnections, givenServers } = await import('../host.ts');
+  const { forConnections, forTalks, givenServers } = await import('../host.ts');
   const dynamic = mcpConfig.flatMap((given) => Object.entries(givenServers(given)));
   const wanted = { dynamic: dynamic as [string, Json][] };
   const fromFiles = () => approved(server, screen, composition, { allowServers, wanted });
   const config = typed ?? withAdded(await fromFiles(), added);
   const { logins } = composition;
   if (logins) logins.believesVerdicts = false; // ask, whatever it said a moment ago
-  return { config, options: forConnections(composition) };
+  if (isExamined || typed) return { config, options: forConnections(composition) };
+  return { config, options: forTalks(composition, (text) => screen.warn(text)) };
 }
 
 // ─── The talk ───────────────────────────────────────────────────────────────────────────────────

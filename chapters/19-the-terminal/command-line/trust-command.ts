@@ -11,7 +11,7 @@ import type { LoadRows } from '../host.ts';
 import { logOutOf } from './login-command.ts';
 import { nearestOrAll } from './mcp-command.ts';
 import { FLAG, parseFlags } from './parse.ts';
-import { agreedLines } from '../more/permissions.ts';
+import { agreedLines, keptRules } from '../more/permissions.ts';
 import { PersonAtTerminal } from '../person-at-terminal.ts';
 import type { Screen } from '../screen.ts';
 
@@ -105,7 +105,7 @@ async function reset(screen: Screen, trust: Trust, logOut: LogOut): Promise<numb
 const decisions = (count: number) => (count === 1 ? '1 decision' : `${count} decisions`);
 
 function list(screen: Screen, trust: Trust): number {
-  const lines = agreedLines(trust);
+  const lines = [...agreedLines(trust), ...keptRules(trust)];
   if (lines.length === 0) lines.push(`nothing is agreed to in ${trust.project}`);
   for (const line of lines) screen.print(line);
   return EXIT.done;

@@ -3,6 +3,7 @@
 import { FREE_COMMANDS } from '../../17-the-gate/known-programs.ts';
 import { MEANING, modeNamed, MODES } from '../../17-the-gate/modes.ts';
 import type { Effect, Rule } from '../../17-the-gate/rules.ts';
+import { KEPT, keptRule } from '../../17-the-gate/rule-offer.ts';
 import { quoted } from '../../17-the-gate/safe-text.ts';
 import type { Grant, Trust } from '../../17-the-gate/trust.ts';
 import type { Program } from '../program.ts';
@@ -19,10 +20,38 @@ export function setMode([word]: string[], { gate, screen }: Program): void {
   screen.print(`mode ${mode}: ${MEANING[mode]}`);
 }
 
-export function showPermissions(
-  _: string[],
-  { gate, trust, screen, started, masker }: Program,
+/** Lists them; or makes a rule, or takes back what was decided. */
+export function permissions(
+  [action]: string[],
+  program: Program,
+  _: AbortSignal,
+  rest: string,
 ): void {
+  if (action === undefined) return showPermissions(program);
+  const { gate, trust, screen, composition } = program;
+  const what = rest.slice(action.length).trim();
+  const effect = ORDER.find((each) => each === action);
+  if ((!effect && action !== 'revoke') || what === '') throw new Error(HOW_TO_PERMIT);
+  if (!effect) {
+    const others = gate.rules.filter(({ source, text }) => source !== KEPT || text !== what);
+    const isGone = others.length < gate.rules.length;
+    if (trust.revoke(what) === 0 && !isGone)
+      throw new Error(`nothing was decided on ${quoted(what)}; /permissions lists what was`);
+    gate.useRules(others);
+    return screen.print(`revoked: ${quoted(what)}`);
+  }
+  const warn = (text: string) => screen.warn(text);
+  const rule = keptRule({ effect, text: what }, { tools: composition.tools, warn });
+  if (!rule) return; // it was told why
+  gate.keepRule(rule);
+  screen.print(`${effect} ${quoted(what)}: ${KEPT}`);
+}
+
+const HOW_TO_PERMIT =
+  'write /permissions, or with it allow, ask or deny and a rule such as bash(npm test:*), or revoke ' +
+  'and what it lists';
+
+function showPermissions({ gate, trust, screen, started, masker }: Program): void {
   const from = gate.mode === started.mode ? started.from : 'this session';
   const file = `${trust.folder}/trust.json`;
   const lines = [
@@ -41,6 +70,9 @@ function rulesOf(rules: readonly Rule[], effect: Effect): string[] {
 }
 
 /** What was agreed to in this folder, and is kept in trust.json. */
+export const keptRules = (trust: Trust) =>
+  trust.list().rules.map(({ effect, text }) => `${effect} ${quoted(text)}: ${KEPT}`);
+
 export function agreedLines(trust: Trust): string[] {
   const { servers, grants, disabled, notes } = trust.list();
   return [

@@ -1,8 +1,10 @@
 // A file of what happened: one record per line, without secrets.
 
 import { resolve } from 'node:path';
+import type { AgentEvent } from '../../../agent.ts';
 import { now, VERSION, textOf, type Json } from '../../../mcp.ts';
 import type { Masker } from '../../17-the-gate/safe-text.ts';
+import { ToldRequests } from '../../18-minds/told-requests.ts';
 import { refused } from '../exit.ts';
 import type { PlainScreen } from './plain-screen.ts';
 import { appendPrivately } from '../session-file.ts';
@@ -17,7 +19,8 @@ export function traceHeader(): Json {
 export class Trace {
   isLost = false; // it was asked for, and ends before its time
   file?: string; // where it goes, if it is kept
-  watch?: (line: string) => void; // gets each line, too
+  private watch?: (line: string) => void; // gets each line, too
+  private requests = new ToldRequests(); // to a model
   private screen: PlainScreen;
   private masker: Masker;
   private begin = now(); // the time of day can jump
@@ -37,6 +40,19 @@ export class Trace {
       throw refused(`cannot write the trace: ${textOf(error)}`);
     }
     this.file = path;
+    this.requests.forget();
+  }
+
+  /** From here on also to this listener. */
+  follow(watch: (line: string) => void): void {
+    this.watch = watch;
+    this.requests.forget();
+  }
+
+  /** Whole answers; their pieces are for the screen. */
+  event(event: AgentEvent): void {
+    const isWanted = Boolean(this.file || this.watch);
+    if (isWanted && !isPiece(event)) this.write(this.requests.told(event));
   }
 
   /** What is not a message is noise. */
@@ -63,4 +79,8 @@ export class Trace {
       this.screen.warn(`the trace ends here: ${textOf(error)}`);
     }
   }
+}
+
+function isPiece(event: AgentEvent): boolean {
+  return event.type === 'agent' ? isPiece(event.event) : event.type === 'text';
 }

@@ -4,7 +4,7 @@ import { McpManager, type Json, type McpConnection } from '../../../mcp.ts';
 import { nearestHint } from '../../16-hands/nearest.ts';
 import { Trust } from '../../17-the-gate/trust.ts';
 import { EXIT, Stop, usage } from '../../19-the-terminal/exit.ts';
-import { forConnections, loadHere, type LoadRows } from '../../19-the-terminal/host.ts';
+import { forTalks, loadHere, type LoadRows } from '../../19-the-terminal/host.ts';
 import type { Run } from '../../19-the-terminal/own-verbs.ts';
 import { pairs } from '../../19-the-terminal/command-line/parse.ts';
 import { PersonAtTerminal } from '../../19-the-terminal/person-at-terminal.ts';
@@ -129,7 +129,7 @@ async function list(
   const { allowServers } = wanted;
   const trust = new Trust({ warn: (text) => screen.warn(text), person, allowServers });
   const manager = new McpManager({
-    ...forConnections(composition),
+    ...forTalks(composition, (text) => screen.warn(text)),
     approve: (entry) => trust.approve(entry),
     load: (report) => loadHere(composition, report),
     prepare: () => composition.sources?.prepare?.(),

@@ -20,7 +20,9 @@ export function fitTurn(results: Result[], folder: string, room: number): void {
   for (const result of bySize) {
     if (length <= most || textIn(result) <= CUT) break;
     length -= textIn(result);
-    result.blocks = fitResult(result, folder, result.name, CUT).blocks;
+    const { blocks, cut = 0 } = fitResult(result, folder, result.name, CUT);
+    result.blocks = blocks;
+    result.cut = (result.cut ?? 0) + cut;
     length += textIn(result);
   }
   dropImages(results);

@@ -1,4 +1,4 @@
-// code-server.ts: six tools and three kinds of resources over a folder of code. Everything only
+// code-server.ts: six tools and two resources over a folder of code. Everything only
 // reads, and only inside of the folder.
 
 import { lstatSync } from 'node:fs';
@@ -11,7 +11,7 @@ import type { ServerCall } from '../server-call.ts';
 import { codeChunks } from '../chunks.ts';
 import { CodeIndex } from './code-index.ts';
 import type { Embeddings } from '../embeddings.ts';
-import type { ServerResource, ServerTemplate, ServerTool } from '../protocol/server-rows.ts';
+import type { ServerResource, ServerTool } from '../protocol/server-rows.ts';
 import { findPlain } from '../plain-search.ts';
 import { McpServer, type ServerOptions } from '../server.ts';
 import { CodeTree } from '../tree.ts';
@@ -21,7 +21,6 @@ const MAX_RESULTS = 1000;
 const MAX_FILES = 100; // of one chunk_files
 const MAX_LINES = 2000;
 const MAX_ENTRIES = 10_000;
-const MAX_COMPLETIONS = 100;
 
 export type CodeOptions = {
   roots: Roots;
@@ -91,7 +90,7 @@ class CodeFolder {
     return names.slice(0, MAX_ENTRIES + 1).map((name) => entryOf(join(real, name)));
   }
 
-  async read(path: string): Promise<{ location: Location; text: string }> {
+  async read(path: string): Promise<string> {
     const location = this.locate(path);
     const { real, shown } = location;
     const rules = await this.rulesIn(dirname(real), shown);
@@ -102,7 +101,7 @@ class CodeFolder {
       if (size > MAX_FILE) throw new Error(`${path} has more than ${MAX_FILE} bytes`);
       const bytes = await file.readFile();
       if (bytes.includes(0)) throw new Error(`${path} is not text (it has NUL bytes)`);
-      return { location, text: bytes.toString() };
+      return bytes.toString();
     } finally {
       await file.close();
     }
@@ -125,7 +124,7 @@ export function codeServer(options: CodeOptions): { server: McpServer; folder: C
   const { tools: names } = options;
   const offers = names
     ? { tools: all.filter(({ name }) => names.includes(name)) }
-    : { tools: all, resources: [help(), filesOf(folder)], templates: [fileOf(folder)] };
+    : { tools: all, resources: [help(), filesOf(folder)] };
   const server: McpServer = new McpServer({
     name: 'code',
     version: VERSION,
@@ -145,16 +144,11 @@ const count = (description: string, maximum?: number) => {
   return { type: 'integer', description, minimum: 1, ...(maximum && { maximum }) };
 };
 const STRING = { type: 'string' };
-const INTEGER = { type: 'integer' };
-const NOTES = { type: 'array', items: STRING };
 
 /** Clients have thrown away whole lists for a root that is not an object, or has a $schema. */
 function object(properties: Json, required = Object.keys(properties)): Json {
   return { type: 'object', properties, required, additionalProperties: false };
 }
-
-const listOf = (items: Json): Json => ({ type: 'array', items });
-const CHUNK = object({ start_line: INTEGER, end_line: INTEGER, symbol: STRING, text: STRING });
 
 // ─── Tools ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -174,18 +168,6 @@ const searchCode = (folder: CodeFolder): ServerTool => ({
     },
     ['query'],
   ),
-  outputSchema: object({
-    results: listOf(
-      object({
-        file_path: STRING,
-        line_number: INTEGER,
-        column: INTEGER,
-        line: STRING,
-      }),
-    ),
-    is_cut: { type: 'boolean' }, // there are more
-    notes: NOTES,
-  }),
   annotations: READS,
   run: async ({ query, max_results = 50, regex, ignore_case, glob }, { signal }) => {
     const { tree, searchTimeoutMs } = folder;
@@ -214,20 +196,6 @@ const searchByEmbedding = (folder: CodeFolder): ServerTool => ({
     },
     ['query'],
   ),
-  outputSchema: object({
-    results: listOf(
-      object({
-        file_path: STRING,
-        start_line: INTEGER,
-        end_line: INTEGER,
-        symbol: STRING,
-        score: { type: 'number' },
-        text: STRING,
-      }),
-    ),
-    ranked_by: STRING,
-    notes: NOTES,
-  }),
   annotations: READS,
   run: async ({ query, max_results = 10 }, call) => {
     const progress = (done: number, all: number) => call.progress(done, all, 'indexing');
@@ -242,10 +210,6 @@ const listDirectory = (folder: CodeFolder): ServerTool => ({
   title: 'List a folder',
   description: 'Names what is in a folder: files with their sizes, folders, links.',
   inputSchema: object({ path: text('a folder, by default the top') }, []),
-  outputSchema: object({
-    entries: listOf(object({ name: STRING, type: STRING, size: INTEGER }, ['name', 'type'])),
-    is_cut: { type: 'boolean' },
-  }),
   annotations: READS,
   run: async ({ path = '.' }) => {
     const found = await folder.list(`${path}`);
@@ -276,7 +240,7 @@ const readFile = (folder: CodeFolder): ServerTool => ({
   ),
   annotations: READS,
   run: async ({ file_path, offset = 1, limit = MAX_LINES }) => {
-    const { text: whole } = await folder.read(`${file_path}`);
+    const whole = await folder.read(`${file_path}`);
     const lines = whole.split('\n');
     if (lines.at(-1) === '') lines.pop();
     const first = Number(offset) - 1;
@@ -294,7 +258,6 @@ const chunkFile = (folder: CodeFolder): ServerTool => ({
   title: 'Cut a file into chunks',
   description: 'Cuts a file at its functions and classes. Every line is in exactly one chunk.',
   inputSchema: object({ file_path: text('relative to the folder') }),
-  outputSchema: object({ file_path: STRING, chunks: listOf(CHUNK) }),
   annotations: READS,
   run: async ({ file_path }) => ({ structuredContent: await chunked(folder, `${file_path}`) }),
 });
@@ -306,11 +269,6 @@ const chunkFiles = (folder: CodeFolder): ServerTool => ({
     'The same for several files. One that cannot be read has an error, the others chunks.',
   inputSchema: object({
     file_paths: { type: 'array', items: STRING, minItems: 1, maxItems: MAX_FILES },
-  }),
-  outputSchema: object({
-    files: listOf(
-      object({ file_path: STRING, chunks: listOf(CHUNK), error: STRING }, ['file_path']),
-    ),
   }),
   annotations: READS,
   run: async ({ file_paths }, { signal }) => {
@@ -327,8 +285,7 @@ const chunkFiles = (folder: CodeFolder): ServerTool => ({
 });
 
 async function chunked(folder: CodeFolder, file_path: string): Promise<Json> {
-  const { text: whole } = await folder.read(file_path);
-  return { file_path, chunks: codeChunks(file_path, whole) };
+  return { file_path, chunks: codeChunks(file_path, await folder.read(file_path)) };
 }
 
 // ─── Resources ─────────────────────────────────────────────────────────────────────────────────
@@ -338,8 +295,7 @@ search_by_embedding    a question in words: functions that answer it, the best f
 list_directory         what is in a folder
 read_file              a file, or some of its lines
 chunk_file, chunk_files    a file cut at its functions and classes
-codebase://files       all files, as JSON
-codebase://file/PATH   one of them`;
+codebase://files       all files, as JSON`;
 
 const help = (): ServerResource => ({
   uri: 'codebase://search',
@@ -356,24 +312,5 @@ const filesOf = (folder: CodeFolder): ServerResource => ({
     await folder.tree.refresh(signal);
     const files = folder.tree.list().map(({ path, bytes }) => ({ path, size: bytes.length }));
     return JSON.stringify({ files, notes: folder.tree.notes });
-  },
-});
-
-const fileOf = (folder: CodeFolder): ServerTemplate => ({
-  uriTemplate: 'codebase://file/{+path}',
-  name: 'A file of this folder',
-  mimeType: 'text/plain',
-  read: async ({ path }) => {
-    return folder.read(path!).then(
-      ({ text: whole }) => whole,
-      () => undefined,
-    );
-  },
-  complete: {
-    path: async (value, _, { signal }) => {
-      await folder.tree.refresh(signal);
-      const paths = folder.tree.list().map(({ path }) => path);
-      return paths.filter((path) => path.startsWith(value)).slice(0, MAX_COMPLETIONS);
-    },
   },
 });

@@ -1,68 +1,50 @@
 // find-lines.ts: the lines of many texts that match a pattern, as work for a thread. The texts are
 // in memory that both threads see.
 
-import { isAscii } from 'node:buffer';
-
-export type SlabSearch = {
-  shared: ArrayBufferLike[];
-  places: Int32Array; // of each file: the slab, where in it, how many bytes
+type LineSearch = {
   source: string;
   flags: string;
   literals: string[]; // what every line that matches has in it
-  isPlain: boolean; // it matches bytes as it matches text
   most: number;
 };
+/** In which of the texts, counted from 0, and where in it, counted from 1. */
+type LineHit = { text: number; line_number: number; column: number; line: string };
 
-/** Of each hit four numbers: the file, where its line begins, the column, the line. `text`, with
- *  "m", finds a line sooner than a look at each would: a match in a line is one in the text. Where
- *  the pattern looks around itself it need not be, and then each line is looked at. */
-export function linesInSlabs(search: SlabSearch): Int32Array {
-  const { shared, places, source, flags, literals, isPlain, most } = search;
-  const slabs = shared.map((one) => Buffer.from(one));
-  const wanted = literals.map((one) => Buffer.from(one));
-  const line = new RegExp(source, flags);
-  const text = /\(\?[=!<]/.test(source) ? /^/gm : new RegExp(source, `${flags}gm`);
-  const hits: number[] = [];
-  for (let n = 0; n < places.length && hits.length < 4 * most; n += 3) {
-    const offset = places[n + 1]!;
-    const bytes = slabs[places[n]!]!.subarray(offset, offset + places[n + 2]!);
-    if (!wanted.every((one) => bytes.includes(one))) continue;
-    findInFile(bytes, isPlain || isAscii(bytes), n / 3, text, line, hits, 4 * most);
+const MAX_LINE = 500; // characters of one that is shown
+
+/** Made of letters, \w, \d, \b, .* and such: it matches a line of UTF-8 if and only if it matches
+ *  its bytes, so that no text has to be decoded to look for it. Each character can be read in one
+ *  way only: when the ? of .*? could be two things, forty of them took years. */
+const PLAIN =
+  /^(?:\\[wdb.()[\]{}$^*+?|\\/-]|\.[*+]|\[(?!\^)[\x20-\x5b\x5e-\x7e]*\]|[^\\.[\x7f-\uffff])*$/;
+
+export function linesInTexts(texts: Uint8Array[], search: LineSearch): LineHit[] {
+  const { source, flags } = search;
+  const pattern = new RegExp(source, flags);
+  // A text without a match has no line with one, unless the pattern looks around itself.
+  const anywhere = /\(\?[=!<]/.test(source) ? /^/ : new RegExp(source, `${flags}m`);
+  const encoding = PLAIN.test(source) ? 'latin1' : 'utf8'; // the first takes a third of the time
+  const hits: LineHit[] = [];
+  for (const [text, { buffer, length }] of texts.entries()) {
+    const bytes = Buffer.from(buffer, 0, length);
+    if (!search.literals.every((one) => bytes.includes(one))) continue; // to decode takes longer
+    if (!anywhere.test(bytes.toString(encoding))) continue;
+    const lines = bytes.toString().split(/\r?\n/);
+    if (lines.at(-1) === '') lines.pop(); // behind the last line
+    for (const [n, line] of lines.entries()) {
+      const at = line.search(pattern);
+      if (at === -1) continue;
+      hits.push({ text, line_number: n + 1, column: at + 1, line: around(line, at) });
+      if (hits.length === search.most) return hits;
+    }
   }
-  return Int32Array.from(hits);
+  return hits;
 }
 
-function findInFile(
-  bytes: Buffer,
-  isPlain: boolean,
-  file: number,
-  text: RegExp,
-  line: RegExp,
-  hits: number[],
-  full: number,
-): void {
-  const all = isPlain ? bytes.toString('latin1') : bytes.toString();
-  let number = 1;
-  let counted = 0;
-  text.lastIndex = 0;
-  for (let hit = text.exec(all); hit && hits.length < full; hit = text.exec(all)) {
-    const start = hit.index === 0 ? 0 : all.lastIndexOf('\n', hit.index - 1) + 1;
-    if (start === all.length && start > 0) return; // behind the last line
-    const next = all.indexOf('\n', hit.index);
-    const end = next === -1 ? all.length : next;
-    const last = all[end - 1] === '\r' ? end - 1 : end;
-    const within = line.exec(
-      isPlain ? bytes.toString('utf8', start, last) : all.slice(start, last),
-    );
-    for (;;) {
-      const at = all.indexOf('\n', counted);
-      if (at === -1 || at >= start) break;
-      counted = at + 1;
-      number++;
-    }
-    const offset = isPlain ? start : Buffer.byteLength(all.slice(0, start));
-    if (within) hits.push(file, offset, within.index + 1, number);
-    if (next === -1) return;
-    text.lastIndex = end + 1;
-  }
+/** A line of a minified file is a megabyte: only what is around the match is shown. */
+function around(line: string, at: number): string {
+  if (line.length <= MAX_LINE) return line;
+  const from = Math.max(0, Math.min(at - 100, line.length - MAX_LINE));
+  const shown = Buffer.from(line.slice(from, from + MAX_LINE)).toString(); // no half characters
+  return `${from > 0 ? '…' : ''}${shown}… (${line.length} characters)`;
 }

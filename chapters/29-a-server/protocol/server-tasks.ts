@@ -6,9 +6,13 @@ import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { asObject, asRefusal, ownValue, RpcError, textOf, type Json } from '../../../mcp.ts';
 import { isInputResponse } from '../request-state.ts';
+import { unlessAborted } from '../../15-the-loop/unless-aborted.ts';
+import { timeoutSignal } from '../../20-streamable-http/reply.ts';
 import { TASKS, type TaskStatus } from '../../24-more-than-tools/tasks.ts';
 import {
+  InputRequired,
   ServerCall,
+  type AskOptions,
   type InputResponses,
   type Office,
   type InputRequests,
@@ -20,7 +24,7 @@ const POLL_MS = 500;
 const MAX_TASKS = 1000;
 
 type TaskOutcome = { result?: Json; error?: Json };
-type TaskWork = (call: ServerCall) => Promise<string | Json>;
+type Work = (call: ServerCall) => Promise<string | Json>;
 
 class ServerTask {
   readonly taskId = randomUUID();
@@ -29,7 +33,8 @@ class ServerTask {
   private lastUpdatedAt = this.createdAt;
   private status: TaskStatus = 'working';
   private outcome: TaskOutcome = {};
-  private questions: InputRequests = {}; // that wait
+  questions: InputRequests = {}; // that wait
+  listener?: ServerCall; // of the client, while it waits for more
   private answers: InputResponses = {};
   private news = new EventEmitter();
 
@@ -46,6 +51,13 @@ class ServerTask {
     this.status = status;
     this.outcome = outcome;
     this.lastUpdatedAt = new Date();
+    this.news.emit('moved');
+  }
+
+  /** Until it is over, or has a question. */
+  async atRest(): Promise<TaskOutcome> {
+    while (this.status === 'working') await once(this.news, 'moved');
+    return this.outcome;
   }
 
   /** What every view of it has. */
@@ -70,16 +82,21 @@ class ServerTask {
   }
 
   /** The task waits, not a request. The client finds the questions when it looks. */
-  async ask(questions: InputRequests): Promise<InputResponses> {
+  async ask(questions: InputRequests, signal: AbortSignal): Promise<InputResponses> {
     Object.assign(this.questions, questions);
     this.move('input_required');
     const keys = Object.keys(questions);
-    const { signal } = this.control;
-    while (!keys.every((key) => Object.hasOwn(this.answers, key)))
-      await once(this.news, 'answers', { signal });
-    const found = Object.fromEntries(keys.map((key) => [key, this.answers[key]!]));
-    for (const key of keys) delete this.answers[key];
-    return found;
+    try {
+      while (!keys.every((key) => Object.hasOwn(this.answers, key)))
+        await unlessAborted(once(this.news, 'answers'), signal);
+      return Object.fromEntries(keys.map((key) => [key, this.answers[key]!]));
+    } finally {
+      for (const key of keys) {
+        delete this.questions[key]; // nobody waits for it any more
+        delete this.answers[key];
+      }
+      this.goOn();
+    }
   }
 
   answer(given: Json): void {
@@ -89,12 +106,16 @@ class ServerTask {
       this.answers[key] = answer;
       delete this.questions[key];
     }
-    if (Object.keys(this.questions).length === 0) this.move('working');
+    this.goOn();
     this.news.emit('answers');
+  }
+
+  private goOn(): void {
+    if (Object.keys(this.questions).length === 0) this.move('working');
   }
 }
 
-/** A call whose client does not wait: it asks by the task, and tells nothing on the way. */
+/** A call whose client need not wait: it asks by the task, and tells those who do. */
 class TaskCall extends ServerCall {
   private task: ServerTask;
 
@@ -104,9 +125,13 @@ class TaskCall extends ServerCall {
     this.task = task;
   }
 
-  override ask(questions: InputRequests): Promise<InputResponses> {
+  override ask(questions: InputRequests, { timeoutMs = TTL_MS }: AskOptions = {}) {
     for (const { method } of Object.values(questions)) this.need({ [method.split('/')[0]!]: {} });
-    return this.task.ask(questions);
+    return this.task.ask(questions, timeoutSignal(timeoutMs, this.signal));
+  }
+
+  override progress(...given: Parameters<ServerCall['progress']>): void {
+    this.task.listener?.progress(...given);
   }
 }
 
@@ -119,12 +144,37 @@ export class Tasks {
   }
 
   /** The task, which is there before its client hears of it. */
-  begin(work: TaskWork, request: Json, capabilities: Json): Json {
+  begin(work: Work, call: ServerCall): Json {
+    return { resultType: 'task', ...this.start(work, call).summary() };
+  }
+
+  /** For a client that waits: its request comes again with the answers, and meets the same work. */
+  async inRounds(work: Work, call: ServerCall): Promise<Json> {
+    const { request, signal } = call;
+    const { task: id } = call.earlierRounds();
+    const task = id === undefined ? this.start(work, call) : this.named(id);
+    const giveUp = () => task.control.abort(signal.reason);
+    signal.addEventListener('abort', giveUp);
+    task.listener = call;
+    task.answer(asObject(request.params.inputResponses));
+    try {
+      const { result, error } = await task.atRest();
+      if (error) throw new RpcError(Number(error.code), `${error.message}`, error.data);
+      if (result) return result;
+      const notes = { answers: {}, asked: {}, task: task.taskId };
+      throw new InputRequired(task.questions, this.office.seal.close(notes, request));
+    } finally {
+      signal.removeEventListener('abort', giveUp);
+      if (task.isOver) this.tasks.delete(task.taskId);
+    }
+  }
+
+  private start(work: Work, { request, capabilities }: ServerCall): ServerTask {
     this.makeRoom();
     const task = new ServerTask();
     this.tasks.set(task.taskId, task);
     void this.run(task, () => work(new TaskCall(task, request, this.office, capabilities)));
-    return { resultType: 'task', ...task.summary() };
+    return task;
   }
 
   private async run(task: ServerTask, work: () => Promise<string | Json>): Promise<void> {
@@ -153,7 +203,10 @@ export class Tasks {
 
   private find(params: Json, call: ServerCall): ServerTask {
     call.need({ extensions: { [TASKS]: {} } });
-    const id = stringParam(params, 'taskId');
+    return this.named(stringParam(params, 'taskId'));
+  }
+
+  private named(id: string): ServerTask {
     const task = this.tasks.get(id);
     if (!task || task.isExpired) throw new RpcError(-32602, `Unknown task: ${id.slice(0, 100)}`);
     return task;

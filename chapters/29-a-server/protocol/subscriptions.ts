@@ -1,6 +1,7 @@
 // subscriptions.ts: without a handshake a client hears of changes only while a request of its own,
 // subscriptions/listen, is open. What changes in between is told to nobody.
 
+import { EventEmitter, once } from 'node:events';
 import { asObject, RpcError, type Json, type Offer } from '../../../mcp.ts';
 import { SUBSCRIPTION_KEY, WATCHED } from '../../22-no-handshake/listen-for-changes.ts';
 import type { ServerCall } from '../server-call.ts';
@@ -16,40 +17,30 @@ type OpenSubscription = {
 
 export class Subscriptions {
   private open = new Set<OpenSubscription>();
-  private endAll: (() => void)[] = [];
+  private news = new EventEmitter().setMaxListeners(0);
 
   /** Resolves when the server ends; rejects when the client does. */
-  async listen(params: Json, call: ServerCall, offered: Offer[]): Promise<Json> {
+  async listen(
+    params: Json,
+    call: ServerCall,
+    offered: Offer[],
+    watched: (uri: string) => void = () => {},
+  ): Promise<Json> {
     if (this.open.size >= MAX_OPEN) throw new RpcError(-32603, 'Too many subscriptions');
     const _meta = { [SUBSCRIPTION_KEY]: call.id };
     const { wanted, uris } = accepted(asObject(params.notifications), offered);
     const tell = (method: string, more: Json) => call.tell(method, { ...more, _meta });
     const subscription: OpenSubscription = { wanted, uris, tell };
     this.open.add(subscription);
+    uris.forEach(watched);
     try {
       // First of all, so that the client knows from when on it hears everything.
       tell('notifications/subscriptions/acknowledged', { notifications: wanted });
-      await this.untilEnd(call.signal);
+      await once(this.news, 'end', { signal: call.signal });
       return { _meta };
     } finally {
       this.open.delete(subscription);
     }
-  }
-
-  private untilEnd(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const cancelled = () => {
-        this.endAll = this.endAll.filter((each) => each !== ended);
-        reject(signal.reason);
-      };
-      const ended = () => {
-        signal.removeEventListener('abort', cancelled);
-        resolve();
-      };
-      if (signal.aborted) return reject(signal.reason);
-      signal.addEventListener('abort', cancelled, { once: true });
-      this.endAll.push(ended);
-    });
   }
 
   changed(what: Offer): void {
@@ -65,7 +56,7 @@ export class Subscriptions {
   }
 
   end(): void {
-    for (const ended of this.endAll.splice(0)) ended();
+    this.news.emit('end');
   }
 
   get size(): number {

@@ -22,7 +22,7 @@ async function begin(program: Program): Promise<LivePage> {
   const { LivePage } = await import('../view.ts');
   const page = new LivePage();
   await page.start();
-  program.trace.watch = (line) => page.write(line);
+  program.trace.follow((line) => page.write(line));
   program.traceStates();
   process.once('exit', () => page.close());
   return page;

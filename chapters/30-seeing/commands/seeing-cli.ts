@@ -28,16 +28,19 @@ import {
   wayTo,
 } from '../../19-the-terminal/command-line/one-server.ts';
 import type { Screen } from '../../19-the-terminal/screen.ts';
+import { checkedAddress } from '../../20-streamable-http/streamable.ts';
 import { serveHttp } from '../../29-a-server/serve-http.ts';
-import { OwnStdio } from '../../29-a-server/pipe.ts';
+import { LineTransport } from '../../29-a-server/protocol/line-transport.ts';
 import type { checkTrace } from '../check.ts';
 import { changeLine, compareOffers, type Offered } from '../compare/offers-diff.ts';
 import { offeredNow, offeredIn } from '../compare/offered.ts';
 import { Keeper, recordingPath } from '../more/keep.ts';
-import { recordBetween } from '../record.ts';
+import { HttpRecorder } from '../record-http.ts';
+import { recordBetween, type Write } from '../record.ts';
 import { Replay, type ReplayOptions, type RecordedAnswer } from '../replay.ts';
 import { PipeReplay, ReplayServer } from '../replay-wires.ts';
 import { readTrace, serversOf, TRACE_VERSION, type Recording } from '../more/read-trace.ts';
+import { requestsIn } from '../requests.ts';
 import { pageWith } from '../view.ts';
 import { seeingVerbs } from './seeing-verbs.ts';
 
@@ -47,30 +50,46 @@ const CHECK_MS = 60_000; // for a whole trace
 const misused = (verb: keyof typeof seeingVerbs) =>
   usage(`${verb} is: ${verb} ${seeingVerbs[verb].help}`);
 
-// ─── record [FILE] -- COMMAND ARGS ──────────────────────────────────────────────────────────────
+// ─── record [FILE] -- COMMAND ARGS, record [FILE] URL ───────────────────────────────────────────
 
-export const recordVerb: Run = async (args) => {
+export const recordVerb: Run = async (args, screen) => {
   const {
     before,
     command: [command, ...rest],
   } = atDashes(args);
-  const {
-    values,
-    positionals: [file, ...more],
-  } = parseFlags(before, { name: TEXT_FLAG });
-  if (!command || more.length > 0) throw misused('record');
-  const keeper = new Keeper(file ?? recordingPath(command), (why) => warnLost('record', why));
-  const name = values.name ?? nameOf([command, ...rest]);
-  keeper.learn(rest);
+  const { values, positionals } = parseFlags(before, { name: TEXT_FLAG, port: TEXT_FLAG });
+  const address = positionals.find(isUrl);
+  const [file, ...more] = positionals.filter((word) => word !== address);
+  const program = command ?? (address && new URL(address).hostname);
+  if (!program || (command && address) || more.length > 0) throw misused('record');
+  const keeper = new Keeper(file ?? recordingPath(program), (why) => warnLost('record', why));
+  const server = values.name ?? (command ? nameOf([command, ...rest]) : program);
+  const write: Write = (line, size) => keeper.write(line, size);
+  keeper.learn([...rest, address ?? '']);
   process.on('exit', () => keeper.flush());
   try {
-    return await recordBetween(command, rest, name, (line, size) => keeper.write(line, size));
+    if (command) return await recordBetween(command, rest, server, write);
+    const { url } = checkedAddress(server, { url: address });
+    const learn = (words: string[]) => keeper.learn(words);
+    const recorder = new HttpRecorder({ url, server, write, learn });
+    const port = numberFlag('--port', values.port, 'a number', Number.isInteger);
+    const local = await recorder.listen(port);
+    screen.say(`${url.href} is recorded into ${keeper.file}, for clients of`);
+    screen.say(`${local} until Ctrl-C`);
+    await untilInterrupted(screen);
+    recorder.close();
+    return EXIT.done;
   } catch (error) {
-    throw refused(`cannot start ${command}: ${textOf(error)}`);
+    throw refused(`cannot record ${command ?? address}: ${textOf(error)}`);
   } finally {
     keeper.flush();
   }
 };
+
+const untilInterrupted = (screen: Screen) =>
+  new Promise<void>((done) => {
+    screen.onInterrupt = done;
+  });
 
 function warnLost(verb: string, why: Error): void {
   process.stderr.write(`${verb}: the trace ends here: ${textOf(why)}\n`);
@@ -109,17 +128,17 @@ export const replayVerb: Run = async (args, screen, rows) => {
   const newReplay = () => new Replay(recording, server, options);
   const port = numberFlag('--port', values.port, 'a number', Number.isInteger);
   if (values.http) await overHttp(new ReplayServer(newReplay, server), server, screen, port);
-  else
-    await new Promise<void>((done) => void new PipeReplay(newReplay(), new OwnStdio()).start(done));
+  else {
+    const stdio = new LineTransport(process.stdin, process.stdout);
+    await new Promise<void>((done) => void new PipeReplay(newReplay(), stdio).start(done));
+  }
   return misses > 0 ? EXIT.unexpected : EXIT.done;
 };
 
 async function overHttp(played: ReplayServer, server: string, screen: Screen, port = 0) {
   const http = await serveHttp(played, { port });
   screen.say(`${server}, as recorded, is at ${http.url} until Ctrl-C`);
-  await new Promise<void>((done) => {
-    screen.onInterrupt = done;
-  });
+  await untilInterrupted(screen);
   await http.close();
 }
 
@@ -202,7 +221,9 @@ async function check(
   }
   const errors = findings.filter(({ level }) => isStrict || level === 'error');
   const { messages } = recording;
-  const all = `${messages.length} messages of ${serversOf(recording).length} servers`;
+  const servers = serversOf(recording).length;
+  const asked = [...requestsIn(recording)].length;
+  const all = `${messages.length} messages of ${servers} servers, ${asked} requests to a model`;
   if (!isJson) screen.say(`${all}: ${errors.length} wrong, ${findings.length} found in all`, 'dim');
   return errors.length > 0 ? EXIT.unexpected : EXIT.done;
 }
@@ -220,7 +241,7 @@ export const diffVerb: Run = async (args, screen, rows) => {
   const offeredAt = async (side: string) => {
     if (side !== '' && !isUrl(side) && existsSync(side)) return offeredIn(textIn(side), side);
     const wanted = side === '' ? reach : { ...reach, ...readReach([side], {}).reach };
-    const way = await wayTo(wanted, screen, composition);
+    const way = await wayTo(wanted, screen, composition, { isExamined: true });
     let found: Offered | undefined;
     await talkAfterHandshake(wanted, way, screen, async (connection) => {
       found = await offeredNow(connection);

@@ -6,7 +6,8 @@ const load = () => import('./seeing-cli.ts');
 
 export const seeingVerbs = {
   record: {
-    help: '[FILE] [--name SERVER] -- COMMAND ARGS, between any client and a server',
+    help: `[FILE] [--name SERVER] -- COMMAND ARGS, between any client and a server
+[FILE] [--name SERVER] [--port N] URL, the same at an address of this machine`,
     load: async () => (await load()).recordVerb,
   },
   replay: {

@@ -6,7 +6,8 @@ import { asObject, isObject, parseMessage, type Json } from '../../../mcp.ts';
 /** The version that this program writes, and the newest that it can read. */
 export const TRACE_VERSION = 1;
 
-type TraceHeader = { version: number; program?: string; started?: string };
+/** `lines`: a program that goes on with a trace writes another one. */
+type TraceHeader = { version: number; program?: string; started?: string; lines: number[] };
 export type Direction = 'out' | 'in'; // from the client to the server, and back
 /** One message on a wire. */
 export type Sighting = { line: number; ms: number; server: string; dir: Direction; msg: Json };
@@ -21,7 +22,7 @@ export type Recording = {
 
 export function readTrace(text: string): Recording {
   const recording: Recording = {
-    header: { version: 0 },
+    header: { version: 0, lines: [] },
     messages: [],
     happenings: [],
     problems: [],
@@ -75,8 +76,10 @@ function sort(record: Json, line: number, ms: number, recording: Recording): voi
 function takeHeader(record: Json, line: number, recording: Recording): void {
   const version = Number(word(record.trace ?? 0));
   const { program, started } = record;
+  const lines = [...recording.header.lines, line];
   recording.header = {
     version,
+    lines,
     program: typeof program === 'string' ? program : undefined,
     started: typeof started === 'string' ? started : undefined,
   };

@@ -1,0 +1,64 @@
+// context-command.ts: /context: what the model's context is full of, as a table with a bar for each row.
+
+import type { Agent } from '../../../agent.ts';
+import { contextTable, NO_SERVER, seenRequest, type ContextRow } from '../../18-minds/seen.ts';
+import type { Command } from '../../19-the-terminal/host.ts';
+import { cutToWidth } from '../../19-the-terminal/screen.ts';
+import { bar } from '../../19-the-terminal/show.ts';
+import { shownName } from '../../19-the-terminal/status.ts';
+
+const MAX_NAME = 32; // columns
+const MAX_BAR = 30;
+
+export const contextCommand: Command = {
+  help: "/context                  what the model's context is full of, and what was left out",
+  run: async (_, { agent, screen }, signal) => {
+    await agent.startUp.wait(signal);
+    screen.print(contextLines(agent, screen.width - 1).join('\n'));
+  },
+};
+
+/** Of the last request, as the model has counted it, and its answer. If none was counted, or the
+ *  conversation is another one since, of the next request. */
+function contextLines(agent: Agent, columns: number): string[] {
+  const { model, request, counted, window } = agent;
+  const isCounted = agent.context > 0 && request && counted;
+  if (!isCounted) agent.tools.refresh();
+  if (!isCounted) agent.tools.arrange();
+  const seen = seenRequest(model, isCounted ? request : agent.nextRequest());
+  const { rows, left, cached } = contextTable(seen, isCounted ? counted : undefined);
+  const answer = { list: 'messages', of: 'last answer', count: 1, cached: 0 };
+  if (isCounted) rows.push({ ...answer, tokens: counted.output });
+  const used = rows.reduce((sum, { tokens }) => sum + tokens, 0);
+  const how = isCounted
+    ? `counted by ${model.name}, ${inFull(cached)} from its cache; the parts are estimated shares`
+    : 'an estimate: nothing was counted yet';
+  return [
+    `context: ${inFull(used)} tokens${window ? ` of ${inFull(window)}` : ''}`,
+    ...(window ? [bar({ progress: used, total: window })] : []),
+    how,
+    ...rows.map((row) => rowLine(row, used, columns)),
+    ...left.map(leftLine),
+  ];
+}
+
+const inFull = (count: number) => count.toLocaleString('en');
+
+function rowLine({ list, of, count, tokens }: ContextRow, used: number, columns: number): string {
+  const size = inFull(tokens).padStart(9);
+  const room = Math.min(MAX_NAME, columns - size.length);
+  const width = Math.min(MAX_BAR, columns - room - size.length - 2);
+  const whose = of === NO_SERVER ? 'ours' : shownName(of);
+  const many = count > 1 ? `, ${count}` : '';
+  const name = cutToWidth(list === 'tools' ? `tools of ${whose}` : of, room - many.length) + many;
+  const signs = '█'.repeat(Math.ceil((tokens * Math.max(0, width)) / used));
+  return `${name.padEnd(room)}${size}  ${signs}`.trimEnd();
+}
+
+function leftLine({ list, of, count, tokens }: ContextRow): string {
+  const many = inFull(count);
+  if (list === 'compaction') return `left out: ${many} turns; a summary is in their place`;
+  if (list === 'budget') return `left out: ${many} characters of results of ${shownName(of)}`;
+  const size = `about ${inFull(tokens)} tokens`;
+  return `left out: ${many} tools of ${shownName(of)}, ${size}; find_tools loads them`;
+}
