@@ -193,7 +193,7 @@ export class Agent {
   }
 
   /** All that the model gets to see, by the tools as they are arranged. */
-  nextRequest(signal = new AbortController().signal): ModelRequest {
+  nextRequest(signal: AbortSignal = new AbortController().signal): ModelRequest {
     const turns = [...this.turns];
     const rows = [...this.tools.shown.values()];
     const tools = rows.map(({ definition }) => definition);

@@ -14,7 +14,7 @@ const entry = (
   authority: ServerEntry['authority'],
   config: Json = { command: 'x' },
 ): ServerEntry => ({ name, scope: authority, authority, config, file: '.mcp.json' });
-export const signal = new AbortController().signal;
+export const signal: AbortSignal = new AbortController().signal;
 
 /** A gate with real tools, and two servers: `mine` from the user's settings, `theirs` from the project. */
 type Given = {
