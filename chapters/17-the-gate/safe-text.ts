@@ -59,7 +59,11 @@ export function cited(text: string): string {
 type ChangeText = (text: string) => string;
 
 /** The same value with other texts in it, and other names. */
-function withTexts(value: unknown, change: ChangeText, rename: ChangeText): unknown {
+export function withTexts(
+  value: unknown,
+  change: ChangeText,
+  rename: ChangeText = (name) => name,
+): unknown {
   if (typeof value === 'string') return change(value);
   if (Array.isArray(value)) return value.map((each) => withTexts(each, change, rename));
   if (!isObject(value)) return value;
@@ -328,12 +332,7 @@ function withoutAnswers(key: string, value: unknown): unknown {
       Object.entries(value).map(([name, each]) => [name, withoutAnswers('result', each)]),
     );
   if (key !== 'result' || action === undefined || !isObject(content)) return value;
-  const hidden = withTexts(
-    content,
-    () => MASK,
-    (name) => name,
-  );
-  return { ...value, content: hidden };
+  return { ...value, content: withTexts(content, () => MASK) };
 }
 
 /** The same JSON, without a character that does something to a terminal: inside of JSON they can be spelled. */

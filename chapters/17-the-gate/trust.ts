@@ -12,7 +12,7 @@ import { canonicalJson, sha256 } from './digest.ts';
 import { choice, NEVER, NOT_NOW } from './dialogue.ts';
 import { nobody, type Person } from './person.ts';
 import { hasTexts, PrivateFile } from './private-file.ts';
-import { changes, named, quoted, spelledOut } from './safe-text.ts';
+import { changes, named, quoted, spelledOut, withTexts } from './safe-text.ts';
 
 /** A tool as it described itself when it was allowed: by a hash, and in words. */
 type AllowedDefinition = { tool: string; definition: string; shown: string };
@@ -480,7 +480,7 @@ function changesIn(before: Json, after: Json): string[] {
 /** The command and each argument on a line of its own: nothing can hide at the end of a long
  *  line. */
 export function launchLines({ command, args, ...others }: Json): string[] {
-  const rest = JSON.parse(withoutKeysInJson(withoutSecrets(others))) as Json;
+  const rest = withTexts(withoutSecrets(others), withoutKeys) as Json;
   const first = command === undefined ? [] : [`  command: ${quoted(withoutKeys(String(command)))}`];
   const list = [args ?? []]
     .flat()
@@ -491,9 +491,6 @@ export function launchLines({ command, args, ...others }: Json): string[] {
   });
   return [...first, ...list, ...nested];
 }
-
-const withoutKeysInJson = (value: Json) =>
-  JSON.stringify(value, (_, each) => (typeof each === 'string' ? withoutKeys(each) : each));
 
 /** What is secret of a login says nothing of what an entry starts, and may be read over a shoulder
  *  or in a log. */

@@ -2,9 +2,8 @@
 // taken over is converted first. Another program is a row of the table.
 
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { asObject, isObject, readJsonFile, textOf, type Json } from '../../mcp.ts';
-import { fromCode, ofPrograms } from './packages/from-code.ts';
+import { at, fromCode } from './packages/from-code.ts';
 import { others } from './packages/other-programs.ts';
 import type { AskFor } from './packages/registry.ts';
 
@@ -25,18 +24,11 @@ export type ImportableServer = { name: string; config: Json; file: string; root:
 
 export const importers: Record<string, Importer> = {
   'claude-desktop': {
-    files: (where) => [join(ofPrograms(where), 'Claude', 'claude_desktop_config.json')],
+    files: at('programs/Claude/claude_desktop_config.json'),
     servers: (root) => asObject(root.mcpServers),
   },
   vscode: {
-    files: (where) => {
-      const user = join(ofPrograms(where), 'Code', 'User');
-      return [
-        join(user, 'mcp.json'),
-        join(user, 'settings.json'),
-        join(where.cwd, '.vscode', 'mcp.json'),
-      ];
-    },
+    files: at('programs/Code/User/mcp.json programs/Code/User/settings.json ./.vscode/mcp.json'),
     servers: (root) => asObject(root.servers ?? asObject(root.mcp).servers),
     convert: fromCode,
   },

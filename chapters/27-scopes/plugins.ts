@@ -4,6 +4,7 @@
 
 import { isAbsolute, join, normalize } from 'node:path';
 import { asObject, isObject, serversIn, transportType, type Json } from '../../mcp.ts';
+import { withTexts } from '../17-the-gate/safe-text.ts';
 import type { ReportProblem } from '../19-the-terminal/host.ts';
 import { leadsOutOf, type Files } from './file-owners.ts';
 import type { ConfigSource } from './scopes.ts';
@@ -114,9 +115,8 @@ function mappingFrom(
  *  `npx` would run what a clone has brought along. */
 function settled(given: unknown, { root }: Plugin): Json {
   if (!isObject(given)) return given as Json; // the manager says what is wrong with it
-  const own = (_: string, value: unknown) =>
-    typeof value === 'string' ? value.replaceAll('${CLAUDE_PLUGIN_ROOT}', root) : value;
-  const config = JSON.parse(JSON.stringify(given), own) as Json;
+  const here = (text: string) => text.replaceAll('${CLAUDE_PLUGIN_ROOT}', root);
+  const config = withTexts(given, here) as Json;
   if (transportType(config) !== 'stdio') return config;
   const env = { CLAUDE_PLUGIN_ROOT: root, ...asObject(config.env) };
   return { ...config, cwd: config.cwd ?? root, env };

@@ -15,6 +15,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { asObject, isObject, STDIO_WORDS, StdioTransport, tooMuchIn } from '../../../mcp.ts';
 import type { Json, Transport, TransportFactory } from '../../../mcp.ts';
+import { withTexts } from '../../17-the-gate/safe-text.ts';
 import type { Plugin, Unpack } from '../plugins.ts';
 import { filesInZip, type Packed } from '../zip.ts';
 
@@ -116,9 +117,7 @@ function entryFrom(manifest: Json, folder: string, platform: NodeJS.Platform, se
       .replaceAll('${__dirname}', folder)
       .replaceAll('${/}', platform === 'win32' ? '\\' : '/')
       .replace(/\$\{user_config\.(\w+)\}/g, (whole, key: string) => values.get(key) ?? whole);
-  const filled = JSON.parse(JSON.stringify(config), (_, value) =>
-    typeof value === 'string' ? fill(value) : value,
-  ) as Json;
+  const filled = withTexts(config, fill) as Json;
   const missing = /\$\{user_config\.(\w+)\}/.exec(JSON.stringify(filled))?.[1];
   if (missing)
     throw new Error(

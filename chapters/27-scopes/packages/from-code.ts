@@ -2,14 +2,30 @@
 
 import { join } from 'node:path';
 import { asObject, isObject, withoutComments, type Json } from '../../../mcp.ts';
+import { withTexts } from '../../17-the-gate/safe-text.ts';
 import type { Where } from '../importing.ts';
 import type { AskFor } from './registry.ts';
 
-/** The folder where a system keeps the files of programs. */
-export function ofPrograms({ home, platform, appData }: Where): string {
-  if (platform === 'darwin') return join(home, 'Library', 'Application Support');
-  return platform === 'win32' ? appData : join(home, '.config');
-}
+const settingsOf = ({ home, platform, appData }: Where) =>
+  platform === 'win32' ? appData : join(home, '.config');
+
+/** What a path of the table begins with. */
+const PLACES: Record<string, (where: Where) => string> = {
+  '~': ({ home }) => home,
+  '.': ({ cwd }) => cwd,
+  settings: settingsOf,
+  programs: (where) =>
+    where.platform === 'darwin'
+      ? join(where.home, 'Library', 'Application Support')
+      : settingsOf(where),
+};
+
+/** Files, by paths with blanks between them. */
+export const at = (paths: string) => (where: Where) =>
+  paths.split(' ').map((path) => {
+    const [place = '', ...names] = path.split('/');
+    return join(PLACES[place]!(where), ...names);
+  });
 
 /** Editors take comments and a comma behind the last item. */
 export function editorsJson(text: string): Json {
@@ -50,9 +66,7 @@ export async function fromCode(config: Json, where: Where, root: Json, ask: AskF
     if (value === undefined) throw new Error(`it needs a value for "${id}"`);
     values.set(id, value);
   }
-  const convert = (_: string, value: unknown) =>
-    typeof value === 'string' ? converted(value, where, values) : value;
-  return JSON.parse(JSON.stringify(rest), convert) as Json;
+  return withTexts(rest, (text) => converted(text, where, values)) as Json;
 }
 
 function converted(text: string, { home }: Where, inputs: Map<string, string>): string {

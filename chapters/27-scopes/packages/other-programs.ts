@@ -1,88 +1,59 @@
 // other-programs.ts: where more programs keep their servers, and how their words differ from ours.
 // Each row follows what its maker documents; tests have a sample of each.
 
-import { join } from 'node:path';
 import { asList, asObject, isObject, show, type Json } from '../../../mcp.ts';
-import type { Importer, Where } from '../importing.ts';
-import { editorsJson, fromCode, ofPrograms } from './from-code.ts';
+import { withTexts } from '../../17-the-gate/safe-text.ts';
+import type { Importer } from '../importing.ts';
+import { at, editorsJson, fromCode } from './from-code.ts';
 import { parseToml } from './toml.ts';
 
 /** Entries like ours, in other files. */
-const likeOurs = (files: Importer['files'], convert: Convert = (config) => config): Importer => ({
-  files,
+const likeOurs = (files: string, convert = (config: Json) => config): Importer => ({
+  files: at(files),
   servers: (root) => asObject(root.mcpServers),
   convert: async (config, where, root, ask) => fromCode(convert(config), where, root, ask),
 });
-type Convert = (config: Json) => Json;
 
 /** Extensions of VS Code keep their settings in its folder. */
-const inCode = (where: Where, extension: string, file: string) =>
-  join(ofPrograms(where), 'Code', 'User', 'globalStorage', extension, 'settings', file);
+const EXTENSIONS = 'programs/Code/User/globalStorage';
 
 export const others: Record<string, Importer> = {
-  cursor: likeOurs(
-    ({ home, cwd }) => [join(home, '.cursor', 'mcp.json'), join(cwd, '.cursor', 'mcp.json')],
-    withType,
-  ),
+  cursor: likeOurs('~/.cursor/mcp.json ./.cursor/mcp.json', withType),
   codex: {
-    files: ({ home, cwd }) => [
-      join(home, '.codex', 'config.toml'),
-      join(cwd, '.codex', 'config.toml'),
-    ],
+    files: at('~/.codex/config.toml ./.codex/config.toml'),
     read: parseToml,
     servers: (root) => asObject(root.mcp_servers),
     convert: async (config) => fromCodex(config),
   },
-  gemini: likeOurs(
-    ({ home, cwd }) => [
-      join(home, '.gemini', 'settings.json'),
-      join(cwd, '.gemini', 'settings.json'),
-    ],
-    fromGemini,
-  ),
-  windsurf: likeOurs(
-    ({ home }) => [join(home, '.codeium', 'windsurf', 'mcp_config.json')],
-    ({ serverUrl, ...rest }) =>
-      serverUrl === undefined ? rest : { type: 'http', url: serverUrl, ...rest },
+  gemini: likeOurs('~/.gemini/settings.json ./.gemini/settings.json', fromGemini),
+  windsurf: likeOurs('~/.codeium/windsurf/mcp_config.json', ({ serverUrl: url, ...rest }) =>
+    url === undefined ? rest : { type: 'http', url, ...rest },
   ),
   zed: {
-    files: (where) => [
-      join(
-        where.platform === 'win32' ? where.appData : join(where.home, '.config'),
-        'zed',
-        'settings.json',
-      ),
-      join(where.cwd, '.zed', 'settings.json'),
-    ],
+    files: at('settings/zed/settings.json ./.zed/settings.json'),
     read: editorsJson,
     servers: (root) => asObject(root.context_servers),
     convert: async (config) => fromZed(config),
   },
   cline: likeOurs(
-    (where) => [inCode(where, 'saoudrizwan.claude-dev', 'cline_mcp_settings.json')],
+    `${EXTENSIONS}/saoudrizwan.claude-dev/settings/cline_mcp_settings.json`,
     withType,
   ),
   roo: likeOurs(
-    (where) => [
-      inCode(where, 'rooveterinaryinc.roo-cline', 'mcp_settings.json'),
-      join(where.cwd, '.roo', 'mcp.json'),
-    ],
+    `${EXTENSIONS}/rooveterinaryinc.roo-cline/settings/mcp_settings.json ./.roo/mcp.json`,
     withType,
   ),
   opencode: {
-    files: ({ home, cwd }) =>
-      [join(home, '.config', 'opencode'), cwd, join(cwd, '.opencode')].flatMap((folder) => [
-        join(folder, 'opencode.json'),
-        join(folder, 'opencode.jsonc'),
-      ]),
+    files: at(
+      ['~/.config/opencode', '.', './.opencode']
+        .map((folder) => `${folder}/opencode.json ${folder}/opencode.jsonc`)
+        .join(' '),
+    ),
     read: editorsJson,
     servers: ({ mcp }) => asObject(asObject(mcp).servers ?? mcp),
     convert: async (config) => fromOpencode(config),
   },
-  pi: likeOurs(
-    ({ home, cwd }) => [join(home, '.pi', 'agent', 'mcp.json'), join(cwd, '.pi', 'mcp.json')],
-    fromPi,
-  ),
+  pi: likeOurs('~/.pi/agent/mcp.json ./.pi/mcp.json', fromPi),
 };
 
 /** They write streamableHttp, or streamable-http, and mean HTTP+SSE where they write neither. */
@@ -95,15 +66,12 @@ function withType({ type, ...rest }: Json): Json {
 function fromCodex(config: Json): Json {
   const { bearer_token_env_var: token, http_headers, env_http_headers, env_vars, ...more } = config;
   const { startup_timeout_sec, startup_timeout_ms, tool_timeout_sec, env, url, ...rest } = more;
-  const named = Object.entries(asObject(env_http_headers)).map(([key, name]) => [
-    key,
-    `\${${name}}`,
-  ]);
-  const passed = asList(env_vars).map((name) => [name, `\${${name}}`]);
+  const variable = (name: unknown) => `\${${name}}`;
+  const passed = asList(env_vars).map((name) => [name, variable(name)]);
   const headers = {
     ...asObject(http_headers),
-    ...Object.fromEntries(named),
-    ...(token !== undefined && { Authorization: `Bearer \${${token}}` }),
+    ...(withTexts(asObject(env_http_headers), variable) as Json),
+    ...(token !== undefined && { Authorization: `Bearer ${variable(token)}` }),
   };
   const variables = { ...asObject(env), ...Object.fromEntries(passed) };
   return {
@@ -120,9 +88,7 @@ function fromGemini({ httpUrl, url, ...rest }: Json): Json {
   const address = httpUrl ?? url;
   const type = httpUrl === undefined ? 'sse' : 'http';
   const config = { ...rest, ...(address !== undefined && { type, url: address }) };
-  const braced = (_: string, value: unknown) =>
-    typeof value === 'string' ? value.replace(/\$(\w+)/g, '${$1}') : value;
-  return JSON.parse(JSON.stringify(config), braced) as Json;
+  return withTexts(config, (text) => text.replace(/\$(\w+)/g, '${$1}')) as Json;
 }
 
 /** An older form has the command as an object with a path. */
@@ -133,12 +99,10 @@ function fromZed({ source, settings, command, ...rest }: Json): Json {
 }
 
 function fromOpencode({ type, command, environment, ...rest }: Json): Json {
-  const variables = (_: string, value: unknown) =>
-    typeof value === 'string' ? value.replace(/\{env:(\w+)\}/g, '${$1}') : value;
   const [program, ...args] = asList(command);
   const local = { command: program, args, ...(environment !== undefined && { env: environment }) };
   const config = type === 'remote' ? { type: 'http', ...rest } : { ...local, ...rest };
-  return JSON.parse(JSON.stringify(config), variables) as Json;
+  return withTexts(config, (text) => text.replace(/\{env:(\w+)\}/g, '${$1}')) as Json;
 }
 
 /** How long a server lives is up to us. */

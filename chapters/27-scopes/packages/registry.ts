@@ -33,10 +33,9 @@ export const shortServerName = ({ name }: Json) =>
 export function waysIn(root: Json): PackageChoice[] {
   const server = isObject(root.server) ? root.server : root; // as the registry's own address answers
   const packages = items(server.packages).map((each): PackageChoice => {
-    const { identifier, version } = asObject(each);
-    const type = show(oneOf(each, 'registryType', 'registry_type') ?? '?');
+    const { identifier, version, registryType: type = '?' } = each;
     return {
-      label: `${type} ${quoted(`${identifier}`)} ${quoted(`${version ?? 'newest'}`)}`,
+      label: `${show(type)} ${quoted(`${identifier}`)} ${quoted(`${version ?? 'newest'}`)}`,
       make: (ask) => fromPackage(each, ask),
     };
   });
@@ -49,9 +48,14 @@ export function waysIn(root: Json): PackageChoice[] {
   return [...remotes, ...packages];
 }
 
-const items = (list: unknown): Json[] => asList(list).filter(isObject).slice(0, MAX_ITEMS);
-const oneOf = (object: Json, ...names: string[]) =>
-  names.map((name) => object[name]).find((value) => value !== undefined);
+const items = (list: unknown): Json[] =>
+  asList(list).filter(isObject).slice(0, MAX_ITEMS).map(inCamelCase);
+
+/** Until 2025 these files had registry_type, and now they have registryType. */
+function inCamelCase(object: Json): Json {
+  const camel = (name: string) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+  return Object.fromEntries(Object.entries(object).map(([name, each]) => [camel(name), each]));
+}
 
 // ─── A package ─────────────────────────────────────────────────────────────────────────────────
 
@@ -65,55 +69,37 @@ const LAUNCHERS: Record<string, Launch> = {
   oci: (id, version, env) => {
     const passed = env.flatMap((name) => ['-e', name]);
     const isTagged = /[:@]/.test(id.slice(id.lastIndexOf('/') + 1));
-    return [
-      'docker',
-      'run',
-      '-i',
-      '--rm',
-      ...passed,
-      isTagged || !version ? id : `${id}:${version}`,
-    ];
+    const image = isTagged || !version ? id : `${id}:${version}`;
+    return [...'docker run -i --rm'.split(' '), ...passed, image];
   },
 };
 
 async function fromPackage(given: Json, ask: AskFor): Promise<Json> {
-  const type = show(oneOf(given, 'registryType', 'registry_type') ?? '');
+  const { registryType = '', identifier, version = '' } = given;
+  const type = show(registryType);
   const launcher = ownValue(LAUNCHERS, type);
   if (!launcher) throw new Error(`a package of type ${quoted(type)} cannot be started from here`);
-  const { identifier, version = '' } = given;
   const isSound = (text: unknown) =>
     typeof text === 'string' && /^[\w@./:+-]*$/.test(text) && !text.startsWith('-');
   if (!isSound(identifier) || identifier === '' || !isSound(version))
     throw new Error('its package has no sound name and version');
-  const env = await valuesOf(
-    items(oneOf(given, 'environmentVariables', 'environment_variables')),
-    ask,
-  );
+  const env = await valuesOf(given.environmentVariables, ask);
   const [command, ...words] = launcher(`${identifier}`, `${version}`, Object.keys(env));
-  const before = await argumentsOf(
-    items(oneOf(given, 'runtimeArguments', 'runtime_arguments')),
-    ask,
-  );
-  const after = await argumentsOf(
-    items(oneOf(given, 'packageArguments', 'package_arguments')),
-    ask,
-  );
+  const before = await argumentsOf(given.runtimeArguments, ask);
+  const after = await argumentsOf(given.packageArguments, ask);
   const isNew = before.filter((word) => !words.includes(word)); // "-y" is there already
   const args = [...isNew, ...words, ...after];
   return { command, args, ...(Object.keys(env).length > 0 && { env }) };
 }
 
-async function argumentsOf(list: Json[], ask: AskFor): Promise<string[]> {
+async function argumentsOf(list: unknown, ask: AskFor): Promise<string[]> {
   const words: string[] = [];
-  for (const each of list) {
-    const { type, name } = each;
+  for (const each of items(list)) {
+    const { type, name, valueHint, isRequired } = each;
     const isNamed = type === 'named';
-    const hint = show(oneOf(each, 'valueHint', 'value_hint') ?? name ?? 'an argument');
-    const isFlag =
-      isNamed &&
-      oneOf(each, 'value', 'default', 'valueHint', 'value_hint') === undefined &&
-      !isRequired(each);
-    const value = isFlag ? '' : await valueOf(each, hint, ask);
+    const saysValue = [each.value, each.default, valueHint].some((said) => said !== undefined);
+    const isFlag = isNamed && !saysValue && isRequired !== true;
+    const value = isFlag ? '' : await valueOf(each, show(valueHint ?? name ?? 'an argument'), ask);
     if (value === undefined) continue;
     if (isNamed) words.push(text(name));
     if (!isFlag) words.push(value);
@@ -126,15 +112,15 @@ async function argumentsOf(list: Json[], ask: AskFor): Promise<string[]> {
 async function fromRemote(given: Json, ask: AskFor): Promise<Json> {
   const type = given.type === 'sse' ? 'sse' : 'http';
   const url = await filled(text(given.url), asObject(given.variables), ask);
-  const headers = await valuesOf(items(given.headers), ask);
+  const headers = await valuesOf(given.headers, ask);
   return { type, url, ...(Object.keys(headers).length > 0 && { headers }) };
 }
 
 // ─── Values ────────────────────────────────────────────────────────────────────────────────────
 
-async function valuesOf(list: Json[], ask: AskFor): Promise<Record<string, string>> {
+async function valuesOf(list: unknown, ask: AskFor): Promise<Record<string, string>> {
   const found: [string, string][] = [];
-  for (const each of list) {
+  for (const each of items(list)) {
     const name = text(each.name);
     const value = await valueOf(each, name, ask);
     if (value !== undefined) found.push([name, value]);
@@ -155,7 +141,7 @@ async function filled(template: string, variables: Json, ask: AskFor): Promise<s
   for (const { 0: mark, 1: name = '', index } of template.matchAll(/\{(\w+)\}/g)) {
     const known = Object.hasOwn(variables, name) && template[index - 1] !== '$';
     const value = known
-      ? await ask({ ...wantedIn(asObject(variables[name]), name), isRequired: true })
+      ? await ask({ ...wantedIn(inCamelCase(asObject(variables[name])), name), isRequired: true })
       : mark;
     if (value === undefined) throw new Error(`it needs a value for ${quoted(name)}`);
     whole += template.slice(at, index) + value;
@@ -164,16 +150,13 @@ async function filled(template: string, variables: Json, ask: AskFor): Promise<s
   return whole + template.slice(at);
 }
 
-const isRequired = (given: Json) => oneOf(given, 'isRequired', 'is_required') === true;
-
 function wantedIn(given: Json, name: string): RegistryInput {
-  const { description = '', choices } = given;
-  const usual = oneOf(given, 'default', 'value');
+  const { description = '', choices, isSecret, isRequired, default: usual = given.value } = given;
   return {
     name,
     description: show(description).slice(0, MAX_TEXT),
-    isSecret: oneOf(given, 'isSecret', 'is_secret') === true,
-    isRequired: isRequired(given),
+    isSecret: isSecret === true,
+    isRequired: isRequired === true,
     choices: asList(choices).map(show).slice(0, MAX_ITEMS),
     ...(typeof usual === 'string' && { usual }),
   };
