@@ -16,6 +16,8 @@ const START = 'chapters/start.ts';
 const MODULES = [
   'agent.ts',
   'mcp.ts',
+  'chapters/connect.ts',
+  'chapters/29-a-server/public.ts',
   'chapters/composition.ts',
   'chapters/19-the-terminal/main.ts',
   // What `aside` runs in a thread.
@@ -40,6 +42,7 @@ const common: BuildOptions = {
   minifyWhitespace: true,
   keepNames: true, // an extension is known by its name
   minifySyntax: true,
+  sourcemap: 'linked', // for `node --enable-source-maps`; without it Node does not read them
   logLevel: 'warning',
 };
 

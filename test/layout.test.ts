@@ -2,16 +2,18 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { test } from 'node:test';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { root } from './help/basics.ts';
+import { cleanUp, folder, root } from './help/basics.ts';
 import { figures, figuresTold } from './measure/readme.ts';
 import { cyclesIn } from './measure/modules.ts';
 import { program, spine } from './measure/sources.ts';
 
 const read = (...path: string[]) => readFileSync(join(root, ...path), 'utf8');
+afterEach(cleanUp);
 const manifest = JSON.parse(read('package.json'));
 
 test('there is no runtime dependency, and the development ones are eight', () => {
@@ -207,18 +209,33 @@ test('every program in the README and in the reference runs, and prints what its
   const pages = read('README.md') + read('chapters', 'REFERENCE.md');
   const programs = [...pages.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, text]) => text!);
   assert.equal(programs.length, 8);
-  mkdirSync(join(root, '.cache', 'readme'), { recursive: true });
-  for (const [n, text] of programs.entries()) {
-    const file = join(root, '.cache', 'readme', `${n}.ts`);
-    writeFileSync(file, text.replace(/from '\.\//g, "from '../../"));
-    const env = { ...process.env, HOME: dirname(file), USERPROFILE: dirname(file) }; // not the servers of whoever runs this
-    const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', file], {
-      cwd: root,
-      env,
-    });
+  // The package's modules, from their sources. test/real/package.test.ts has them as installed.
+  const { exports } = JSON.parse(read('package.json'));
+  const source = (name: string) => {
+    const file: string = exports[name.replace('mcp-by-hand', '.')].default;
+    return pathToFileURL(join(root, file.replace('./dist/', '').replace(/js$/, 'ts'))).href;
+  };
+  const place = folder();
+  const files = programs.map((text, n) => {
+    const file = join(place, `${n}.mts`);
+    writeFileSync(
+      file,
+      text.replace(/'(mcp-by-hand[\w/]*)'/g, (_, name) => `'${source(name)}'`),
+    );
+    return pathToFileURL(file).href;
+  });
+  // One process for all: most of the time is the program's start.
+  const all = `for (const file of ${JSON.stringify(files)}) {
+    await import(file);
+    console.log('— end —');
+  }`;
+  const env = { ...process.env, HOME: place, USERPROFILE: place }; // not the servers of whoever runs this
+  const flags = ['--import', 'tsx', '--input-type=module', '-e', all];
+  const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: root, env });
+  const printed = stdout.split('— end —');
+  for (const [n, text] of programs.entries())
     for (const [, said] of text.matchAll(/console\.log.* \/\/ (.*)$/gm))
-      assert.ok(stdout.includes(said!), stdout);
-  }
+      assert.ok(printed[n]!.includes(said!), printed[n]);
 });
 
 test('every promise of SECURITY.md names tests, and they are there', () => {

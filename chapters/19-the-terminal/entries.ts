@@ -11,11 +11,11 @@ import {
   type ServerEntry,
 } from '../../mcp.ts';
 import { nearestHint } from '../16-hands/nearest.ts';
+import type { Person } from '../17-the-gate/person.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
 import { forConnections, loadHere, type Composition, type WantedServers } from './host.ts';
 import { refused } from './exit.ts';
-import { PersonAtTerminal } from './person-at-terminal.ts';
 import type { Screen } from './screen.ts';
 
 /** For a command whose work is to keep something: if that fails, so does the command. */
@@ -38,10 +38,12 @@ export async function both<A, B>(first: () => A, second: () => Promise<B>): Prom
   throw refused(failures.map(({ message }) => message).join('\n'));
 }
 
+type Warned = Pick<Screen, 'warn'>;
+
 /** The entry of that name, if it is one that could start. */
 export async function findEntry(
   name: string,
-  screen: Screen,
+  screen: Warned,
   composition: Composition,
   wanted: WantedServers = {},
 ): Promise<ServerEntry> {
@@ -59,14 +61,15 @@ export async function findEntry(
 /** The configuration of a server that may start. */
 export async function approved(
   name: string,
-  screen: Screen,
+  screen: Warned,
   composition: Composition,
+  person: Person,
   { allowServers, wanted }: { allowServers?: string[]; wanted?: WantedServers } = {},
 ): Promise<Json> {
   const entry = await findEntry(name, screen, composition, wanted);
   if (entry.blocked) throw refused(`${name} does not start: ${entry.blocked}`);
   const warn = (text: string) => screen.warn(text);
-  const trust = new Trust({ warn, person: new PersonAtTerminal(screen), allowServers });
+  const trust = new Trust({ warn, person, allowServers });
   const approval = await trust.approve(entry);
   if (approval === 'disabled')
     throw refused(`${name} is disabled; to change that: ${PROGRAM} mcp enable ${name}`);

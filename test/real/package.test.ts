@@ -2,10 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
+import { transform } from 'esbuild';
 import { cleanUp, folder, goodServer, root } from '../help/basics.ts';
 
 after(cleanUp);
@@ -62,27 +63,76 @@ test('its program runs without TypeScript', async () => {
 });
 
 const PROGRAM = `
-import { McpConnection } from 'mcp-by-hand';
-import { McpManager } from 'mcp-by-hand/mcp';
+import { connect, type ToolResult } from 'mcp-by-hand';
 import { Agent, Scripted, hands, Roots, type Ending } from 'mcp-by-hand/agent';
-const connection = new McpConnection('demo', { command: process.execPath, args: [${JSON.stringify(goodServer)}] });
-await connection.connect();
-await connection.initialize();
-console.log((await connection.callTool('add', { a: 2, b: 40 })).text, typeof McpManager);
-await connection.close();
+const server = await connect({ command: process.execPath, args: [${JSON.stringify(goodServer)}] });
+const result: ToolResult = await server.callTool('add', { a: 2, b: 40 });
+console.log(result.text);
+await server.close();
 const model = new Scripted([{ calls: [{ name: 'read', args: { path: 'package.json' } }] }, 'I have read it.']);
 const agent = new Agent({ model, tools: hands({ roots: new Roots('.'), resultsFolder: '.' }), resultsFolder: '.' });
 const { ending, text }: { ending: Ending; text: string } = await agent.chat('look');
 console.log(ending, text);
 `;
+const untyped = (text: string) =>
+  text
+    .replace(/, type \w+/g, '')
+    .replace(': ToolResult', '')
+    .replace(/: \{ ending: Ending.*?\} =/, ' =');
+const runHere = async (name: string, text: string, flags: string[] = []) => {
+  writeFileSync(join(place, name), text);
+  return (await run(process.execPath, [...flags, name], { cwd: place, env })).stdout;
+};
 
 test('who imports it gets the client and the agent', async () => {
-  writeFileSync(
-    join(place, 'use.mjs'),
-    PROGRAM.replace(', type Ending', '').replace(/: \{ ending: Ending.*?\} =/, ' ='),
+  assert.equal(await runHere('use.mjs', untyped(PROGRAM)), '42\ndone I have read it.\n');
+});
+
+test('the programs of README and REFERENCE run as they are printed', async () => {
+  cpSync(join(root, 'fixtures'), join(place, 'fixtures'), { recursive: true });
+  writeFileSync(join(place, 'mcp.ts'), '');
+  writeFileSync(join(place, 'agent.ts'), '');
+  const pages = ['README.md', 'chapters/REFERENCE.md'].map((page) =>
+    readFileSync(join(root, page), 'utf8'),
   );
-  const { stdout } = await run(process.execPath, ['use.mjs'], { cwd: place, env });
-  assert.equal(stdout, '42 function\ndone I have read it.\n');
+  const programs = [...pages.join('\n').matchAll(/^```ts\n([^]*?)^```$/gm)];
+  assert.equal(programs.length, 8);
+  for (const [, text] of programs) {
+    const { code } = await transform(text!, { loader: 'ts' });
+    const stdout = await runHere('example.mjs', code);
+    for (const [, said] of text!.matchAll(/console\.log.* \/\/ (.*)$/gm))
+      assert.ok(stdout.includes(said!), `${text}\n${stdout}`);
+  }
+});
+
+test('a class is one class, whichever module it comes from', async () => {
+  const { exports } = JSON.parse(readFileSync(join(inside, 'package.json'), 'utf8'));
+  const names = Object.keys(exports).map((name) => name.replace('.', 'mcp-by-hand'));
+  const modules = await runHere(
+    'classes.mjs',
+    `const modules = await Promise.all(${JSON.stringify(names)}.map((name) => import(name)));
+    const classes = new Map();
+    for (const [name, value] of modules.flatMap((each) => Object.entries(each)))
+      if (/^class /.test(String(value))) classes.set(name, [...(classes.get(name) ?? []), value]);
+    for (const [name, values] of classes)
+      if (values.length > 1) console.log(name, new Set(values).size);`,
+  );
+  const lines = modules.trim().split('\n');
+  assert.ok(lines.includes('McpConnection 1'), modules);
+  assert.ok(
+    lines.every((line) => line.endsWith(' 1')),
+    modules,
+  );
+});
+
+test('an error in the package names the source, with --enable-source-maps', async () => {
+  const text = `import { connect } from 'mcp-by-hand'; await connect('http://127.0.0.1:1/mcp')`;
+  writeFileSync(join(place, 'fails.mjs'), text);
+  const failed = await run(process.execPath, ['--enable-source-maps', 'fails.mjs'], {
+    cwd: place,
+    env,
+  }).catch((error) => error);
+  assert.match(failed.stderr, /chapters\/.*\.ts:\d+/);
 });
 
 test('and their types', async () => {

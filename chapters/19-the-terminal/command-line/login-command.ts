@@ -17,7 +17,7 @@ export async function loginCommand(
   composition: Composition,
 ): Promise<number> {
   if (!screen.isInteractive) throw refused(NO_TERMINAL, 'auth');
-  const config = await approved(name, screen, composition);
+  const config = await approved(name, screen, composition, new PersonAtTerminal(screen));
   const stopping = new AbortController();
   const stopped = new Promise<never>((_, reject) => {
     screen.onInterrupt = () => {

@@ -144,10 +144,12 @@ export async function wayTo(
 ): Promise<Way> {
   const { server = '', typed, added, allowServers, mcpConfig } = reach;
   const { approved } = await import('../entries.ts');
+  const { PersonAtTerminal } = await import('../person-at-terminal.ts');
   const { forConnections, forTalks, givenServers } = await import('../host.ts');
   const dynamic = mcpConfig.flatMap((given) => Object.entries(givenServers(given)));
   const wanted = { dynamic: dynamic as [string, Json][] };
-  const fromFiles = () => approved(server, screen, composition, { allowServers, wanted });
+  const person = new PersonAtTerminal(screen);
+  const fromFiles = () => approved(server, screen, composition, person, { allowServers, wanted });
   const config = typed ?? withAdded(await fromFiles(), added);
   const { logins } = composition;
   if (logins) logins.believesVerdicts = false; // ask, whatever it said a moment ago
