@@ -17,7 +17,7 @@ const MODULES = [
   'agent.ts',
   'mcp.ts',
   'chapters/connect.ts',
-  'chapters/29-a-server/public.ts',
+  'chapters/29-a-server/more/public.ts',
   'chapters/composition.ts',
   'chapters/19-the-terminal/main.ts',
   // What `aside` runs in a thread.

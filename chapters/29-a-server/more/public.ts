@@ -1,0 +1,5 @@
+// public.ts: what a program needs to be a server, as the package exports it.
+
+export { serveStdio } from '../pipe.ts';
+export { serveHttp } from '../serve-http.ts';
+export { McpServer } from '../server.ts';
