@@ -46,6 +46,7 @@ test('nothing else stands at the top', () => {
     'biome.jsonc',
     'chapters',
     'dist',
+    'dist-site',
     'fixtures',
     'mcp.ts',
     'node_modules',

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runInNewContext } from 'node:vm';
 import { bundleForWeb } from '../chapters/book/web.ts';
+import { ENTRY as PAGE, playgroundFiles } from '../chapters/book/playground.ts';
 import type { Reply } from '../chapters/18-minds/body.ts';
 import type { httpTransportsBy } from '../chapters/20-streamable-http/streamable.ts';
 import type { inBothEras } from '../chapters/22-no-handshake/era.ts';
@@ -41,6 +42,12 @@ test('a connection over HTTP in both eras needs nothing of Node', async () => {
   assert.deepEqual(ofNode(text), []);
   const { length } = await bundleForWeb(ENTRY, { minify: true });
   assert.ok(length < 60_000, `${length} bytes`);
+});
+
+test('nor does the page of chapter 33, which has at most 110 KB with its servers', async () => {
+  assert.deepEqual(ofNode(await bundleForWeb(PAGE)), []);
+  const page = (await playgroundFiles()).get('playground.html')!;
+  assert.ok(page.length <= 110_000, `${page.length} bytes`);
 });
 
 /** All that the program gets. A web page has more. */

@@ -14,7 +14,7 @@ const MAX_SHOWN = 500; // of a title or a description, in characters
 const MAX_ANSWER = 10_000;
 const MAX_TRIES = 10; // of one field, before the form is given up
 
-type Option = { value: unknown; text: string; title: string }; // `text` is the value, as typed
+export type Option = { value: unknown; text: string; title: string }; // `text` is the value, as typed
 export type FormField = {
   name: string;
   title: string; // quoted, as are the next two
@@ -273,7 +273,7 @@ const isDigits = (text: string) => /^\d+$/.test(text.trim());
 
 /** `enum`, with names beside it in some servers, or `oneOf` with a title for each value. Where some
  *  may be chosen, that list is called `anyOf`. */
-function optionsOf(schema: Json): Option[] {
+export function optionsOf(schema: Json): Option[] {
   const { enum: values, enumNames, oneOf, anyOf } = schema;
   const names = asList(enumNames);
   if (Array.isArray(values)) return values.map((value, n) => optionOf(value, names[n]));

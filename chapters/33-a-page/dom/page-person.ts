@@ -1,0 +1,120 @@
+// page-person.ts: the person in front of a page, behind the same interface as the one at a terminal.
+
+import { textOf, type Json } from '../../../mcp.ts';
+import { formFields, refusalIn } from '../../17-the-gate/form.ts';
+import { addressLines, mayBeOpened, Turns } from '../../17-the-gate/person.ts';
+import type { Filled, Person, Question } from '../../17-the-gate/person.ts';
+import { headed } from '../../17-the-gate/dialogue.ts';
+import { button, byId, make } from './elements.ts';
+import { pageForm } from './page-form.ts';
+
+const SECRET = 'It asks for a secret. Do not give one to a form: any server can draw one.';
+type Answer<T> = (answer: T | undefined) => void;
+
+/** One dialog at a time. Esc, and a question that is withdrawn, are no answer. */
+export class PagePerson implements Person {
+  readonly isThere = true;
+  readonly say: Person['say'];
+  private turns = new Turns();
+
+  constructor(say: Person['say']) {
+    this.say = say;
+  }
+
+  private async dialog<T>(
+    question: Question,
+    fill: (answer: Answer<T>) => (HTMLElement | string)[],
+  ): Promise<T | undefined> {
+    const { signal } = question;
+    const endTurn = await this.turns.take(signal);
+    const box = byId<HTMLDialogElement>('question');
+    const over = new AbortController();
+    try {
+      if (signal?.aborted) return undefined;
+      return await new Promise<T | undefined>((answer) => {
+        const leave = () => answer(undefined);
+        signal?.addEventListener('abort', leave, { signal: over.signal });
+        box.addEventListener('cancel', leave, { signal: over.signal });
+        box.replaceChildren(make('pre', headed(question).join('\n')), ...fill(answer));
+        box.showModal();
+      });
+    } finally {
+      over.abort();
+      box.close();
+      endTurn();
+    }
+  }
+
+  ask(question: Parameters<Person['ask']>[0]) {
+    return this.dialog<string>(question, (answer) => {
+      const input = Object.assign(make('input'), { ariaLabel: question.prompt });
+      return [input, button('OK', () => answer(input.value))];
+    });
+  }
+
+  choose(question: Parameters<Person['choose']>[0]) {
+    return this.dialog<{ key: string }>(question, (answer) => [
+      make('p', question.prompt),
+      ...question.choices.map(({ key, word }) => button(word, () => answer({ key }))),
+    ]);
+  }
+
+  async form(question: Parameters<Person['form']>[0]): Promise<Filled> {
+    const { schema, check } = question;
+    const fields = formFields(schema);
+    const given = await this.dialog<Filled>(question, (answer) => {
+      const { element, read } = pageForm(schema);
+      const problem = make('p', '', 'bad');
+      problem.setAttribute('role', 'alert');
+      let warned = ''; // an answer like this was about to be sent
+      const tryToSend = async () => {
+        const content = read();
+        const found = await problemsIn(content, fields, check);
+        if (found.length > 0) throw new Error(found.join('\n'));
+        const refusal = refusalIn(fields, content);
+        const isNew = refusal !== undefined && warned !== refusal;
+        warned = refusal ?? '';
+        if (isNew) throw new Error(`${refusal} may be taken for consent all the same: decline?`);
+        answer({ action: 'accept', content });
+      };
+      const send = () => tryToSend().catch((error) => (problem.textContent = textOf(error)));
+      return [
+        ...(fields.some(({ isSecret }) => isSecret) ? [make('p', SECRET, 'bad')] : []),
+        element,
+        problem,
+        button('Accept', send),
+        button('Decline', () => answer({ action: 'decline' })),
+        button('Cancel', () => answer(undefined)),
+      ];
+    });
+    return given ?? { action: 'cancel' };
+  }
+
+  async open(question: Parameters<Person['open']>[0]) {
+    const { url } = question;
+    if (!mayBeOpened(url)) return { action: 'decline' } as const;
+    const lines = [...question.lines, ...addressLines(url)];
+    const given = await this.dialog<'accept' | 'decline'>({ ...question, lines }, (answer) => {
+      const open = () => {
+        globalThis.open(url.href, '_blank', 'noopener,noreferrer');
+        answer('accept');
+      };
+      return [button('Open', open), button('Decline', () => answer('decline'))];
+    });
+    if (given === 'accept') return { action: given, isOpened: true } as const;
+    return { action: given ?? 'cancel' } as const;
+  }
+}
+
+async function problemsIn(
+  content: Json,
+  fields: ReturnType<typeof formFields>,
+  check?: (schema: Json, value: unknown) => Promise<string[]>,
+): Promise<string[]> {
+  const given = fields.filter(({ name }) => Object.hasOwn(content, name));
+  const each = given.map(async ({ name, title, schema }) => {
+    const problems = (await check?.(schema, content[name])) ?? [];
+    return problems.map((what) => `${title}: ${what}`);
+  });
+  return (await Promise.all(each)).flat();
+}
