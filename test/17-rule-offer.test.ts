@@ -75,7 +75,7 @@ test('D22: the rule is shown, kept for this folder, and means what was shown and
     answers: ['p', 'y'],
   });
   const verdict = await check('bash', { command: 'npm test -- a' });
-  assert.deepEqual(verdict, { allowed: true });
+  assert.deepEqual(verdict, { allowed: true, isAsked: true });
   assert.match(questions[1]!.text, /^ {2}allow bash\(npm test:\*\)$/m);
   assert.match(questions[1]!.text, /"npm test" with anything behind it/);
   assert.deepEqual(trust.list().rules, [
@@ -102,7 +102,10 @@ test('a no to the rule is none to the call, which is asked again; other words ma
   const { check, questions, trust } = await prepareGate({
     answers: ['p', 'n', 'p', 'rm', 'npm run b', 'npm run', 'y'],
   });
-  assert.deepEqual(await check('bash', { command: 'npm run build' }), { allowed: true });
+  assert.deepEqual(await check('bash', { command: 'npm run build' }), {
+    allowed: true,
+    isAsked: true,
+  });
   const texts = questions.map(({ text }) => text);
   assert.equal(texts.length, 7);
   assert.match(texts[2]!, /^The model wants to call bash:\n {2}command: "npm run build"/);

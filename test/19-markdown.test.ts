@@ -23,6 +23,7 @@ function render(text: string, { columns = 60, size = Infinity, isPainted = true 
   return out + markdown.rest();
 }
 
+const RULE = '─'.repeat(40);
 const SHOWN: [markdown: string, shown: string][] = [
   ['# One `x`', '<bold>One</bold> <cyan><bold>x</bold></cyan>'],
   [
@@ -42,10 +43,14 @@ const SHOWN: [markdown: string, shown: string][] = [
   ['> a\n> > b', '<dim>│ </dim>a\n<dim>│ │ </dim>b'],
   [
     '```ts\n**a** _b_ `c`\n  # d\n```\n**e**',
-    '<dim>```ts</dim>\n**a** _b_ `c`\n  # d\n<dim>```</dim>\n<bold>e</bold>',
+    `<dim>─ ts ${'─'.repeat(35)}</dim>\n**a** _b_ \`c\`\n  # d\n<dim>${RULE}</dim>\n<bold>e</bold>`,
   ],
-  ['~~~\n```\nx\n~~~', '<dim>~~~</dim>\n```\nx\n<dim>~~~</dim>'],
-  ['| **a** | _b_ |\n|---|---|', '| **a** | _b_ |\n|---|---|'],
+  ['~~~\n```\nx\n~~~', `<dim>${RULE}</dim>\n\`\`\`\nx\n<dim>${RULE}</dim>`],
+  ['| **a** | _b_ |\nno table', '| **a** | _b_ |\nno table'],
+  [
+    '| n | **a** |\n|--:|---|\n| 10 | `x` |\n| 2 | a\\|b |\nbelow',
+    ' <bold>n</bold><dim> │ </dim><bold>a</bold>\n<dim>───┼────</dim>\n10<dim> │ </dim><cyan>x</cyan>\n 2<dim> │ </dim>a|b\nbelow',
+  ],
   [
     '[here](https://a.test/x_y_(z)) and [https://a.test](https://a.test)',
     'here (https://a.test/x_y_(z)) and https://a.test',
@@ -135,7 +140,7 @@ test('wherever the pieces are cut, the same is shown; and what is known is shown
   assert.equal(markdown.take('some words and an unfin'), 'some words and an');
   assert.equal(markdown.take('ished one, **bo'), ' unfinished one,');
   assert.equal(markdown.take('ld** '), ' <bold>bold</bold>');
-  assert.equal(markdown.take('\n```\nco'), '\n<dim>```</dim>\nco', 'code letter by letter');
+  assert.equal(markdown.take('\n```\nco'), `\n<dim>${RULE}</dim>\nco`, 'code letter by letter');
 });
 
 test('hostile: of a line without end only so much is held', () => {
@@ -263,18 +268,50 @@ echo **not bold** && echo a line that is longer than forty columns
 test('a terminal of 40, 80 and 120 columns: every script arrives whole, and no word is broken', async () => {
   const model = await startModelServer([say(ANSWER), say(ANSWER), say(ANSWER)]);
   const env = { ANTHROPIC_API_KEY: 'a-key-for-tests', ANTHROPIC_BASE_URL: model.url };
-  const terminals = [40, 80, 120].map((columns) => new Terminal(place(), ['go on'], env, columns));
-  for (const terminal of terminals) {
+  const sizes = [40, 80, 120];
+  const terminals = sizes.map((columns) => new Terminal(place(), ['go on'], env, columns));
+  for (const [n, terminal] of terminals.entries()) {
+    const columns = sizes[n]!;
     await terminal.see('• Ende');
     const words = ANSWER.replace(/^[#-] |\*\*(?!n)(?<!\w t)|`(?=m)|(?<=e)`/gm, '').split(/\s+/);
     const shown = terminal.bytes.replace(/\x1b\[\d*[a-zA-Z]/g, '').replace(/\r/g, '');
     const isChinese = (word: string) => /[\u4e00-\u9fff]/.test(word);
-    for (const word of words.filter((each) => !isChinese(each) && !each.includes('*')))
+    for (const word of words.filter((each) => !isChinese(each) && !/[*|]|```/.test(each)))
       assert.ok(shown.includes(word), `${word} in ${shown}`);
     assert.ok(shown.replaceAll('\n', '').includes('因为今天天气很冷，外面还在下雨。'));
-    assert.ok(shown.includes('| eine Zelle, die länger ist als vierzig Spalten | x_y_z |'));
+    const rows = terminal.window.join('\n');
+    if (columns > 60)
+      assert.match(
+        rows,
+        /^a +│ b\n─+┼─+\neine Zelle, die länger ist als vierzig Spalten │ x_y_z$/m,
+      );
+    else assert.match(rows, /^a +│ b\n─+┼─+\neine Zelle, die länger ist als +│ x_y_z$/m);
+    assert.match(rows, /^─ sh ─+$/m);
     assert.ok(shown.includes('echo **not bold** && echo a line that is longer than forty columns'));
     assert.match(terminal.bytes, /\x1b\[1mÜberschrift\x1b\[22m/);
     assert.match(terminal.bytes, /\x1b\[1mHerz\x1b\[22m[^]*\x1b\[36mmy_var_name\x1b\[39m/);
   }
+});
+
+test('a table that does not fit side by side is told row by row; one without end is not held back', () => {
+  const table = '| name | what | who |\n|---|---|---|\n| a | long words in it | x |\n| b | | y |\n';
+  const wide = table.replaceAll('long', 'a cell that is long and has many ');
+  const of = (text: string, columns: number) => render(text, { columns }).replace(/<[^>]*>/g, '');
+  assert.equal(
+    of(wide.replaceAll('name', 'n'.repeat(30)).replaceAll('who', 'w'.repeat(30)), 40),
+    `${'n'.repeat(30)}: a
+what: a cell that is long and has many
+words in it
+${'w'.repeat(30)}: x
+────────────────────
+${'n'.repeat(30)}: b
+${'w'.repeat(30)}: y
+`,
+  );
+  for (const columns of [30, 40, 80, 120])
+    for (const line of of(wide, columns).split('\n')) assert.ok(columnsOf(line) < columns, line);
+  const long = `${table}${'| c | d | e |\n'.repeat(5000)}`;
+  const markdown = new Markdown({ columns: () => 80, paint: tagged });
+  assert.ok(markdown.take(long).length > 20_000, 'what is long comes before its end');
+  assert.equal(render(table, { isPainted: false }), table, 'without a style all signs stay');
 });

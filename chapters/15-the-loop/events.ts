@@ -2,7 +2,7 @@
 
 import type { Json } from '../../mcp.ts';
 import type { SeenRequest } from '../18-minds/seen.ts';
-import type { Change } from './row.ts';
+import type { Change, WholeText } from './row.ts';
 import type { StopReason, Usage } from './said.ts';
 
 export type AgentEvent =
@@ -37,7 +37,9 @@ export type ToolEnd = {
   outcome: Outcome;
   ms: number;
   text: string;
+  whole?: WholeText;
   change?: Change;
+  isAsked?: boolean; // the user has just seen the arguments, and the change, in a question
 };
 
 /** How a call ended. */

@@ -26,12 +26,12 @@ export type Touch =
   | { kind: 'shell'; command: string }
   | { kind: 'nothing' }; // it only thinks, or delegates to calls that pass the gate themselves
 
-/** What becomes of a file, as `diff -u` writes it: "" if it stays as it is. Notes are for the
- *  user. */
+/** Of a file, as `diff -u` writes it: "" if it stays as it is. Notes are for the user. */
 export type Change = {
   diff: string;
   notes: string[];
 };
+export type WholeText = { lines: number; path: string }; // that is too long to show
 
 export type ToolContext = {
   signal: AbortSignal;
@@ -47,6 +47,7 @@ export type ToolOutput = {
   isError: boolean;
   answer?: ToolResult; // of a server, as it came: its blocks are made of it
   change?: Change; // what it did to a file, for listeners; the model has it in the blocks
+  whole?: WholeText; // the blocks are a part of it
   loads?: string[]; // tools that the model can call from now on
 };
 
@@ -73,9 +74,9 @@ export type SwitchedOff = {
 /** Every call passes it before it runs, wherever its tool comes from. */
 export type GateKeeper = (tool: Tool, args: Json, signal: AbortSignal) => Promise<Verdict>;
 /** `failed`: the call would fail, so the user is not asked. `isUnasked`: nobody was, for a rule
- *  allows it. */
+ *  allows it. `isAsked`: the user was, about this very call. */
 export type Verdict =
-  | { allowed: true; isUnasked?: boolean }
+  | { allowed: true; isUnasked?: boolean; isAsked?: boolean }
   | { allowed: false; reason: string; outcome?: 'denied' | 'failed' };
 
 /** For an agent without a gate. A tool's word that it only reads is not enough: it must also say

@@ -2,6 +2,7 @@
 
 import type { Json } from '../../mcp.ts';
 import type { AboutRequest } from '../18-minds/seen.ts';
+import type { Outcome } from './events.ts';
 
 /** A conversation is a list of turns. A turn with calls is followed by one with their results. */
 export type Turn =
@@ -33,6 +34,7 @@ export type Result = {
   isError: boolean;
   loads?: string[]; // tools that the model has found by it
   cut?: number; // characters that it does not show
+  outcome?: Outcome; // if the call was not even run to its end
 };
 
 export type Block = { type: 'text'; text: string } | Image;

@@ -18,7 +18,7 @@ const STOPPED = 'Stopped by the user, or out of time, before it was done.';
 const NOT_LOADED = 'Not run yet: this tool was not loaded. It is now: call it again.';
 
 /** What became of it, before it is made to fit. */
-type Tried = Omit<ToolOutput, 'isError'> & { outcome: Outcome };
+type Tried = Omit<ToolOutput, 'isError'> & { outcome: Outcome; isAsked?: boolean };
 
 export class OneCall {
   readonly tool?: Tool; // if the model was shown one of that name
@@ -113,7 +113,7 @@ export class OneCall {
       const { isError, ...output } = await tool.run(args, context);
       fitPictures(output);
       const told = isError ? 'failed' : 'worked';
-      return { ...output, outcome: signal.aborted ? 'aborted' : told };
+      return { ...output, isAsked: verdict.isAsked, outcome: signal.aborted ? 'aborted' : told };
     } catch (error) {
       if (signal.aborted) return { outcome: 'aborted', blocks: asBlocks(STOPPED) };
       return { outcome: 'failed', blocks: asBlocks(textOf(error)) };
@@ -132,13 +132,15 @@ export class OneCall {
     if (answer) blocks = fromMcp(answer, resultsFolder).blocks;
     const fitted = fitResult({ blocks, isError }, resultsFolder, name, roomFor(this.tool));
     blocks = fitted.blocks;
+    tried.whole ??= fitted.whole;
     const ms = this.startedAt === undefined ? 0 : Math.round(now() - this.startedAt);
     const text = blocksToText(blocks);
-    const { change } = tried;
-    this.agent.emit({ type: 'tool_end', id, name, outcome, ms, text, change });
+    const { change, isAsked, whole } = tried;
+    this.agent.emit({ type: 'tool_end', id, name, outcome, ms, text, whole, change, isAsked });
     blocks = cleanBlocks(blocks, this.isForeign); // for the model; a screen has its own way
     const result: Result = { id, name, blocks, isError };
     if (fitted.cut) result.cut = fitted.cut;
+    if (isError && outcome !== 'failed') result.outcome = outcome;
     const { loads = [] } = tried;
     const found = loads.filter((each) => this.agent.tools.shelved.has(each));
     if (found.length > 0) result.loads = found;

@@ -11,6 +11,7 @@ import { walkFiles } from './more/glob.ts';
 import { distance, nearest } from './nearest.ts';
 import { openFile, replaceProjectFile, type Location, type Roots } from './paths.ts';
 import { imageType, inWords, MAX_IMAGE_BASE64 } from './results.ts';
+import type { Edits } from './undo.ts';
 
 const MAX_LINES = 2000;
 const MAX_PAGE_BYTES = 50 * 1024;
@@ -23,7 +24,7 @@ const LF = 10;
 
 /** Files as the model last saw them: read, written or edited in this session. */
 type SeenFiles = Map<string, { mtimeMs: number; size: number }>;
-export type FileAccess = { roots: Roots; seen: SeenFiles };
+export type FileAccess = { roots: Roots; seen: SeenFiles; edits?: Edits };
 
 // ─── read ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -266,6 +267,7 @@ export async function carryOut(
     location,
     await replaceProjectFile(location, content, before && before.mode & 0o777),
   );
+  desk.edits?.add(location, plan);
   const { diff, notes } = plannedChange(plan);
   const change = { diff: firstLines(diff, Infinity, MAX_TOLD_DIFF), notes };
   return { ...inWords(answer(location, plan, diff)), change };

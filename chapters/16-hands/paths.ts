@@ -221,6 +221,13 @@ export async function replaceProjectFile(
   });
 }
 
+/** Removes one that was judged: never what a link leads to. */
+export function removeProjectFile({ shown, real }: Location): Promise<void> {
+  return explained(shown, 'remove', () =>
+    within(dirname(real), (folder) => rm(join(folder, basename(real)))),
+  );
+}
+
 async function writeDraft(draft: string, content: string, mode?: number): Promise<Stats> {
   const file = await open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode ?? 0o666); // no wider, not even briefly
   try {

@@ -15,7 +15,7 @@ import {
   type Stats,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { Block, Tool, ToolOutput } from '../../agent.ts';
+import type { Block, Tool, ToolOutput, WholeText } from '../../agent.ts';
 import { asObject, blocksToText, show, textOf, type Json, type ToolResult } from '../../mcp.ts';
 
 const MAX_TEXT = 100_000; // characters, about 25,000 tokens
@@ -44,15 +44,14 @@ export function fitResult(
   const texts = blocks.flatMap((block) => (block.type === 'text' ? [block.text] : []));
   const length = texts.reduce((sum, text) => sum + text.length, 0);
   const isTooLong = length > most;
-  const fitting = isTooLong
-    ? [shorten(texts.join('\n'), folder, name), ...blocks.filter(isImage)]
-    : blocks;
+  const short = isTooLong ? shorten(texts.join('\n'), folder, name) : undefined;
+  const fitting = short ? [short.block, ...blocks.filter(isImage)] : blocks;
   // Models refuse a conversation with an empty result in it, and then every request that follows.
   const isEmpty = fitting.length === 0;
   return {
     blocks: isEmpty ? [{ type: 'text', text: '(no output)' }] : fitting,
     isError: output.isError,
-    ...(isTooLong && { cut: length - HEAD - TAIL }),
+    ...(short && { cut: length - HEAD - TAIL, whole: short.whole }),
   };
 }
 
@@ -101,18 +100,21 @@ function joinTexts(blocks: Block[]): Block[] {
   return joined;
 }
 
-function shorten(text: string, folder: string, name: string): Block {
-  let whole: string;
+function shorten(text: string, folder: string, name: string): { block: Block; whole?: WholeText } {
+  let whole: WholeText | undefined;
+  let where: string;
   try {
-    whole = `the whole is in ${save(folder, name, 'txt', inert(text))}, which you can read or grep`;
+    const path = save(folder, name, 'txt', inert(text));
+    whole = { lines: text.replace(/\n$/, '').split('\n').length, path };
+    where = `the whole is in ${path}, which you can read or grep`;
   } catch (error) {
-    whole = `the rest is lost, because it could not be saved: ${textOf(error)}`;
+    where = `the rest is lost, because it could not be saved: ${textOf(error)}`;
   }
-  const marker = `\n\n[… ${text.length} characters, of which this shows the beginning and the end; ${whole} …]\n\n`;
+  const marker = `\n\n[… ${text.length} characters, of which this shows the beginning and the end; ${where} …]\n\n`;
   // Half of a character that takes two units is no text, and some models refuse it.
   const head = text.slice(0, HEAD).replace(/[\ud800-\udbff]$/, '');
   const tail = text.slice(-TAIL).replace(/^[\udc00-\udfff]/, '');
-  return { type: 'text', text: wellFormed(head + marker + tail) };
+  return { block: { type: 'text', text: wellFormed(head + marker + tail) }, whole };
 }
 
 /** Replaces half characters wherever they stand. And since it copies, no slice keeps a text of 50 MB in memory. */

@@ -4,7 +4,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, existsSync, writeSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
-import type { ToolContext, ToolOutput } from '../../agent.ts';
+import type { ToolContext, ToolOutput, WholeText } from '../../agent.ts';
 import {
   leaveNoOrphan,
   living,
@@ -80,7 +80,7 @@ export async function bash(
     output.close();
   }
   why ??= child.signalCode ? `ended by ${child.signalCode}` : `exit code ${child.exitCode}`;
-  return inWords(output.text() + why, why !== 'exit code 0');
+  return { ...inWords(output.text() + why, why !== 'exit code 0'), whole: output.whole };
 }
 
 function start(command: string, options: ShellOptions, isUnasked?: boolean): ChildProcess {
@@ -248,13 +248,17 @@ class CommandOutput {
     this.file.fd = -1;
   }
 
+  get whole(): WholeText | undefined {
+    return this.file?.path ? { lines: this.lines, path: this.file.path } : undefined;
+  }
+
   /** What the model reads, up to the line that tells how the command ended. */
   text(): string {
     const kept = Buffer.concat(this.tail).subarray(-MAX_TAIL_BYTES);
     const lines = kept.toString().split('\n');
     if (kept.length < this.total && lines.length > 1) lines.shift(); // it was cut, maybe inside of a character
     const text = lines.slice(-MAX_TAIL_LINES - 1).join('\n'); // one more, because behind the last LF there is nothing
-    const whole = this.file?.path ? `; the whole is in ${this.file.path}` : '';
+    const whole = this.whole ? `; the whole is in ${this.whole.path}` : '';
     const head = this.file
       ? `[${this.total} bytes in ${this.lines} lines, of which this is the end${whole}]\n`
       : '';

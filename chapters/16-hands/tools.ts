@@ -18,6 +18,7 @@ import type { Location, Roots } from './paths.ts';
 import { inWords } from './results.ts';
 import { glob, grep } from './search.ts';
 import { bash } from './shell.ts';
+import type { Edits } from './undo.ts';
 
 // ─── What the model is told ───────────────────────────────────────────────────────────────────────────────────
 
@@ -126,13 +127,14 @@ export type HandsOptions = {
   isHidden?: (real: string) => boolean; // files that a search through a folder must not show
   shellEnv?: string[]; // names of our variables that commands get besides the safe ones
   searchTimeoutMs?: number; // for grep and glob
+  edits?: Edits; // remembers what changes replace
 };
 
 /** read, write, edit, grep, glob and bash. What the model has read is remembered as long as these rows live. */
 export function hands(options: HandsOptions): Tool[] {
   const { roots, resultsFolder, isHidden = () => false, shellEnv } = options;
   const { searchTimeoutMs: timeoutMs = 10_000 } = options;
-  const desk: FileAccess = { roots, seen: new Map() };
+  const desk: FileAccess = { roots, seen: new Map(), edits: options.edits };
   const search = { roots, isHidden, timeoutMs };
   const shell = { roots, resultsFolder, env: shellEnv };
   return [

@@ -483,7 +483,7 @@ export class Gate {
       this.keepRule(rule);
     }
     if (answer?.key === 'a') this.trust.grant(grant!);
-    if (['y', 'a', 's', 'p'].includes(answer?.key ?? '')) return { allowed: true };
+    if (['y', 'a', 's', 'p'].includes(answer?.key ?? '')) return { allowed: true, isAsked: true };
     if (answer?.words) return { allowed: false, reason: `The user said no: ${answer.words}` };
     return { allowed: false, reason: `The user said no${isOpen ? '' : ` (${why})`}.` };
   }

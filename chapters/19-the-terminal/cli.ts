@@ -188,6 +188,7 @@ async function converse(program: Program): Promise<number> {
     const prompt = said ?? (await shortcuts.expand(line, isTyped, signal));
     if (prompt === undefined) return screen.input.giveBack(line);
     show.begin();
+    program.edits.nextAnswer();
     await agent.chat(prompt, signal);
   };
   if (options.resume === '') {

@@ -21,6 +21,7 @@ export class Editor {
   private past: string[]; // texts to go back to, the newest last
   private at: number; // which of them is shown; as many as there are: none
   private draft = ''; // what was being typed when the user went back
+  sought?: string; // words of an earlier text that is looked for
 
   constructor(past: string[] = []) {
     this.past = past;
@@ -29,6 +30,7 @@ export class Editor {
 
   /** Does what the key means. False: it means nothing here. */
   press(typed: string | undefined, key: Key): boolean {
+    if (this.sought !== undefined && this.seekBy(typed, key)) return true;
     const edit = this.meaning(key);
     if (edit) {
       edit();
@@ -68,6 +70,7 @@ export class Editor {
     k: () => this.killToEnd(),
     n: this.plain.down!,
     p: this.plain.up!,
+    r: () => this.seek(),
     u: () => this.killToStart(),
     w: () => this.kill(this.wordStart(/\s/), this.cursor),
     y: () => this.insert(this.killed),
@@ -119,6 +122,7 @@ export class Editor {
   /** Gives the text away, and begins with an empty one. */
   take(): string {
     const { text } = this;
+    this.sought = undefined;
     this.set('');
     this.at = this.past.length;
     return text;
@@ -209,6 +213,42 @@ export class Editor {
     const before = graphemes(this.text.slice(this.lineStart(), this.cursor)).length;
     const line = graphemes(this.text.slice(start, this.lineEnd(start)));
     return start + line.slice(0, before).join('').length;
+  }
+
+  // ── Back to a text that has these words in it ──
+
+  /** For the place of the prompt, while it goes on. */
+  get seeking(): string | undefined {
+    if (this.sought === undefined) return undefined;
+    const isFound = this.past[this.at]?.includes(this.sought);
+    return `${isFound ? 'earlier' : 'nothing earlier'} with "${this.sought}": `;
+  }
+
+  /** What is typed already counts. */
+  private seek(): void {
+    if (this.sought === undefined && this.at === this.past.length) this.draft = this.text;
+    const words = this.sought ?? this.text;
+    this.find(words, words === '' ? -1 : this.at - 1);
+  }
+
+  /** False: the key means what it always means, for the text that was found. */
+  private seekBy(typed = '', { name, ctrl, meta }: Key): boolean {
+    const isText = !ctrl && !meta && /^\P{C}+$/u.test(typed);
+    if (isText) return this.find(this.sought + typed, Math.min(this.at, this.past.length - 1));
+    if (name === 'backspace') return this.find(this.sought!.slice(0, -1), this.past.length - 1);
+    if (ctrl && name === 'r') return false;
+    this.sought = undefined;
+    const isCancelled = ctrl === true && name === 'g';
+    if (isCancelled) this.recall(this.past.length);
+    return isCancelled;
+  }
+
+  /** If there is none, the last one that was found is still shown. */
+  private find(words: string, from: number): true {
+    this.sought = words;
+    const index = this.past.findLastIndex((text, n) => n <= from && text.includes(words));
+    if (index >= 0) this.recall(index);
+    return true;
   }
 
   private recall(index: number): void {

@@ -17,6 +17,7 @@ import type {
 import { isObject, loadEntries, readJsonFile, serversIn as mappingIn, textOf } from '../../mcp.ts';
 import { refused } from './exit.ts';
 import { Roots } from '../16-hands/paths.ts';
+import type { Edits } from '../16-hands/undo.ts';
 import type { Opinion } from '../17-the-gate/gate.ts';
 import { nobody, type Person } from '../17-the-gate/person.ts';
 import { Trust } from '../17-the-gate/trust.ts';
@@ -38,6 +39,7 @@ export type Host = {
   resultsFolder: string; // for results that are too big for the model
   isHidden: (path: string) => boolean; // from a search: rules forbid to read it
   shellEnv: string[]; // names of variables that commands get besides the safe ones
+  edits?: Edits; // what changes to files have replaced
 };
 
 /** What rows keep with the conversation, for the next program that goes on with it. */

@@ -63,7 +63,7 @@ export class Input implements Typist {
   }
 
   private keys: Record<string, () => void> = {
-    escape: () => this.onEscape(),
+    escape: () => (this.editor.sought === undefined ? this.onEscape() : this.pass('g', true)),
     'ctrl-c': () => this.screen.onInterrupt(),
     'ctrl-d': () => (this.editor.text === '' ? this.end() : this.pass('delete')),
     'ctrl-l': () => this.screen.clear(this.question),
@@ -73,11 +73,12 @@ export class Input implements Typist {
     up: () => (this.canTakeBack ? this.takeBack() : this.pass('up')),
   };
 
-  private pass(name: string): void {
-    this.editor.press(undefined, { name });
+  private pass(name: string, ctrl = false): void {
+    this.editor.press(undefined, { name, ctrl });
   }
 
   paste(text: string): void {
+    this.editor.sought = undefined;
     this.editor.insert(text); // Enter sends it, and not a line feed in it
     this.screen.redraw();
   }
@@ -195,7 +196,8 @@ export class Input implements Typist {
     const { text, cursor } = this.editor;
     const isShown = this.waiter !== undefined || text !== '';
     if (!this.screen.isInteractive || !isShown || this.isOver) return undefined;
-    const prompt = this.answer ? this.label : this.chatLabel;
+    const label = this.answer ? this.label : this.chatLabel;
+    const prompt = this.editor.seeking ?? label;
     return this.isSecret ? { prompt, text: '', cursor: 0 } : { prompt, text, cursor };
   }
 
@@ -262,7 +264,7 @@ export class Input implements Typist {
   /** Empties the line that is being typed. Was there anything? */
   clear(): boolean {
     const wasTyping = this.editor.text !== '';
-    this.editor.set('');
+    this.editor.take();
     return wasTyping && !this.isOver;
   }
 

@@ -1,7 +1,8 @@
 // An answer in Markdown, as it comes, for a terminal: words wrapped, marks shown as what they mean.
 // What is held back is the last word, a sign that may begin a mark until we know, and the first
-// signs of a line. Code and tables go out as they are.
+// signs of a line; and a table, until its last row is there. Code goes out as it is, between two rules.
 
+import { drawnTable, isTableRow, measured } from './more/table.ts';
 import { columnsOf, WordWrap, type Paint } from './wrap.ts';
 
 export type MarkdownStyle = 'bold' | 'italic' | 'cyan' | 'dim';
@@ -30,6 +31,8 @@ const HEADING = /^#{1,6}[ \t]+/;
 const ITEM = /^(?:[-+*]|\d{1,9}[.)])[ \t]+/;
 const RULE = /^[-*_=\s]*$/;
 const CODE_INDENT = 4;
+const MAX_TABLE = 20_000; // characters; more is written as it came
+const RULE_COLUMNS = 40;
 
 /** The opening of a code block, with the rest of its line. */
 function fenceIn(line: string): string {
@@ -46,18 +49,21 @@ const blanks = (text: string) => ' '.repeat(columnsOf(text.replaceAll('\t', '   
 
 export class Markdown {
   private rows: WordWrap;
+  private columns: () => number;
   private paint?: MarkdownOptions['paint'];
   private paints = new Map<string, Paint>(); // one for each mixture of formats
-  private state: 'start' | 'text' | 'raw' = 'start'; // of the line
+  private state: 'start' | 'text' | 'raw' | 'table' = 'start'; // of the line
   private pending = ''; // what came of the line, and is not decided upon
   private before = ''; // the last character of its text
   private formats: MarkdownStyle[] = []; // of the whole line: a heading is bold
   private fence = ''; // that code is in
   private isList = false; // what is indented belongs to an item
   private isCodeNext = true; // behind an empty line, what is indented is code
+  private table: string[] = []; // its rows so far
 
   constructor({ columns, paint }: MarkdownOptions) {
     this.rows = new WordWrap(columns);
+    this.columns = columns;
     this.paint = paint;
   }
 
@@ -72,7 +78,7 @@ export class Markdown {
 
   /** What was held, because something else is to be written. */
   rest(): string {
-    const out = this.finish();
+    const out = this.finish() + this.endTable();
     this.rows.restart();
     this.state = 'start';
     return out;
@@ -85,7 +91,7 @@ export class Markdown {
 
   private endLine(): string {
     const isEmpty = this.state === 'start' && this.pending.trim() === '';
-    const out = this.finish() + this.rows.endLine();
+    const out = this.finish() + (this.state === 'table' ? '' : this.rows.endLine());
     this.state = 'start';
     if (isEmpty) this.isCodeNext = true;
     return out;
@@ -98,6 +104,7 @@ export class Markdown {
   private work(isWhole: boolean): string {
     const start = this.state === 'start' ? this.begin(isWhole) : '';
     const text = this.pending;
+    if (this.state === 'table') return start + this.tableRow(isWhole);
     if (this.state === 'start' || text === '') return start;
     this.pending = '';
     if (this.state === 'raw') return start + text;
@@ -105,11 +112,49 @@ export class Markdown {
     return start + this.inline(text, this.formats, isWhole);
   }
 
+  // ── Tables ──
+
+  private tableRow(isWhole: boolean): string {
+    if (!isWhole) return '';
+    this.table.push(this.pending);
+    this.pending = '';
+    return this.table.join('').length > MAX_TABLE ? this.endTable() : '';
+  }
+
+  private endTable(): string {
+    const rows = this.table.splice(0);
+    const { paint = (_: MarkdownStyle, text: string) => text } = this;
+    const laid = (text: string, most: number, isHead: boolean, by: typeof paint) => {
+      const within = new Markdown({ columns: () => most + 1, paint: by });
+      within.state = 'text';
+      within.formats = isHead ? ['bold'] : [];
+      return within.take(text) + within.rest();
+    };
+    const drawn = drawnTable(rows, {
+      columns: this.columns() - 1,
+      dim: (text) => paint('dim', text),
+      cell: (text, most, isHead = false) => {
+        const plain = laid(text, most, isHead, (_, words) => words);
+        return measured(laid(text, most, isHead, paint), plain);
+      },
+    });
+    return (drawn ?? rows).map((row) => `${row}\n`).join('');
+  }
+
   // ── The beginning of a line: what kind is it? ──
 
   private begin(isWhole: boolean): string {
     const line = this.pending.slice(0, MAX_START);
     const isKnown = isWhole || line.length === MAX_START;
+    const isOfTable = this.paint && this.fence === '' && isTableRow(line);
+    if (isOfTable) this.state = 'table';
+    if (isOfTable) return '';
+    // What begins with blanks may be one, too.
+    const ended = this.table.length > 0 && (isKnown || line.trim() !== '') ? this.endTable() : '';
+    return ended + this.beginOther(line, isKnown, isWhole);
+  }
+
+  private beginOther(line: string, isKnown: boolean, isWhole: boolean): string {
     if (this.fence !== '') {
       if (!isKnown && !NO_FENCE.test(line)) return '';
       return this.goOnWithCode(line, isWhole);
@@ -134,11 +179,16 @@ export class Markdown {
     return '';
   }
 
+  /** A rule, with the language of what follows. */
   private fenceLine(): string {
     const line = this.pending;
     this.pending = '';
     this.state = 'raw';
-    return this.painted(['dim'])(line);
+    if (!this.paint) return line;
+    const language = this.fence === '' ? '' : line.replace(/^[\s>*+-]*[`~]+/, '').trim();
+    const title = language === '' ? '' : `─ ${language} `;
+    const room = Math.min(RULE_COLUMNS, this.columns() - 1) - columnsOf(title);
+    return this.paint('dim', title + '─'.repeat(Math.max(2, room)));
   }
 
   private beginLine(line: string, isWhole: boolean): string {

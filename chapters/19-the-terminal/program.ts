@@ -17,6 +17,7 @@ import {
 } from '../../agent.ts';
 import { McpManager, transportType, textOf, type Json, type ServerEntry } from '../../mcp.ts';
 import type { Opinion } from '../17-the-gate/gate.ts';
+import { Edits } from '../16-hands/undo.ts';
 import { ProjectNotes } from '../17-the-gate/notes.ts';
 import type { Mode } from '../17-the-gate/modes.ts';
 import { keptRule } from '../17-the-gate/rule-offer.ts';
@@ -65,6 +66,7 @@ export class Program {
   readonly roots: Roots;
   readonly history: History;
   readonly shortcuts = new Shortcuts(this);
+  readonly edits = new Edits();
   readonly manager: McpManager;
   readonly composition: Composition;
   readonly agent: Agent;
@@ -107,6 +109,7 @@ export class Program {
       isHidden,
       shellEnv,
       kept: this.session,
+      edits: this.edits,
     });
     const { tools, models, shelf } = this.composition;
     refuseKeys(shellEnv, apiKeyVariables(models));

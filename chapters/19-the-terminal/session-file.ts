@@ -57,6 +57,7 @@ function mustBeOurs(file: string, stats?: Stats): void {
 export class Session {
   id: string = randomUUID(); // of the conversation that is being recorded
   name = ''; // that the user gave it
+  count = 0; // of its turns, also of those that were compacted since
   readonly folder: string; // of this project's conversations; empty if there is no home to keep them in
   readonly resultsFolder: string;
   onCopy = () => {}; // from now on, what is said goes to a copy
@@ -96,6 +97,7 @@ export class Session {
     const lock = tryToLock(kept.file);
     this.begin();
     this.turns = [...kept.turns];
+    this.count = lock === 'taken' ? kept.turns.length : kept.count;
     if (lock === 'taken') {
       this.copyOf = kept.id;
       this.onCopy();
@@ -124,6 +126,7 @@ export class Session {
     this.file = '';
     this.name = '';
     this.turns = [];
+    this.count = 0;
     this.copyOf = undefined;
   }
 
@@ -152,6 +155,7 @@ export class Session {
 
   record(turn: Turn): void {
     this.turns.push(turn);
+    this.count++;
     this.write(turn);
   }
 
@@ -186,6 +190,7 @@ export class Session {
     const { turns, id } = this;
     this.reset();
     this.turns = turns;
+    this.count = turns.length;
     this.copyOf = id;
     this.onCopy();
   }

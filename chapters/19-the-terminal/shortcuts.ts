@@ -25,7 +25,7 @@ export const isShellLine = (line: string) => /^\s*!\s*\S/.test(line);
 
 export class Shortcuts {
   private program: Program;
-  private ran: string[] = []; // since the last prompt, with what came out
+  private ran: string[] = []; // since the last prompt: commands, with what came out
 
   constructor(program: Program) {
     this.program = program;
@@ -45,7 +45,8 @@ export class Shortcuts {
       screen.stopSpinning();
       const shown = text.replace(/\n?exit code 0$/, '');
       if (shown !== '') screen.say(masker.text(shown), isError ? 'red' : undefined);
-      this.keep(`$ ${command}\n${text}`);
+      const ran = `$ ${command}\n${text}`.slice(-MAX_RAN);
+      this.keep(`I ran this command myself:\n${fenced(exact(ran))}`);
     } catch (error) {
       screen.say(masker.text((error as Error).message), 'red');
     } finally {
@@ -70,9 +71,10 @@ export class Shortcuts {
     };
   }
 
-  private keep(what: string): void {
-    this.ran.push(what.slice(-MAX_RAN));
-    while (this.ran.join('').length > MAX_RAN) this.ran.shift();
+  /** For the model, with the next prompt. */
+  keep(what: string): void {
+    this.ran.push(what);
+    while (this.ran.length > 1 && this.ran.join('').length > MAX_RAN) this.ran.shift();
   }
 
   forget(): void {
@@ -88,9 +90,7 @@ export class Shortcuts {
       if (!(await this.mayBeSent(location, signal))) return undefined;
       texts.push(await this.contentOf(shown, location));
     }
-    const ran = this.ran
-      .splice(0)
-      .map((text) => `I ran this command myself:\n${fenced(exact(text))}`);
+    const ran = this.ran.splice(0);
     const news = await this.program.news(signal);
     const brought = [...texts, ...attached.map(({ text }) => text)].filter(Boolean);
     const text = [prompt, ...ran, ...brought, ...news].join('\n\n');

@@ -1,13 +1,16 @@
 // What happens in the loop, as a person sees it.
 
 import { stripVTControlCharacters } from 'node:util';
-import type { AgentEvent, Ending, Usage, Change, Outcome, Tool, Touch } from '../../agent.ts';
-import { isObject, type Json } from '../../mcp.ts';
+import type { AgentEvent, Ending, Outcome, Tool, ToolEnd, Touch, Usage } from '../../agent.ts';
+import type { Result, ToolCall, Turn, WholeText } from '../../agent.ts';
+import { blocksToText, isObject, type Json } from '../../mcp.ts';
 import { changeLines } from '../17-the-gate/change.ts';
 import { spelledOut, visible } from '../17-the-gate/safe-text.ts';
+import { replacedBy } from '../18-minds/compact.ts';
 import type { Program } from './program.ts';
 import { cutToWidth, type Style } from './screen.ts';
 import { fold, rowsOf } from './fold.ts';
+import { PROMPT } from './input.ts';
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
@@ -69,6 +72,26 @@ export class Show {
     const first = `${who} ${time}${call?.progress ? ` ${bar(call.progress)}` : ''}`;
     const more = call ? liveRows(call, screen.width - 1) : [];
     return [masker.text(first), ...more.map((row) => masker.heard(row))];
+  }
+
+  /** Turns of a conversation that goes on, as they were. */
+  turns(turns: Turn[]): void {
+    const { screen, masker, agent } = this.program;
+    let calls: ToolCall[] = [];
+    for (const turn of turns) {
+      if (turn.role === 'user')
+        screen.sayLines(promptRows(masker.text(turn.text), screen.width - 1));
+      if (turn.role === 'assistant') {
+        calls = turn.calls;
+        if (turn.text !== '') screen.printAnswer(masker.text(turn.text.slice(-MAX_WHOLE)));
+      }
+      const results = turn.role === 'tools' ? turn.results : [];
+      for (const [n, result] of results.entries()) {
+        const args = calls[n]?.args ?? {};
+        const kind = kindOf(agent.table.get(result.name), args);
+        this.callEnded(pastCall(result, { name: result.name, args, kind, startedAt: 0 }));
+      }
+    }
   }
 
   /** A call that has ended is shown, and kept for /last. */
@@ -161,7 +184,9 @@ type ShownCall = {
   startedAt: number;
   progress?: Json;
 };
-export type EndedCall = ShownCall & { outcome: Outcome; ms: number; text: string; change?: Change };
+/** Of one that is read from a file, it is not known how long it took. */
+export type EndedCall = ShownCall &
+  Pick<ToolEnd, 'outcome' | 'text' | 'whole' | 'change' | 'isAsked'> & { ms?: number };
 
 const MARKS: Record<Outcome, string> = {
   worked: '✓',
@@ -178,6 +203,7 @@ const FEW_LINES = 4; // of an answer
 const LAST_LINES = 10; // of a command
 const MESSAGE_ROWS = 12;
 const DIFF_ROWS = 16;
+const PROMPT_ROWS = 12;
 const MAX_WHOLE = 200_000; // characters
 
 /** The calls that run, by their events. */
@@ -197,8 +223,7 @@ class Calls {
     if (event.type !== 'tool_end') return undefined;
     const call = this.running.get(event.id);
     this.running.delete(event.id);
-    const { name, outcome, ms, text, change } = event;
-    return { args: {}, startedAt: now, ...call, name, outcome, ms, text, change };
+    return { args: {}, startedAt: now, ...call, ...event };
   }
 }
 
@@ -209,6 +234,27 @@ function goesBack({ progress }: Json, before: Json = {}): boolean {
     typeof before.progress === 'number' &&
     progress < before.progress
   );
+}
+
+/** Of a summary its first line. */
+function promptRows(text: string, columns: number): string[] {
+  const isSummary = replacedBy(text) !== undefined;
+  const lines = isSummary ? text.split('\n', 1) : text.split('\n');
+  const [first = '', ...more] = lines;
+  const all = [PROMPT + first, ...behind(' '.repeat(PROMPT.length), more)];
+  return fitted(all.map(visible), columns, PROMPT_ROWS);
+}
+
+const LONG_OUTPUT = /^\[\d+ bytes in (\d+) lines, .*; the whole is in (.+)\]\n/;
+
+/** The diff of an edit, and where a long output is, are in the words that the model got. */
+function pastCall({ blocks, isError, outcome }: Result, call: ShownCall): EndedCall {
+  const text = blocksToText(blocks);
+  const [, diff] = call.kind === 'write' ? (/^edited .*\n(@@ [^]*)/.exec(text) ?? []) : [];
+  const change = diff === undefined ? undefined : { diff, notes: [] };
+  const [, lines, path = ''] = (call.kind === 'shell' && LONG_OUTPUT.exec(text)) || [];
+  const whole = path === '' ? undefined : { lines: Number(lines), path };
+  return { ...call, outcome: outcome ?? (isError ? 'failed' : 'worked'), text, change, whole };
 }
 
 function kindOf(tool: Tool | undefined, args: Json): ShownCall['kind'] {
@@ -257,7 +303,8 @@ export function endedRows(call: EndedCall, columns: number, isVerbose = false) {
 
 function headOf(call: EndedCall, columns: number): string {
   const { name, args, outcome, ms, change } = call;
-  const time = ms > 0 || outcome === 'worked' ? ` ${inSeconds(ms)}` : '';
+  const isTimed = ms !== undefined && (ms > 0 || outcome === 'worked');
+  const time = isTimed ? ` ${inSeconds(ms)}` : '';
   const end = `${time}${outcome === 'worked' ? howMuch(call) : ` ${outcome}`}`;
   if (isCommand(call))
     return `${MARKS[outcome]} ${name}${time}, ${cutToWidth(lastLineOf(call), columns)}`;
@@ -265,34 +312,40 @@ function headOf(call: EndedCall, columns: number): string {
   return cutToWidth(`${MARKS[outcome]} ${name}${inline(told)}`, columns - end.length) + end;
 }
 
-/** Of what was read or found nothing is shown, if it is more than a line. */
-function howMuch({ kind, text }: EndedCall): string {
-  const count = text.replace(/\n$/, '').split('\n').length;
-  return kind === 'read' && count > 1 ? `, ${count} lines` : '';
+/** Of what was read or found nothing is shown, if it is more than a line; of a change nothing once
+ *  more that was in the question. */
+function howMuch({ kind, text, change, isAsked, args }: EndedCall): string {
+  const count = linesOf(text).length;
+  if (kind === 'read' && count > 1) return `, ${count} lines`;
+  const [summary = ''] = change && isAsked ? changeLines(change, `${args.path}`).slice(-1) : [];
+  return summary && `,${summary.slice(summary.lastIndexOf(':') + 1)}`;
 }
+
+const linesOf = (text: string) => text.replace(/\n$/, '').split('\n');
 
 /** A command that was run: only then its text ends with how it ended. */
 const isCommand = ({ kind, outcome, ms }: EndedCall) =>
-  kind === 'shell' && outcome !== 'denied' && (outcome !== 'aborted' || ms > 0);
+  kind === 'shell' && outcome !== 'denied' && (outcome !== 'aborted' || ms !== 0);
 
 const lastLineOf = ({ text }: EndedCall) => text.slice(text.lastIndexOf('\n') + 1);
 
 function someRows(call: EndedCall, columns: number): string[] {
-  const { outcome, kind, change, text, args } = call;
+  const { outcome, kind, change, text, args, whole, isAsked } = call;
   const hasFailed = outcome !== 'worked';
   if (isCommand(call)) {
     const output = text.slice(0, text.length - lastLineOf(call).length);
     const command = fitted(commandLines(args), columns, COMMAND_ROWS);
     const lines = withoutEmptyEnds(drawnLines(output));
-    return [...command, ...endOf(lines, columns)];
+    return [...command, ...endOf(whole ? lines.slice(1) : lines, columns, whole)];
   }
+  if (change && isAsked) return [];
   if (change && change.diff !== '')
     return fitted(changeLines(change, String(args.path)).slice(0, -1), columns, DIFF_ROWS);
   if (outcome === 'aborted') return [];
-  const lines = text.replace(/\n$/, '').split('\n');
+  const lines = linesOf(text);
   if (hasFailed) return messageRows(lines, columns);
   const isTold = kind === 'write' || (kind === 'read' && lines.length > 1); // by the head
-  return isTold ? [] : beginningOf(lines, columns);
+  return isTold ? [] : beginningOf(lines, columns, whole);
 }
 
 /** What to do about it is often the end of a line that takes many rows: no line is folded in its middle. */
@@ -309,17 +362,25 @@ function fitted(lines: string[], columns: number, rows: number): string[] {
 
 const behind = (gutter: string, lines: string[]) => lines.map((line) => gutter + line);
 
-function beginningOf(lines: string[], columns: number): string[] {
-  const more = lines.length - FEW_LINES;
+function beginningOf(lines: string[], columns: number, whole?: WholeText): string[] {
+  const more = (whole?.lines ?? lines.length) - FEW_LINES;
   const rows = quotedRows(lines.slice(0, FEW_LINES), FEW_LINES, columns);
-  return more > 0 ? [...rows, `  … ${more} more ${lineWord(more)}; /last shows all`] : rows;
+  if (more <= 0 && !whole) return rows;
+  return [...rows, ...rowsOf(`  … ${more} more ${lineWord(more)}; ${whereAll(whole)}`, columns)];
 }
 
-function endOf(lines: string[], columns: number): string[] {
-  const before = lines.length - LAST_LINES;
+function endOf(lines: string[], columns: number, whole?: WholeText): string[] {
+  const before = (whole?.lines ?? lines.length) - LAST_LINES;
   const rows = quotedRows(lines.slice(-LAST_LINES), LAST_LINES, columns);
-  return before > 0 ? [`  … after ${before} ${lineWord(before)}; /last shows all`, ...rows] : rows;
+  if (before <= 0) return rows;
+  return [
+    ...rowsOf(`  … after ${before} ${lineWord(before)}; ${whereAll(whole)}`, columns),
+    ...rows,
+  ];
 }
+
+const whereAll = (whole?: WholeText) =>
+  whole ? `all of it is in ${whole.path}` : '/last shows all';
 
 const quotedRows = (lines: string[], most: number, columns: number) =>
   fitted(behind('  │ ', lines), columns, 2 * most);

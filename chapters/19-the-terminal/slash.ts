@@ -24,7 +24,7 @@ const END = `/exit                     or Ctrl-D, or Ctrl-C twice
 Esc, Ctrl-C               stop a turn; what is typed meanwhile is sent when it ends
 Shift-Tab                 another mode: ask, accept-edits, read-only
 \\ Enter, Alt-Enter        a new line of the prompt (Ctrl-J, too); Enter sends all
-Up, Down                  earlier prompts of this folder
+Up, Down, Ctrl-R          earlier prompts of this folder; one with these words
 Ctrl-Z                    suspends the program; fg brings it back`;
 
 /** The commands of this program. A program of your own may add others, or leave some out. */
@@ -52,6 +52,14 @@ export const commands: Record<string, Command> = {
   last: {
     help: '/last                     the last call, whole: arguments and result',
     run: showLast,
+  },
+  undo: {
+    help: '/undo                     take back what the last answer changed in files, if nothing else has since',
+    run: async (_, { edits, screen, shortcuts }) => {
+      const done = await edits.takeBack();
+      screen.print(done.join('\n'));
+      shortcuts.keep(`I took back your last changes: ${done.join(', ')}.`);
+    },
   },
   model: {
     help: '/model [NAME]             which model answers; another one',
@@ -135,7 +143,7 @@ function modelNames({ composition }: Program): string[] {
 function showLast(_: string[], { lastCall, screen }: Program): void {
   if (!lastCall) return screen.print('no tool was called yet');
   const { name, outcome, ms } = lastCall;
-  screen.print(`${name}: ${outcome}, ${inSeconds(ms)}`);
+  screen.print(`${name}: ${outcome}, ${inSeconds(ms ?? 0)}`);
   screen.printLines(wholeRows(lastCall, screen.width - 1));
 }
 

@@ -2,12 +2,13 @@
 
 import type { Turn } from '../../../agent.ts';
 import { plain, quoted } from '../../17-the-gate/safe-text.ts';
-import { SUMMARY_MARK } from '../../18-minds/compact.ts';
 import { matchingConversations, type Conversation } from '../session-file.ts';
 import type { Program } from '../program.ts';
 import { cutToWidth } from '../screen.ts';
+import { Show } from '../show.ts';
 
 const MAX_LISTED = 20;
+const MAX_SHOWN = 12; // turns
 const MAX_NAME = 60; // characters
 const ID_SHOWN = 8;
 const PROMPT_SHOWN = 60;
@@ -40,10 +41,13 @@ function choices(kept: Conversation[]): Conversation[] {
 
 function lineOf({ name, usedAt, firstPrompt, count }: Conversation): string {
   const time = new Date(usedAt).toLocaleString('sv').slice(0, 16); // 2026-01-31 12:00, as it is here
-  const turns = count === 1 ? '1 turn' : `${count} turns`;
   const called = name ? [`called ${quoted(name)}`] : [];
-  return [time, turns, ...called, quoted(cutToWidth(firstPrompt, PROMPT_SHOWN))].join(' · ');
+  return [time, turnCount(count), ...called, quoted(cutToWidth(firstPrompt, PROMPT_SHOWN))].join(
+    ' · ',
+  );
 }
+
+const turnCount = (count: number) => (count === 1 ? '1 turn' : `${count} turns`);
 
 /** Asks which one. Nothing means: none of them. */
 async function choose(
@@ -82,15 +86,19 @@ export async function resume(
   return true;
 }
 
-/** How long the conversation is, and what was said last. */
-export function tellWhereWeAre({ agent, session, screen }: Program): void {
-  const { length } = agent.turns;
-  if (length === 0) return;
+/** How long the conversation is, and its last turns as they were. */
+export function tellWhereWeAre(program: Program): void {
+  const { agent, session, screen } = program;
+  const { turns } = agent;
+  if (turns.length === 0) return;
   const name = session.name ? ` with ${quoted(session.name)}` : '';
-  const isPrompt = (turn: Turn) => turn.role === 'user' && !turn.text.startsWith(SUMMARY_MARK);
-  const last = agent.turns.findLast(isPrompt) as { text: string } | undefined;
-  const words = last ? `; the last prompt was: ${cutToWidth(last.text, PROMPT_SHOWN)}` : '';
-  screen.say(`going on${name}, ${length} turns${words}`, 'dim');
+  screen.say(`going on${name}, ${turnCount(session.count)}`, 'dim');
+  const isPrompt = ({ role }: Turn) => role === 'user';
+  const last = turns.findLastIndex(isPrompt);
+  const before = turns.slice(0, last).findLastIndex(isPrompt);
+  const from = last - before > MAX_SHOWN ? last : before; // -1 is none, and then there is but one
+  const shown = turns.slice(Math.max(from, 0, turns.length - MAX_SHOWN));
+  new Show(program).turns(shown);
 }
 
 /** For `/name`. */
