@@ -133,7 +133,8 @@ async function serveShelf(): Promise<void> {
   }
   const { host, hostname: hostnames } = values;
   const isShared = host !== undefined || values['secret-file'] !== undefined;
-  const options = { port: Number(values.http), host, hostnames, ...(isShared && { token }) };
+  const card = { name: 'com.example/shelf', description: 'A shelf with three books' };
+  const options = { port: Number(values.http), host, hostnames, card, ...(isShared && { token }) };
   const http = await serveHttp(server, options);
   console.error(`shelf listens at ${http.url}${isShared ? `, with the token ${token}` : ''}`);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {

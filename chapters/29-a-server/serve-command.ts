@@ -29,6 +29,7 @@ import { serveHttp } from './serve-http.ts';
 import { SERVES_MARK, PassedOn } from './passed-on.ts';
 import { serveStdio } from './pipe.ts';
 import { secretsFrom, type Secrets } from './secrets.ts';
+import { skillsOf } from './server-skills.ts';
 import { Served, SERVED, TrustWithoutGrants, type ServedOptions } from './serve.ts';
 import type { McpServer } from './server.ts';
 
@@ -39,12 +40,15 @@ const FLAGS = {
   'allow-origin': TEXTS_FLAG,
   'secret-file': TEXT_FLAG,
   tools: TEXT_FLAG,
+  skills: TEXT_FLAG, // a folder
   ...GATE_FLAGS,
   'answer-within': TEXT_FLAG,
   servers: FLAG,
 } as const;
 
 const GRACE_MS = 5000;
+/** Behind the token it says no more than this: no address, and no folder. */
+const CARD = { name: 'localhost/mcp-by-hand', description: 'Files and commands of one folder' };
 
 /** What was typed, checked before anything begins. */
 type ServeWords = ReturnType<typeof readServe>;
@@ -86,7 +90,8 @@ async function optionsFor(
   const kept = trust.list().rules.filter(({ effect }) => effect !== 'allow');
   const rules = gateRules(wanted, { tools: composition.tools, warn }, kept);
   const onError = (what: string, error: unknown) => warn(`${what}: ${textOf(error)}`);
-  const server = { sealingKey, onError };
+  const skills = wanted.skills === undefined ? {} : skillsOf(wanted.skills, warn);
+  const server = { sealingKey, onError, ...skills };
   const needs = { composition, trust, resultsFolder, warn };
   const passedOn = wanted.isPassing ? new PassedOn(needs) : undefined;
   return { roots, resultsFolder, shellEnv, trust, mode, rules, tools, answerMs, passedOn, server };
@@ -101,7 +106,8 @@ export function readServe(args: string[]) {
   } = parseFlags(args, FLAGS);
   if (more.length > 0) throw usage('serve is: serve [FOLDER] [--http PORT] …, with one folder');
   const { http, host, hostname, allowOrigin, secretFile, answerWithin } = values;
-  const { addDir, allow, deny, env } = values;
+  const { addDir, allow, deny, env, skills, servers } = values;
+  if (skills !== undefined && servers) throw usage('--skills and --servers do not go together');
   const isPort = (port: number) => Number.isInteger(port) && port < 2 ** 16;
   const isPatience = (seconds: number) => seconds > 0 && seconds <= 3600;
   const form = 'a number of seconds, up to 3600';
@@ -115,7 +121,8 @@ export function readServe(args: string[]) {
     mode: modeIn(values.mode),
     tools: namesIn(values.tools),
     answerMs: 1000 * (numberFlag('--answer-within', answerWithin, form, isPatience) ?? 300),
-    isPassing: passingIn(values.servers),
+    isPassing: passingIn(servers),
+    skills: skills && existing(skills),
     allow,
     deny,
     addDir: addDir.map(existing),
@@ -181,7 +188,7 @@ function secretsFor(host = '127.0.0.1', file?: string): Secrets {
 
 async function overHttp(server: McpServer, wanted: ServeWords, screen: Screen): Promise<number> {
   const { port, host, hostnames, origins, token, place } = wanted;
-  const options = { port, host, hostnames, origins, token };
+  const options = { port, host, hostnames, origins, token, card: CARD };
   const http = await serveHttp(server, options).catch((error) => {
     throw refused(`cannot listen at port ${port}: ${textOf(error)}`, 'unreachable');
   });

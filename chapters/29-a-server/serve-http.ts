@@ -28,6 +28,7 @@ import {
   type DoorOptions,
 } from './guard.ts';
 import { checkMirrors } from './mirror.ts';
+import { ServerCard, type CardOptions } from './server-card.ts';
 import { isLater, Unintroduced, type McpServer } from './server.ts';
 import { ClientSession } from './protocol/client-session.ts';
 import { resultResponse, idOf, errorResponse, shapeOf } from './protocol/message-shapes.ts';
@@ -43,7 +44,7 @@ const DEFAULTS = {
   graceMs: 5000, // for requests under way when we end
   keepAliveMs: 15_000,
 };
-export type HttpOptions = Partial<typeof DEFAULTS> & DoorOptions;
+export type HttpOptions = Partial<typeof DEFAULTS> & DoorOptions & { card?: CardOptions }; // with it, clients may look before they connect
 const PATHS = ['/mcp', '/'];
 const KEPT_MS = 60_000; // a stream that has ended, for a client that comes back
 const MAX_KEPT = 50; // streams of one session
@@ -73,6 +74,7 @@ export class HttpServer {
   readonly options: typeof DEFAULTS & HttpOptions;
   private http = createServer((request, response) => void this.handle(request, response));
   private door: Door;
+  private card?: ServerCard;
   private letIn: (request: IncomingMessage) => void;
   private visits = new Map<string, HttpSession>(); // the longest idle first
   private running = new Set<Promise<unknown>>();
@@ -85,11 +87,12 @@ export class HttpServer {
     this.server = server;
     const given = Object.entries(options).filter(([, value]) => value !== undefined);
     this.options = { ...DEFAULTS, ...Object.fromEntries(given) };
-    const { host, token } = this.options;
+    const { host, token, card } = this.options;
     if (!isLoopbackBind(host) && !token) {
       throw new McpError('config', `to listen at ${host}, beyond this machine, a token is needed`);
     }
     this.door = doorFor(host, this.options);
+    if (card) this.card = new ServerCard(card, server.options, token === undefined);
     this.http.requestTimeout = UPLOAD_MS;
     this.http.maxConnections = 2 * this.options.maxRunning + MAX_STRANGERS;
     this.letIn = limitStrangers(this.http, MAX_STRANGERS - 1); // so that there is room to come in
@@ -156,10 +159,11 @@ export class HttpServer {
   /** All checks that need no body. False if it was answered here. */
   private admit(request: IncomingMessage, response: ServerResponse): boolean {
     const { headers, rawHeaders, method = '', url = '' } = request;
-    response.setHeader('vary', 'Origin');
-    checkVisitor(headers, this.door);
-    checkOneHost(rawHeaders);
     const [path = ''] = url.split('?');
+    const card = this.card?.has(path) ? this.card : undefined;
+    response.setHeader('vary', 'Origin');
+    checkVisitor(card?.isPublic ? { host: headers.host } : headers, this.door);
+    checkOneHost(rawHeaders);
     if (path === '/health' && method === 'GET') {
       const { name: service, version } = this.server.options;
       const status = this.isClosing ? 'ending' : 'ok';
@@ -169,6 +173,11 @@ export class HttpServer {
     }
     const forPage = headersForPage(headers, this.door);
     if (forPage) response.setHeaders(new Map(Object.entries(forPage))); // on refusals, too
+    if (card) {
+      const { status, headers: its, body } = card.answer(method, path, headers);
+      response.writeHead(status, its).end(body);
+      return false;
+    }
     if (!PATHS.includes(path)) throw new Refused(404, 'Not found: the address ends with /mcp');
     if (forPage && method === 'OPTIONS') {
       response.writeHead(204).end(); // a browser asks first, and without the token

@@ -29,6 +29,7 @@ import {
   described,
   failed,
   matchTemplate,
+  pageOf,
   promptMessages,
   promptArguments,
   stringParam,
@@ -57,6 +58,7 @@ export type ServerOptions = {
   templates?: ServerTemplate[];
   prompts?: ServerPrompt[];
   tasks?: boolean; // offers the extension, so that handlers can go on in the background
+  extensions?: Json; // others that it declares, with what each says of itself
   sealingKey?: Uint8Array; // processes that share it can answer each other's questions
   pageSize?: number; // of lists
   ttlMs?: number; // how long a client may keep a list
@@ -74,6 +76,9 @@ const CACHED = [
   'resources/list',
   'resources/templates/list',
   'resources/read',
+  'resources/directory/read',
+  'skills/list',
+  'skills/get',
 ];
 
 /** How a request's own stream is used; and its era, where the transport knows it. */
@@ -336,13 +341,16 @@ export class McpServer {
   private capabilities(): Json {
     const offers = this.offers();
     const listChanged = true;
+    const { tasks, extensions } = this.options;
     return {
       ...(offers.includes('tools') && { tools: { listChanged } }),
       ...(offers.includes('prompts') && { prompts: { listChanged } }),
       ...(offers.includes('resources') && { resources: { listChanged, subscribe: true } }),
       ...(this.completes() && { completions: {} }),
       logging: {},
-      ...(this.options.tasks && { extensions: { [TASKS]: {} } }),
+      ...((tasks || extensions) && {
+        extensions: { ...extensions, ...(tasks && { [TASKS]: {} }) },
+      }),
     };
   }
 
@@ -468,25 +476,9 @@ export class McpServer {
 
   // ─── Pages ───────────────────────────────────────────────────────────────────────────────────
 
-  /** A part of a list. The cursor says where it goes on; clients do not look into it. */
-  page(key: string, all: Json[], { cursor }: Json): Json {
-    const { pageSize = 1000 } = this.options;
-    const start = cursor === undefined ? 0 : positionIn(cursor);
-    const end = start + pageSize;
-    const more = end < all.length && { nextCursor: cursorAt(end) };
-    return { [key]: all.slice(start, end), ...more };
+  page(key: string, all: Json[], params: Json): Json {
+    return pageOf(key, all, params, this.options.pageSize);
   }
-}
-
-const cursorAt = (position: number) => Buffer.from(`at ${position}`).toString('base64url');
-
-function positionIn(cursor: unknown): number {
-  const [, digits] = /^at (\d{1,9})$/.exec(`${Buffer.from(`${cursor}`, 'base64url')}`) ?? [];
-  const position = Number(digits);
-  if (typeof cursor !== 'string' || cursor !== cursorAt(position)) {
-    throw new RpcError(-32602, 'Unknown cursor');
-  }
-  return position;
 }
 
 const isOffered = (tool: ServerTool, call: ServerCall) => tool.isOffered?.(call) ?? true;

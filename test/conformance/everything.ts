@@ -1,7 +1,7 @@
 // The server that the official suite judges: ours, with the tools, resources and prompts that its scenarios call by
 // name. Started with `--http PORT`, it prints its address; with nothing it speaks stdio. Not an example: see bookshelf.ts.
 
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { ServerCall } from '../../chapters/29-a-server/server-call.ts';
 import { serveHttp } from '../../chapters/29-a-server/serve-http.ts';
 import {
@@ -11,6 +11,7 @@ import {
 } from '../../chapters/29-a-server/protocol/server-rows.ts';
 import { serveStdio } from '../../chapters/29-a-server/pipe.ts';
 import { McpServer, type ServerOptions } from '../../chapters/29-a-server/server.ts';
+import { skillsOf } from '../../chapters/29-a-server/server-skills.ts';
 import { asObject, RpcError, type Json } from '../../mcp.ts';
 
 const PNG =
@@ -365,6 +366,8 @@ const prompts: ServerPrompt[] = [
   },
 ];
 
+const skills = skillsOf(fileURLToPath(new URL('../../fixtures/skills', import.meta.url)));
+
 export function everything(options: Partial<ServerOptions> = {}): McpServer {
   const rows: Row[] = [
     ...plain,
@@ -410,7 +413,10 @@ export function everything(options: Partial<ServerOptions> = {}): McpServer {
         read: ({ id }) => JSON.stringify({ id, templateTest: true }),
         complete: { id: (value) => [`${value}1`] },
       },
+      ...skills.templates,
     ],
+    methods: skills.methods,
+    extensions: skills.extensions,
     prompts,
     tasks: true,
     ...options,

@@ -2,7 +2,7 @@
 // reads, and only inside of the folder.
 
 import { lstatSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile as readWhole } from 'node:fs/promises';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import { textOf, VERSION, type Json } from '../../../mcp.ts';
 import { GitIgnore } from '../../16-hands/gitignore.ts';
@@ -124,7 +124,7 @@ export function codeServer(options: CodeOptions): { server: McpServer; folder: C
   const { tools: names } = options;
   const offers = names
     ? { tools: all.filter(({ name }) => names.includes(name)) }
-    : { tools: all, resources: [help(), filesOf(folder)] };
+    : { tools: all.map(withApp), resources: [help(), filesOf(folder), app()], extensions: UI };
   const server: McpServer = new McpServer({
     name: 'code',
     version: VERSION,
@@ -287,6 +287,26 @@ const chunkFiles = (folder: CodeFolder): ServerTool => ({
 async function chunked(folder: CodeFolder, file_path: string): Promise<Json> {
   return { file_path, chunks: codeChunks(file_path, await folder.read(file_path)) };
 }
+
+// ─── The app ───────────────────────────────────────────────────────────────────────────────────
+
+const UI = { 'io.modelcontextprotocol/ui': {} };
+const APP = 'ui://code/results';
+const SHOWN_IN_APP = ['search_code', 'search_by_embedding'];
+
+/** A host that can shows the results in it. Others have the text, and the model has only that. */
+function withApp(tool: ServerTool): ServerTool {
+  if (!SHOWN_IN_APP.includes(tool.name)) return tool;
+  const older = { 'ui/resourceUri': APP }; // as it was called at first
+  return { ...tool, _meta: { ui: { resourceUri: APP }, ...older } };
+}
+
+const app = (): ServerResource => ({
+  uri: APP,
+  name: 'What was found',
+  mimeType: 'text/html;profile=mcp-app',
+  read: () => readWhole(new URL('../results.html', import.meta.url), 'utf8'),
+});
 
 // ─── Resources ─────────────────────────────────────────────────────────────────────────────────
 

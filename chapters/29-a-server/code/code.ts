@@ -5,6 +5,7 @@
 //
 // Over HTTP a token is needed: other users of this machine can connect, too.
 
+import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Roots } from '../../16-hands/paths.ts';
@@ -22,7 +23,7 @@ async function serveCode(): Promise<void> {
     options: { http: { type: 'string' }, 'secret-file': { type: 'string' } },
     allowPositionals: true,
   });
-  const roots = new Roots(positionals[0] ?? process.cwd());
+  const roots = new Roots(resolve(positionals[0] ?? '.'));
   const { server } = codeServer({
     roots,
     embeddings: Embeddings.from(process.env), // the user's: contents of files go to that address

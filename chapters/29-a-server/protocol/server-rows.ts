@@ -17,6 +17,7 @@ export type ServerTool = {
   inputSchema?: Json; // arguments that do not fit it never reach `run`
   outputSchema?: Json;
   annotations?: Json;
+  _meta?: Json; // for hosts, such as the app that shows its results
   isOffered?: (call: ServerCall) => boolean; // if not, this client has no such tool
   run: (args: Json, call: ServerCall) => ToolAnswer | Promise<ToolAnswer>;
 };
@@ -125,6 +126,27 @@ export function promptArguments(prompt: ServerPrompt, given: unknown): Record<st
     }
   }
   return args as Record<string, string>;
+}
+
+// ─── Pages ─────────────────────────────────────────────────────────────────────────────────────
+
+/** A part of a list. The cursor says where it goes on; clients do not look into it. */
+export function pageOf<Row>(key: string, all: Row[], { cursor }: Json, size = 1000) {
+  const start = cursor === undefined ? 0 : positionIn(cursor);
+  const end = start + size;
+  const more = end < all.length && { nextCursor: cursorAt(end) };
+  return { [key]: all.slice(start, end), ...more };
+}
+
+const cursorAt = (position: number) => Buffer.from(`at ${position}`).toString('base64url');
+
+function positionIn(cursor: unknown): number {
+  const [, digits] = /^at (\d{1,9})$/.exec(`${Buffer.from(`${cursor}`, 'base64url')}`) ?? [];
+  const position = Number(digits);
+  if (typeof cursor !== 'string' || cursor !== cursorAt(position)) {
+    throw new RpcError(-32602, 'Unknown cursor');
+  }
+  return position;
 }
 
 // ─── Templates ─────────────────────────────────────────────────────────────────────────────────
