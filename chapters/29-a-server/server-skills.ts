@@ -13,10 +13,9 @@ import type { ServerOptions } from './server.ts';
 const PAGE = 20; // skills: every file of each is hashed
 const SCHEME = 'skill://';
 const FOLDER_TYPE = 'inode/directory';
-type Warn = (text: string) => void;
 
 /** What a server of these skills has beside its own rows. */
-export function skillsOf(folder: string, warn: Warn = () => {}) {
+export function skillsOf(folder: string, warn: (text: string) => void = () => {}) {
   const skills = new ServedSkills(folder, warn);
   const template: ServerTemplate = {
     uriTemplate: `${SCHEME}{+path}`,
@@ -35,10 +34,10 @@ export function skillsOf(folder: string, warn: Warn = () => {}) {
 class ServedSkills {
   private source: FolderSkills;
   private base: string;
-  private warn: Warn;
+  private warn: (text: string) => void;
   private told = new Set<string>();
 
-  constructor(folder: string, warn: Warn) {
+  constructor(folder: string, warn: (text: string) => void) {
     const inside = new Roots(resolve(folder)); // a link must not lead out of it
     this.source = new FolderSkills({ kind: 'project', folder: inside.cwd, inside });
     this.base = `${pathToFileURL(inside.cwd)}/`;
