@@ -5,6 +5,7 @@ import { homedir } from 'node:os';
 import { hands } from './16-hands/tools.ts';
 import { models } from './18-minds/models.ts';
 import type { Compose } from './19-the-terminal/host.ts';
+import { ownCommands } from './19-the-terminal/own-commands.ts';
 import { commands } from './19-the-terminal/slash.ts';
 import { httpTransports } from './20-streamable-http/http.ts';
 import { Logins } from './21-authorization/login.ts';
@@ -121,7 +122,7 @@ export const compose: Compose = (host) => {
       page: pageCommand(),
       context: contextCommand,
     },
-    moreCommands: [promptCommands],
+    moreCommands: [ownCommands, promptCommands],
     mentions: [resourceMentions],
     news: [watches.news, background.news],
     prepare: (signal) => skills.ready(signal),

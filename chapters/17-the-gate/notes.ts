@@ -26,15 +26,24 @@ type Note = { file: string; text: string; hash: string };
 export async function notesIn(roots: Roots, warn: (text: string) => void): Promise<Note[]> {
   const found: Note[] = [];
   for (const file of NOTES_FILES) {
-    const text = await readNotes(file, roots).catch((error: Error) => {
-      warn(`${file} is not given to the model: ${error.message}`);
-      return '';
-    });
+    const note = await noteAt(file, roots, warn);
     // CLAUDE.md is often a link to the other, a copy of it, or the one word that refers to it.
-    const isSame = found.some((other) => text === other.text || text === `@${other.file}`);
-    if (text && !isSame) found.push({ file, text, hash: sha256(text) });
+    const isSame = found.some((other) => [other.text, `@${other.file}`].includes(note?.text ?? ''));
+    if (note && !isSame) found.push(note);
   }
   return found;
+}
+
+export async function noteAt(
+  file: string,
+  roots: Roots,
+  warn: (text: string) => void,
+): Promise<Note | undefined> {
+  const text = await readNotes(file, roots).catch((error: Error) => {
+    warn(`${file} is not given to the model: ${error.message}`);
+    return '';
+  });
+  return text === '' ? undefined : { file, text, hash: sha256(text) };
 }
 
 async function readNotes(file: string, roots: Roots): Promise<string> {
@@ -48,13 +57,13 @@ async function readNotes(file: string, roots: Roots): Promise<string> {
   if (!handle) return '';
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(MAX_BYTES), 0, MAX_BYTES, 0);
-    return bounded(buffer.toString('utf8', 0, bytesRead));
+    return boundedNote(buffer.toString('utf8', 0, bytesRead));
   } finally {
     await handle.close();
   }
 }
 
-function bounded(text: string): string {
+export function boundedNote(text: string): string {
   const whole = plain(text.replaceAll('\r\n', '\n')).trim();
   if (text.length <= MAX_NOTES) return whole;
   return `${copyOf(whole.slice(0, MAX_NOTES))}\n[what comes behind ${MAX_NOTES} characters is left out]`;
@@ -64,18 +73,28 @@ function bounded(text: string): string {
 
 const ANSWERS = [choice('[y]es, this exact text'), NOT_NOW, NEVER];
 
+/** What is asked about a file, and how. */
+type NoteWords = { what: string; prompt: string };
+const NOTES_WORDS: NoteWords = {
+  what: 'has notes of this project for the model, which follows them.',
+  prompt: 'Give them to the model?',
+};
+
 /** In full, or what has changed since it was approved. */
-export function describeNote({ file, text, hash }: Note, trust: Trust): string[] {
+export function describeNote(
+  { file, text, hash }: Note,
+  trust: Trust,
+  what = NOTES_WORDS.what,
+): string[] {
   const known = trust.noteOf(file);
   const isChanged = known?.verdict === 'allow' && known.hash !== hash;
-  const headline = `${quoted(file)} has notes of this project for the model, which follows them.`;
   const shown = isChanged
     ? [
         '  They have changed since you approved them:',
         ...changeLines(changeIn(known.text, text), file),
       ]
     : spelledOut({ [file]: text });
-  return [headline, ...shown, `  fingerprint: ${hash}`];
+  return [`${quoted(file)} ${what}`, ...shown, `  fingerprint: ${hash}`];
 }
 
 /** Both are without blanks at their ends, so neither ends with a line feed. */
@@ -103,11 +122,16 @@ export class ProjectNotes {
     const { roots, warn } = this.options;
     const approved: Note[] = [];
     for (const note of await notesIn(roots, warn))
-      if (await this.isApproved(note, signal)) approved.push(note);
+      if (await this.isApproved(note, NOTES_WORDS, signal)) approved.push(note);
     this.text = approved.map(inPrompt).join('\n\n');
   }
 
-  private async isApproved(note: Note, signal?: AbortSignal): Promise<boolean> {
+  /** What is put off is not asked about once more in this run. */
+  async isApproved(
+    note: Note,
+    { what, prompt }: NoteWords,
+    signal?: AbortSignal,
+  ): Promise<boolean> {
     const { trust, person, warn } = this.options;
     const { file, hash } = note;
     const known = trust.noteOf(file);
@@ -118,8 +142,7 @@ export class ProjectNotes {
       warn(unapproved(file, known !== undefined));
       return false;
     }
-    const lines = describeNote(note, trust);
-    const prompt = 'Give them to the model?';
+    const lines = describeNote(note, trust, what);
     const answer = await person.choose({ lines, prompt, choices: ANSWERS, ifEmpty: 'n', signal });
     if (answer?.key === 'y') trust.decideNote(note, 'allow');
     if (answer?.key === 'v') trust.decideNote(note, 'never');

@@ -82,7 +82,13 @@ async function answerOnce(program: Program): Promise<number> {
 const FOR_TRACES = ['prompt', 'query', 'answer'];
 
 /** The events as lines of JSON. The first says which conversation this is, the last what it took. */
-function jsonReport({ agent, screen, masker, session }: Program): (event: AgentEvent) => void {
+function jsonReport({
+  agent,
+  screen,
+  masker,
+  session,
+  spending,
+}: Program): (event: AgentEvent) => void {
   const startedAt = screen.clock();
   const print = (record: Json) =>
     screen.printJson(masker.json({ ...record, model: agent.model.name }));
@@ -95,7 +101,8 @@ function jsonReport({ agent, screen, masker, session }: Program): (event: AgentE
       context = { ...contextTable(asked.seen(), event.usage), window: agent.window };
     if (FOR_TRACES.includes(event.type)) return;
     const ms = Math.round(screen.clock() - startedAt);
-    const totals = { usage: agent.usage, context, ms };
+    const cost = spending.isUnpriced ? undefined : spending.money;
+    const totals = { usage: agent.usage, cost, context, ms };
     print(event.type === 'done' ? { ...event, ...totals } : event);
     if (event.type === 'error') screen.printJson(masker.json(event), process.stderr);
   };
@@ -116,6 +123,7 @@ const ERROR_CODES: Record<string, number> = {
   unreachable: EXIT.unreachable,
   unexpected: EXIT.unexpected,
   config: EXIT.refused,
+  cost: EXIT.turns,
 };
 
 /** What happened, as an exit code. */

@@ -31,6 +31,7 @@ import {
 import type { KeptRule } from '../17-the-gate/trust.ts';
 import { Masker, plain } from '../17-the-gate/safe-text.ts';
 import { apiKeyVariables } from '../18-minds/models.ts';
+import { readPrices, Spending, type Limit } from '../18-minds/prices.ts';
 import { toldModel } from '../18-minds/seen.ts';
 import { Session, type Conversation } from './session-file.ts';
 import { refused, usage } from './exit.ts';
@@ -51,7 +52,7 @@ import { History } from './history.ts';
 import type { Screen } from './screen.ts';
 import { Shortcuts } from './shortcuts.ts';
 import { Trace } from './more/trace-file.ts';
-import { refuseKeys, shellEnvIn } from './shell-env.ts';
+import { refuseKeys, shellEnvIn, userSetting } from './shell-env.ts';
 
 export class Program {
   readonly options: ProgramOptions;
@@ -67,6 +68,7 @@ export class Program {
   readonly history: History;
   readonly shortcuts = new Shortcuts(this);
   readonly edits = new Edits();
+  readonly spending: Spending;
   readonly manager: McpManager;
   readonly composition: Composition;
   readonly agent: Agent;
@@ -79,6 +81,7 @@ export class Program {
     const warn = (text: string) => screen.warn(this.masker.text(text));
     const person = new PersonAtTerminal(screen);
     this.options = options;
+    this.spending = spendingWithin(options.limit);
     this.screen = screen;
     this.person = person;
     this.trace = new Trace(screen, this.masker, options.trace);
@@ -178,7 +181,8 @@ export class Program {
   makeModel(name?: string, baseUrl?: string): Model {
     try {
       const { maxTokens } = this.options;
-      return chooseModel(name, { baseUrl, maxTokens, models: this.composition.models });
+      const { models } = this.composition;
+      return this.spending.limited(chooseModel(name, { baseUrl, maxTokens, models }));
     } catch (error) {
       throw refused((error as ModelError).message);
     }
@@ -259,6 +263,7 @@ export class Program {
   }
 
   private tell(event: AgentEvent): void {
+    this.spending.hear(event);
     this.trace.event(event);
     this.onEvent(event);
   }
@@ -275,6 +280,15 @@ export class Program {
     // What is left then ends with us, and not gently.
     const limit = goodbyeMs === undefined ? [] : [wait(goodbyeMs, undefined, { ref: false })];
     await Promise.race([all, ...limit]);
+  }
+}
+
+function spendingWithin(limit: Limit): Spending {
+  const { file, value = {} } = userSetting('prices');
+  try {
+    return new Spending(readPrices(value), limit);
+  } catch (error) {
+    throw refused(`${file}: ${textOf(error)}`);
   }
 }
 

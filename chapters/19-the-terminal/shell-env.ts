@@ -29,20 +29,21 @@ function mustBeSet(typed: string): void {
 /** What is written down for every day may be missing today: no agent of SSH, no virtual environment. */
 function namesInSettings(home: string): string[] {
   if (!isAbsolute(home)) return [];
-  const file = join(home, '.claude', 'settings.json');
-  const names = settingIn(file);
+  const { file, value: names = [] } = userSetting('shellEnv', home);
   const isName = (name: unknown) => typeof name === 'string' && /^[^=\0]+$/.test(name);
   if (Array.isArray(names) && names.every(isName)) return names;
   const form = 'a list of names of variables, such as ["SSH_AUTH_SOCK", "JAVA_HOME"]';
   throw refused(`${file}: "shellEnv" is not ${form}`);
 }
 
-function settingIn(file: string): unknown {
+/** A project's file has no say in these. */
+export function userSetting(name: string, home = homedir()): { file: string; value?: unknown } {
+  const file = join(home, '.claude', 'settings.json');
   try {
-    const settings: unknown = readJsonFile(file);
-    return isObject(settings) ? (settings.shellEnv ?? []) : [];
+    const settings: unknown = isAbsolute(home) && readJsonFile(file);
+    return { file, value: isObject(settings) ? settings[name] : undefined };
   } catch {
-    return []; // a broken file is reported where its rules are read
+    return { file }; // a broken file is reported where its rules are read
   }
 }
 

@@ -5,6 +5,7 @@ import type { Turn } from '../../agent.ts';
 import { nearestHint } from '../16-hands/nearest.ts';
 import { MODES } from '../17-the-gate/modes.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
+import { dollars, type Spending } from '../18-minds/prices.ts';
 import { commandNamed } from './more/complete.ts';
 import type { Command } from './host.ts';
 import { NO_TERMINAL } from './command-line/login-command.ts';
@@ -19,6 +20,7 @@ import { shownName, stateRows, statusLines } from './status.ts';
 const MAX_SHOWN = 100; // servers: a project may bring thousands
 const END = `/exit                     or Ctrl-D, or Ctrl-C twice
 
+/NAME [WORDS]             a prompt of yours, from ~/.claude/commands/NAME.md, or the project's
 !COMMAND                  runs it; the model is told with the next prompt
 @FILE                     sends a file along; Tab finishes its name, and commands
 Esc, Ctrl-C               stop a turn; what is typed meanwhile is sent when it ends
@@ -115,11 +117,11 @@ export const commands: Record<string, Command> = {
     },
   },
   cost: {
-    help: "/cost                     tokens so far, and how full the model's context is",
+    help: "/cost                     tokens and money so far, and how full the model's context is",
     run: (_, program) => {
-      const { agent, screen } = program;
-      const used = `${tokens(agent.usage)} in this session`;
-      screen.print([`${agent.model.name}: ${used}`, gauge(program)].filter(Boolean).join(' · '));
+      const { agent, screen, spending } = program;
+      const used = `${agent.model.name}: ${tokens(spending.used)} in this session`;
+      screen.print([used, cost(spending), gauge(program)].filter(Boolean).join(' · '));
     },
   },
   trace: {
@@ -132,6 +134,14 @@ export const commands: Record<string, Command> = {
     complete: () => ['off'],
   },
 };
+
+function cost({ money, isUnpriced, limit }: Spending): string {
+  const atLeast = isUnpriced ? 'at least ' : '';
+  const most = limit.money === undefined ? '' : `, of ${dollars(limit.money)}`;
+  if (limit.tokens) return `of ${limit.tokens} tokens`;
+  if (money === 0 && !most) return '';
+  return `${atLeast}${dollars(money)}${most}`;
+}
 
 const ACTIONS = ['reconnect', 'disable', 'enable', 'login', 'logout', 'reload'];
 

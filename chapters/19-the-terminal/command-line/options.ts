@@ -2,6 +2,7 @@
 
 import { orList } from '../../17-the-gate/dialogue.ts';
 import { MODES, modeNamed, type Mode } from '../../17-the-gate/modes.ts';
+import type { Limit } from '../../18-minds/prices.ts';
 import { usage } from '../exit.ts';
 import type { Composition } from '../host.ts';
 import { ownVerbs, type Verb } from '../own-verbs.ts';
@@ -31,6 +32,7 @@ const FLAGS = {
   resume: { ...TEXT_FLAG, short: 'r' },
   'max-turns': TEXT_FLAG,
   'max-tokens': TEXT_FLAG,
+  'max-cost': TEXT_FLAG,
   'context-window': TEXT_FLAG,
   ...GATE_FLAGS,
   'mcp-config': TEXTS_FLAG,
@@ -88,6 +90,7 @@ Model
       --max-turns N               answers of the model to one prompt (50)
       --context-window N          tokens that the model can read, where that is not known or wrong
       --max-tokens N              tokens of one answer, at most; the model has a limit of its own (16384)
+      --max-cost 0.50 | 200k      ask nothing more when so many dollars are spent ("prices" of your settings), or tokens
   Keys come from {keys}, and from nowhere else.
 Permission
       --mode MODE                 ask (default), read-only, accept-edits, yolo; beats defaultMode of your settings
@@ -113,7 +116,7 @@ Output
   -h, --help   -v, --version
 
 Exit codes: 0 done, 1 unexpected, 2 usage, 3 configuration or permission refused, 4 unreachable or timed out,
-5 a tool or server answered with an error, 6 turn limit, 7 answer cut off, 8 a breaking change,
+5 a tool or server answered with an error, 6 turn limit or --max-cost, 7 answer cut off, 8 a breaking change,
 130 interrupted
 
 Examples
@@ -149,8 +152,19 @@ export function readProgramOptions(args: string[]) {
     wait: numberFlag('--wait', wait, waitForm, (seconds) => seconds <= MAX_WAIT_S),
     maxTurns: numberFlag('--max-turns', maxTurns, ABOVE_0, isCount),
     maxTokens: numberFlag('--max-tokens', maxTokens, ABOVE_0, isCount),
+    limit: limitIn(values.maxCost),
     contextWindow: numberFlag('--context-window', contextWindow, ABOVE_0, isCount),
   };
+}
+
+/** Money, or tokens with a k or an M. */
+function limitIn(text: string | undefined): Limit {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)([kM]?)$/.exec(text ?? '0') ?? [];
+  if (number === undefined)
+    throw usage(`--max-cost is dollars, or tokens such as 200k, not ${text}`);
+  if (text === undefined) return {};
+  if (unit === '') return { money: Number(number) };
+  return { tokens: Number(number) * (unit === 'k' ? 1000 : 1_000_000) };
 }
 
 export function modeOf(word: string): Mode {

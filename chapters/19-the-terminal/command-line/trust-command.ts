@@ -2,7 +2,7 @@
 
 import { Roots } from '../../16-hands/paths.ts';
 import { choice, NO } from '../../17-the-gate/dialogue.ts';
-import { describeNote, NOTES_FILES, notesIn } from '../../17-the-gate/notes.ts';
+import { describeNote, noteAt, NOTES_FILES, notesIn } from '../../17-the-gate/notes.ts';
 import { quoted } from '../../17-the-gate/safe-text.ts';
 import { fingerprint, type Trust } from '../../17-the-gate/trust.ts';
 import { both, findEntry, keeping } from '../entries.ts';
@@ -12,6 +12,7 @@ import { logOutOf } from './login-command.ts';
 import { nearestOrAll } from './mcp-command.ts';
 import { FLAG, parseFlags } from './parse.ts';
 import { agreedLines, keptRules } from '../more/permissions.ts';
+import { isCommandFile } from '../own-commands.ts';
 import { PersonAtTerminal } from '../person-at-terminal.ts';
 import type { Screen } from '../screen.ts';
 
@@ -40,7 +41,8 @@ export async function trustCommand(
  *  fingerprint, `NAME=sha256:…`, it is one that was shown before, here or elsewhere. */
 async function allow(screen: Screen, trust: Trust, given: string, rows: LoadRows): Promise<number> {
   const [, name = given, wanted] = /^(.*)=(sha256:[0-9a-f]{64})$/.exec(given) ?? [];
-  if (NOTES_FILES.includes(name)) return allowNote(screen, trust, name, wanted);
+  if (NOTES_FILES.includes(name) || isCommandFile(name))
+    return allowNote(screen, trust, name, wanted);
   const entry = await findEntry(name, screen, await rows());
   const print = fingerprint(entry);
   await agree(screen, { name, print, wanted, lines: trust.describe(entry) });
@@ -56,8 +58,11 @@ async function allowNote(
   wanted?: string,
 ): Promise<number> {
   const roots = new Roots(trust.project);
-  const found = await notesIn(roots, (text) => screen.warn(text));
-  const note = found.find(({ file }) => file === name);
+  const warn = (text: string) => screen.warn(text);
+  const found = isCommandFile(name)
+    ? [await noteAt(name, roots, warn)]
+    : await notesIn(roots, warn);
+  const note = found.find((each) => each?.file === name);
   if (!note) throw refused(`there are no notes in ${name} here, or the same as in another file`);
   const lines = describeNote(note, trust);
   await agree(screen, { name, print: note.hash, wanted, lines });

@@ -44,9 +44,16 @@ export function commandNamed(
 ): Command | undefined | Promise<Command | undefined> {
   const { commands } = program.composition;
   if (Object.hasOwn(commands, name)) return commands[name];
-  return moreCommands(program)?.then((more) =>
-    Object.hasOwn(more, name) ? more[name] : undefined,
-  );
+  return oneOfMore(name, program);
+}
+
+/** In order: for a file nobody waits until servers have answered. */
+async function oneOfMore(name: string, program: Program): Promise<Command | undefined> {
+  for (const find of program.composition.moreCommands ?? []) {
+    const more = (await find(program)) ?? {};
+    if (Object.hasOwn(more, name)) return more[name];
+  }
+  return undefined;
 }
 
 function completeWord(before: string, program: Program): Completing {
