@@ -282,10 +282,11 @@ test('an abort in the midst of an answer ends the tunnel', async () => {
   await until(() => model.requests[0]!.abandoned && proxy.sockets.size === 0);
 });
 
-test('silence has a limit, before an answer and in its midst', async () => {
+test('silence has a limit in the midst of an answer, too', async () => {
   const begin = 'data: {"type":"message_start","message":{}}\n\n';
   const server = await startModelServer(Array(3).fill(raw('anthropic', begin, { then: 'hang' })));
-  const error = await rejection(hear(anthropic(server.url, { silenceMs: 50 }), 'Hello'));
-  assert.equal(error.message, 'the answer of anthropic/m broke off (silence for 0.05 s)');
+  // Long enough for the first bytes on a busy machine: silence before them is another message.
+  const error = await rejection(hear(anthropic(server.url, { silenceMs: 1000 }), 'Hello'));
+  assert.equal(error.message, 'the answer of anthropic/m broke off (silence for 1 s)');
   assert.equal(server.requests.length, 3);
 });
