@@ -609,6 +609,30 @@ onBoth(
   },
 );
 
+onBoth(
+  'a handshake that is refused for its revision is offered once more, with one that the server names',
+  async (_, open) => {
+    const shy: Script = {
+      'server/discover': refusing(-32601),
+      // Written whole: on stdio it runs in another process.
+      initialize: ({ protocolVersion }) =>
+        protocolVersion === '2025-03-26'
+          ? { result: { protocolVersion, capabilities: {} } }
+          : { error: { code: -32602, message: 'No.', data: { supported: ['2025-03-26'] } } },
+    };
+    const { connection } = await open(shy);
+    assert.equal(connection.server?.protocolVersion, '2025-03-26');
+    for (const supported of [['2025-03-26'], ['1999-01-01'], '2025-03-26', undefined]) {
+      const never = {
+        'server/discover': refusing(-32601),
+        initialize: refusing(-32602, { supported }),
+      };
+      const error = await rejection(open(never));
+      assert.match(error.message, /refused initialize: /);
+    }
+  },
+);
+
 // ─── Results and their types ──────────────────────────────────────────────────────────────────────────────────
 
 onBoth(

@@ -94,10 +94,24 @@ class Introduction {
 
   add(call: Call, next: Next): Promise<Json> {
     // A server of both eras sees that this handshake is not meant for it, and refuses.
-    if (this.isUndecided && call.method === 'initialize') return next(this.withMeta(call));
+    if (call.method === 'initialize') {
+      return this.offered(this.isUndecided ? this.withMeta(call) : call, next);
+    }
     const isProbe = call.method === 'server/discover'; // it asks what the server speaks
     if (!isProbe && !isStateless(this.connection.server)) return next(call);
     return this.introduced(call, next);
+  }
+
+  /** Some refuse a handshake for its revision, and name those that they speak. */
+  private async offered(call: Call, next: Next): Promise<Json> {
+    try {
+      return await next(call);
+    } catch (error) {
+      if (!(error instanceof RpcError) || error.code === UNSUPPORTED_VERSION) throw error;
+      const protocolVersion = common(asObject(error.data).supported, REVISIONS);
+      if (!protocolVersion || protocolVersion === call.params?.protocolVersion) throw error;
+      return next({ ...call, params: { ...call.params, protocolVersion } });
+    }
   }
 
   private async introduced(call: Call, next: Next): Promise<Json> {
