@@ -50,7 +50,8 @@ export async function judge(
   watchForLoops();
   const bench: Bench = {
     load: (file) => {
-      const path = modules ? join(modules, file.replace(/\.ts$/, '.js')) : join(folder, file);
+      const isCompiled = modules !== undefined && file.endsWith('.ts');
+      const path = isCompiled ? join(modules, file.replace(/\.ts$/, '.js')) : join(folder, file);
       return import(pathToFileURL(path).href);
     },
     see: (direction, message, serverName) => {

@@ -196,6 +196,8 @@ function isInProgram(book: Book, file: string, step: Step): boolean {
   return remembered(book, key, () => modulesOf(book, chapter, step)).includes(file);
 }
 
+const MUSEUM = 32;
+
 /** The files of the program as of a step: what belongs to it and to those before it, and the servers to talk to.
  *  `instead` holds files that take the place of the program's, or come along with it. */
 export function filesOfProgram(
@@ -210,7 +212,8 @@ export function filesOfProgram(
   }
   const modules = book.chapters.flatMap((chapter) => modulesOf(book, chapter, step));
   const servers = filesIn(join(book.root, 'fixtures'), book.root).filter(
-    (name) => /^fixtures\/[^/]+\.mjs$/.test(name), // not the museum, which is about other programs
+    // The museum is about other programs, and comes with its chapter.
+    (name) => (step >= MUSEUM ? /\.mjs$/ : /^fixtures\/[^/]+\.mjs$/).test(name),
   );
   const pages = book.chapters
     .filter(({ n }) => n <= step)
