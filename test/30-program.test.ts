@@ -208,7 +208,7 @@ test('G40: the token of the page is in no argument of what opens it', async () =
   const terminal = new Terminal(where, ['--page', '--no-color'], { ...env, HOME: where.home });
   await until(() => opened().length > 0, 'the browser');
   const [{ url, mode, command }] = opened() as [ReturnType<typeof opened>[number]];
-  const [, token = ''] = /^http:\/\/127\.0\.0\.1:\d+\/(\w{32})\/$/.exec(url)!;
+  const [, token = ''] = /^http:\/\/127\.0\.0\.1:\d+\/(\w{32})\/#\w{32}$/.exec(url)!;
   assert.deepEqual([(await fetch(url)).status, mode], [200, 0o600]);
   assert.ok(!command.includes(token) && !command.includes('http'), command);
   await terminal.ready();

@@ -5,7 +5,7 @@
 import { asList, asObject, isObject, ownValue, show, type Json } from '../../mcp.ts';
 import { choice, NO, YES, headed, pick, type Read } from './dialogue.ts';
 import type { Choice, ChoiceQuestion, Chosen, Filled, FormQuestion } from './person.ts';
-import { keepFromTraces, quoted, spelledOut } from './safe-text.ts';
+import { keepFromTraces, keepTyped, quoted, spelledOut } from './safe-text.ts';
 
 const MAX_FIELDS = 50;
 const MAX_OPTIONS = 100;
@@ -152,6 +152,33 @@ async function fillInField(
     lines = [`That is not it: ${problems.join(', ')}.`];
   }
   return undefined;
+}
+
+/** The answers all at once, as a page has them: as the schema wants them, with the same judge. The
+ *  problems, if they are no answer yet. */
+export async function judgeFilled(
+  { schema, check = async () => [] }: FormQuestion,
+  given: Json,
+): Promise<{ content: Json; fields: FormField[]; problems: string[] }> {
+  const fields = formFields(schema);
+  const answers: [string, unknown][] = [];
+  const problems: string[] = [];
+  for (const { name, title, isNeeded, isSecret, kind, schema } of fields) {
+    const value = ownValue(given, name);
+    if (value === undefined && isNeeded) problems.push(`${title}: an answer is needed`);
+    if (value === undefined) continue;
+    if (kind === 'string') keepFromTraces(String(value));
+    if (isSecret) keepTyped(String(value));
+    const wrong = await check(schema, value);
+    problems.push(...wrong.map((why) => `${title}: ${why}`));
+    answers.push([name, value]);
+  }
+  return { content: Object.fromEntries(answers), fields, problems };
+}
+
+/** What a person sees of a form before it is begun. */
+export function overviewOf(schema: Json): string[] {
+  return formFields(schema).flatMap(overview);
 }
 
 function promptFor(field: FormField): string {

@@ -472,6 +472,7 @@ export class Gate {
       choices: choicesFor(grant, like),
       ifEmpty: 'n',
       comment: 'or say why not',
+      elsewhere: ['y', 'n'], // what lasts is agreed to at the terminal
       signal,
     });
     signal.throwIfAborted(); // too late: the call will not be made, and so nothing is granted

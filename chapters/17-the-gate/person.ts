@@ -23,6 +23,7 @@ export type ChoiceQuestion = Question & {
   choices: Choice[];
   ifEmpty?: string; // the key that an empty line means; without it, an empty line is no answer
   comment?: string; // such as "or say why not": then other words are an answer, too
+  elsewhere?: string[]; // keys that may also be chosen there: what they agree to does not last
 };
 export type Chosen = { key?: string; words?: string };
 /** A flat JSON Schema, as `elicitation/create` has it. */
@@ -49,6 +50,13 @@ export interface Person {
   form(question: FormQuestion): Promise<Filled>;
   /** Shows the whole address, and opens it if the user agrees. `isOpened`: there was a browser. */
   open(question: AddressQuestion): Promise<Opened>;
+}
+
+/** Another place where the same person can answer, such as a page in their browser. What it returns
+ *  never settles if there is no answer there; `over` takes the question back. */
+export interface Elsewhere {
+  choose(question: ChoiceQuestion, over: AbortSignal): Promise<Chosen>;
+  form(question: FormQuestion, over: AbortSignal): Promise<Filled>;
 }
 
 /** In a script or on a build machine. */
@@ -98,6 +106,7 @@ export abstract class LineByLine implements Person {
   private dialogues = new Set<AbortController>(); // the open one, and those in line
   private isDismissed = false;
   private endForm?: () => void; // of the server whose question is open
+  elsewhere?: Elsewhere; // if there is one: a question is put in both places
 
   constructor(turns = new Turns()) {
     this.turns = turns;
@@ -116,11 +125,47 @@ export abstract class LineByLine implements Person {
   }
 
   choose(question: ChoiceQuestion): Promise<Chosen | undefined> {
-    return this.dialogue(question, (read) => pick(read, question));
+    return this.inBoth(
+      question,
+      (here) => this.dialogue(here, (read) => pick(read, here)),
+      question.elsewhere && ((there, over) => there.choose(question, over)),
+    );
   }
 
   form(question: FormQuestion): Promise<Filled> {
-    return this.dialogue(question, (read) => fillInForm(read, question));
+    return this.inBoth(
+      question,
+      (here) => this.dialogue(here, (read) => fillInForm(read, here)),
+      (there, over) => there.form(question, over),
+    );
+  }
+
+  /** Whichever answer is first: the question in the other place is taken back. There it need not
+   *  wait for a line that is being typed here. */
+  private async inBoth<Q extends Question, T>(
+    question: Q,
+    askHere: (question: Q) => Promise<T>,
+    askThere?: (there: Elsewhere, over: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const { elsewhere } = this;
+    const { signal } = question;
+    const isOver = !this.isThere || this.isDismissed || signal?.aborted;
+    if (!elsewhere || !askThere || isOver) return askHere(question);
+    const over = new AbortController();
+    const end = () => over.abort();
+    signal?.addEventListener('abort', end);
+    let isThere = false;
+    const answered = askThere(elsewhere, over.signal).then((answer) => {
+      isThere = true;
+      return answer;
+    });
+    try {
+      return await Promise.race([askHere({ ...question, signal: over.signal }), answered]);
+    } finally {
+      signal?.removeEventListener('abort', end);
+      end();
+      if (isThere) this.say('  answered on the page', 'note');
+    }
   }
 
   async open(question: AddressQuestion): Promise<Opened> {
@@ -132,8 +177,8 @@ export abstract class LineByLine implements Person {
     if (!this.isThere) return { action: 'cancel' };
     if (isAgreed) return { action: 'accept', isOpened: this.tryToLaunch(url) };
     const lines = [...question.lines, ...addressLines(url)];
-    const consent = { ...question, lines, prompt: 'Open it in a browser?', choices: [YES, NO] };
-    const answer = await this.choose(consent);
+    const consent = { ...question, lines, prompt: 'Open it in a browser?' };
+    const answer = await this.choose({ ...consent, choices: [YES, NO], elsewhere: ['y', 'n'] });
     if (!answer) return { action: 'cancel' };
     if (answer.key === 'n') return { action: 'decline' };
     const isOpened = this.tryToLaunch(url);

@@ -210,7 +210,7 @@ class ElicitationHandler {
     const lines = ['When you are done at its page, its call goes on.'];
     const choices = [choice('[d]one'), choice('[c]ancel', true)];
     const question = { from: server, lines, prompt: 'Go on?', choices, signal: over.signal };
-    const answer = await this.person.choose(question);
+    const answer = await this.person.choose({ ...question, elsewhere: ['d', 'c'] });
     this.visits.delete(id);
     signal.removeEventListener('abort', end);
     return { action: isComplete || answer?.key === 'd' ? 'accept' : 'cancel' };

@@ -107,7 +107,7 @@ class SamplingHandler {
       ];
       const choices = [YES, NO, EDIT];
       const question = { from, lines, prompt: 'Ask the model?', choices, signal };
-      const chosen = await person.choose(question);
+      const chosen = await person.choose({ ...question, elsewhere: ['y', 'n'] });
       if (chosen?.key === 'y') return current;
       if (chosen?.key !== 'e') throw new RpcError(REJECTED, 'User rejected sampling request');
       const words = await person.ask({ lines: [], prompt: 'The last message instead', signal });
@@ -122,7 +122,8 @@ class SamplingHandler {
       const lines = ['May it have this answer of the model?', ...told(text)];
       const choices = [SEND, DISCARD, EDIT];
       const { serverName: from } = connection;
-      const chosen = await person.choose({ from, lines, prompt: 'Send it?', choices, signal });
+      const question = { from, lines, prompt: 'Send it?', choices, signal };
+      const chosen = await person.choose({ ...question, elsewhere: ['s', 'd'] });
       if (chosen?.key === 's') return text;
       if (chosen?.key !== 'e') throw new RpcError(REJECTED, 'User rejected the answer');
       text = (await person.ask({ lines: [], prompt: 'Send this instead', signal })) || text;

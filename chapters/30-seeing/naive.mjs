@@ -1,5 +1,7 @@
-// Recording and looking as it is often written first: `node chapters/30-seeing/naive.mjs order`, or
-// `page`.
+// Recording and looking as it is often written first: `node chapters/30-seeing/naive.mjs order`,
+// `page` or `act`.
+
+import { createServer } from 'node:http';
 
 const recorded = [
   {
@@ -35,6 +37,23 @@ const mistakes = {
     const row = `<tr><td>${message.method}</td><td>${message.params.data}</td></tr>`;
     console.log(row);
   },
+
+  /** The page of the program may ask for a call: so it has an address to which that is posted. */
+  async act() {
+    const server = createServer(async (request, response) => {
+      let body = '';
+      for await (const piece of request) body += piece;
+      const { tool } = JSON.parse(body);
+      response.end();
+      console.log(`calls ${tool} for ${request.headers.origin}`);
+    });
+    await new Promise((done) => server.listen(0, '127.0.0.1', done));
+    // What a browser sends for any page in it, and without a question to us before.
+    const headers = { origin: 'https://evil.example', 'content-type': 'text/plain' };
+    const body = JSON.stringify({ tool: 'delete_everything' });
+    await fetch(`http://127.0.0.1:${server.address().port}`, { method: 'POST', headers, body });
+    server.close();
+  },
 };
 
-mistakes[process.argv[2]]();
+await mistakes[process.argv[2]]();

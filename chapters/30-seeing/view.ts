@@ -1,10 +1,13 @@
-// view.ts: the page that draws a conversation: as a file with the trace inside, and live.
+// view.ts: the page that draws a conversation: as a file with the trace inside, and live. The live one
+// can act, if the program lets it.
 
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { textOf, type Json } from '../../mcp.ts';
 import { fileOfOurs } from '../16-hands/aside.ts';
+import { PageDoor, TurnedAway } from './door.ts';
 
 /** The page without a trace. */
 const viewerPage = () => sealed(readFileSync(fileOfOurs('30-seeing/viewer.html'), 'utf8'));
@@ -33,20 +36,26 @@ export function pageWith(trace: string, name: string): string {
 
 const MAX_KEPT = 64 * 2 ** 20; // characters of the trace, for a page that is opened late
 const MAX_READERS = 10;
+const REQUEST_MS = 30_000; // for a request to come in
 const MAX_BEHIND = 16 * 2 ** 20; // bytes that wait for a reader; one that is slower is let go
 
 /** Serves the page to this machine alone: on 127.0.0.1, at a path that cannot be guessed, and only
  *  to requests that name this address. Another page in the browser can do none of that. */
 export class LivePage {
+  /** What the page asks for, if it may act. */
+  act?: (wanted: Json) => Promise<Json>;
   private server: Server;
+  private door: PageDoor;
   private token = randomBytes(16).toString('hex');
   private readers = new Set<ServerResponse>();
   private lines: string[] = [];
   private kept = 0;
   private page = viewerPage();
 
-  constructor() {
-    this.server = createServer((request, response) => this.answer(request, response));
+  constructor(warn: (text: string) => void = () => {}) {
+    this.server = createServer((request, response) => void this.answer(request, response));
+    this.server.requestTimeout = REQUEST_MS;
+    this.door = new PageDoor(() => this.host, warn);
   }
 
   async start(): Promise<string> {
@@ -62,6 +71,11 @@ export class LivePage {
     return `http://${this.host}/${this.token}/`;
   }
 
+  /** For one page, which may act. */
+  get addressToAct(): string {
+    return `${this.url}#${this.door.newCode()}`;
+  }
+
   private get host(): string {
     return `127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
@@ -72,6 +86,11 @@ export class LivePage {
     this.kept += line.length;
     while (this.kept > MAX_KEPT) this.kept -= this.lines.shift()!.length;
     for (const reader of this.readers) this.send(reader, line);
+  }
+
+  /** There is something new to ask for: what it is, only the page with the key gets to know. */
+  nudge(): void {
+    for (const reader of this.readers) reader.write('event: questions\ndata:\n\n');
   }
 
   private send(reader: ServerResponse, line: string): void {
@@ -85,18 +104,28 @@ export class LivePage {
     this.server.closeAllConnections();
   }
 
-  private answer(request: IncomingMessage, response: ServerResponse): void {
-    const { host, origin } = request.headers;
-    const isOurs = host === this.host && (origin === undefined || origin === `http://${this.host}`);
-    const refuse = (status: number, text: string) => {
-      response.writeHead(status, { 'content-type': 'text/plain', ...HEADERS });
-      response.end(`${text}\n`);
-    };
-    if (!isOurs) return refuse(403, 'this page is for the browser on this machine');
-    if (request.method !== 'GET') return refuse(405, 'only GET');
-    if (request.url === `/${this.token}/`) return this.sendPage(response);
-    if (request.url === `/${this.token}/events`) return this.sendEvents(response);
-    refuse(404, 'not here');
+  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      if (!this.door.isOurs(request))
+        throw new TurnedAway(403, 'only for the browser on this machine');
+      if (request.method === 'POST') return sendJson(response, 200, await this.posted(request));
+      if (request.method !== 'GET') throw new TurnedAway(405, 'only GET and POST');
+      if (request.url === `/${this.token}/`) return this.sendPage(response);
+      if (request.url === `/${this.token}/events`) return this.sendEvents(response);
+      throw new TurnedAway(404, 'not here');
+    } catch (error) {
+      const status = error instanceof TurnedAway ? error.status : 500;
+      request.resume(); // what is left of its body is not read
+      sendJson(response, status, { error: textOf(error) });
+    }
+  }
+
+  private async posted(request: IncomingMessage): Promise<Json> {
+    const { act, door, token } = this;
+    if (!act) throw new TurnedAway(405, 'this page only shows');
+    if (request.url === `/${token}/key`) return { key: await door.trade(request) };
+    if (request.url === `/${token}/act`) return act(await door.bodyOf(request));
+    throw new TurnedAway(404, 'not here');
   }
 
   private sendPage(response: ServerResponse): void {
@@ -114,10 +143,17 @@ export class LivePage {
   }
 }
 
+function sendJson(response: ServerResponse, status: number, body: Json): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...HEADERS });
+  response.end(JSON.stringify(body));
+}
+
 const HEADERS = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
   'cross-origin-resource-policy': 'same-origin',
   'x-frame-options': 'DENY',
+  'content-security-policy': "frame-ancestors 'none'", // the page itself has the rest of it
+  'cross-origin-opener-policy': 'same-origin',
 };

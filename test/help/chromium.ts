@@ -122,6 +122,15 @@ export class Page {
     }
   }
 
+  /** Waits until this is something there, and gives it back. */
+  async when(expression: string): Promise<any> {
+    for (const begin = Date.now(); ; ) {
+      const value = await this.evaluate(expression).catch(() => undefined);
+      if (value) return value;
+      if (Date.now() - begin > 30_000) throw new Error(`waited 30 s in vain for ${expression}`);
+    }
+  }
+
   get address(): Promise<string> {
     return this.evaluate('location.href');
   }
