@@ -18,6 +18,7 @@ import { isAbsolute, join } from 'node:path';
 import type { Tool, Touch } from '../../agent.ts';
 import { isObject, isSameFolder, readJsonFile, textOf, type Json } from '../../mcp.ts';
 import { globMatcher } from '../16-hands/more/glob.ts';
+import { firstOf } from '../16-hands/start-up.ts';
 import {
   SHELL_KEYWORDS,
   takeApart,
@@ -119,10 +120,7 @@ function complain(effect: Effect, odd: string[], source: RuleSource, { warn }: R
   warn(`${name}: no rules, and so ignored: ${some(odd)}. ${example}`);
 }
 
-function some(texts: string[]): string {
-  const more = texts.length > 10 ? ` and ${texts.length - 10} more` : '';
-  return texts.slice(0, 10).join(', ') + more;
-}
+const some = (texts: string[]) => firstOf(texts, 10);
 
 /** A name, and perhaps a pattern in parentheses. */
 function parseRule(effect: Effect, text: string, source: RuleSource): Rule | undefined {

@@ -311,45 +311,29 @@ const ESCAPES: Record<string, string | undefined> = {
   f: '\f',
 };
 
+const NUMBER = /^([-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?|0x[\da-fA-F]+|0o[0-7]+)$/;
+
 /** The core schema of YAML 1.2: "yes" and dates are texts there, unlike in 1.1. */
 function scalar(text: string): unknown {
   if (/^(~|null|Null|NULL)$/.test(text)) return null;
   if (/^(true|True|TRUE)$/.test(text)) return true;
   if (/^(false|False|FALSE)$/.test(text)) return false;
-  if (/^[-+]?\d+$/.test(text) || /^0x[\da-fA-F]+$/.test(text)) return Number(text);
-  if (/^0o[0-7]+$/.test(text)) return Number(text);
-  if (/^[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?$/.test(text)) return Number(text);
-  if (/^[-+]?\.(inf|Inf|INF)$/.test(text)) return Infinity;
-  if (/^\.(nan|NaN|NAN)$/.test(text)) return NaN;
-  return text;
+  if (NUMBER.test(text)) return Number(text);
+  return /^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$/.test(text) ? NaN : text;
 }
 
 /** Infinity and the like are numbers in YAML, and nothing in JSON. */
 const isNoJson = (value: unknown) => typeof value === 'number' && !Number.isFinite(value);
 
 /** Where the quote ends that begins a text; -1 if it does not. */
-function closing(text: string): number {
-  const [quote = ''] = text;
-  for (let at = 1; at < text.length; at++) {
-    if (quote === '"' && text[at] === '\\') at++;
-    else if (quote === "'" && text.startsWith("''", at)) at++;
-    else if (text[at] === quote) return at;
-  }
-  return -1;
-}
+const closing = (text: string) =>
+  (/^(?:"(?:\\[^]|[^"\\])*"|'(?:''|[^'])*'(?!'))/.exec(text)?.[0].length ?? 0) - 1;
 
 /** The colon behind a name: one with a blank or nothing behind it. */
-function colonIn(text: string): number {
-  const at = text.indexOf(': ');
-  if (at !== -1) return at;
-  return text.endsWith(':') ? text.length - 1 : -1;
-}
+const colonIn = (text: string) => text.search(/: |:$/);
 
 /** A comment begins with " #". Texts in quotes are not given to this. */
-function withoutComment(text: string): string {
-  const at = text.indexOf(' #');
-  return (at === -1 ? text : text.slice(0, at)).trimEnd();
-}
+const withoutComment = (text: string) => text.split(' #', 1)[0]!.trimEnd();
 
 // A text in quotes, a sign, or a text without quotes, which ends before a sign.
 const FLOW_PART =
@@ -370,20 +354,5 @@ function flowParts(text: string): { parts: string[]; rest: string } | undefined 
 
 /** One line end becomes a blank, each further one stays. So do the ends of lines that are indented
  *  further than the others. */
-function folded(lines: string[]): string {
-  let text = '';
-  let empty = 0;
-  let before: string | undefined;
-  for (const line of lines) {
-    if (line === '') empty++;
-    else {
-      const isKept = [before, line].some((each) => each !== undefined && /^\s/.test(each));
-      const ends = before === undefined || isKept ? empty + Number(before !== undefined) : empty;
-      text += ends > 0 ? '\n'.repeat(ends) : before === undefined ? '' : ' ';
-      text += line;
-      before = line;
-      empty = 0;
-    }
-  }
-  return text;
-}
+const folded = (lines: string[]) =>
+  lines.join('\n').replace(/(?<=^\S.*)\n(\n*)(?=\S)/gm, (_, further: string) => further || ' ');

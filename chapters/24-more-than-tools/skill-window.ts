@@ -4,6 +4,7 @@
 import type { Block } from '../../agent.ts';
 import { excerpt } from '../../mcp.ts';
 import { fromMcp, imageType } from '../16-hands/results.ts';
+import { firstOf } from '../16-hands/start-up.ts';
 import { sha256 } from '../17-the-gate/digest.ts';
 import { plain, quoted } from '../17-the-gate/safe-text.ts';
 import type { Agreed } from './skill-consent.ts';
@@ -182,10 +183,7 @@ function dynamicUri({ uri, resources }: Skill, path: string): string | undefined
   return pathIn(root, its) === undefined ? undefined : its;
 }
 
-function some(paths: string[]): string {
-  const more = paths.length > MAX_TOLD_FILES ? ` and ${paths.length - MAX_TOLD_FILES} more` : '';
-  return paths.slice(0, MAX_TOLD_FILES).map(plain).join(', ') + more;
-}
+const some = (paths: string[]) => firstOf(paths.map(plain), MAX_TOLD_FILES);
 
 const whose = ({ source }: KnownSkill) => (source.kind === 'user' ? 'the user' : source.whose);
 

@@ -4,6 +4,7 @@
 
 import { statSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
+import { firstOf } from '../16-hands/start-up.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import type { ServerEntries } from '../19-the-terminal/host.ts';
 
@@ -71,9 +72,6 @@ function difference(before: ServerEntries, after: ServerEntries): string {
   };
   const words = Object.entries(kinds)
     .filter(([, list]) => list.length > 0)
-    .map(([kind, list]) => {
-      const more = list.length > MAX_NAMES ? ` and ${list.length - MAX_NAMES} more` : '';
-      return `${kind}: ${list.slice(0, MAX_NAMES).map(quoted).join(', ')}${more}`;
-    });
+    .map(([kind, list]) => `${kind}: ${firstOf(list.map(quoted), MAX_NAMES)}`);
   return words.join('; ');
 }
