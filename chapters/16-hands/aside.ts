@@ -63,14 +63,14 @@ export function atMost(count: number) {
 const idle = new Set<Worker>();
 const whenFree = atMost(MOST_THREADS);
 
-async function inIdleThread(job: AsideJob, given: unknown[]): Promise<unknown> {
+async function inIdleThread(job: AsideJob, given: unknown[]) {
   job.signal?.throwIfAborted();
   const [worker = newThread()] = idle;
   idle.delete(worker);
   return inThread(worker, job, given);
 }
 
-async function inThread(worker: Worker, job: AsideJob, given: unknown[]): Promise<unknown> {
+async function inThread(worker: Worker, job: AsideJob, given: unknown[]) {
   const { module, name, timeoutMs, signal } = job;
   const over = new AbortController();
   let timer: NodeJS.Timeout | undefined;
@@ -100,20 +100,20 @@ async function inThread(worker: Worker, job: AsideJob, given: unknown[]): Promis
 }
 
 /** It stays for the next job. An idle thread keeps no program alive, and ends none. */
-function rest(worker: Worker): void {
+function rest(worker: Worker) {
   worker.removeAllListeners('message').removeAllListeners('error');
   worker.on('error', () => idle.delete(worker));
   worker.unref();
   idle.add(worker);
 }
 
-function newThread(): Worker {
+function newThread() {
   const resourceLimits = { maxOldGenerationSizeMb: MAX_MEMORY_MB };
   return new Worker(THREAD, { eval: true, execArgv: [], workerData: reader(), resourceLimits });
 }
 
 /** Node reads TypeScript since 22.18. For older ones, whoever runs our sources has tsx. */
-function reader(): string | undefined {
+function reader() {
   const file = fileOfOurs('16-hands/aside');
   const { typescript } = process.features as { typescript?: unknown };
   if (typescript || !file.endsWith('.ts')) return undefined;

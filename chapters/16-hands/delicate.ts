@@ -197,7 +197,7 @@ const TESTS = TABLE.map(({ kind, reason, names, but }): Test => {
 });
 
 /** One regular expression for a row: it is asked of every file that a search comes across. */
-function patternOf(names: string): RegExp {
+function patternOf(names: string) {
   const one = (name: string) => {
     const plain = name.replace(/[.+^$()|[\]{}\\]/g, '\\$&').replaceAll('*', '[^/]*');
     return plain.endsWith('/') ? `${plain.slice(0, -1)}(?:/.*)?` : plain;
@@ -224,7 +224,7 @@ export function reasonForLinks(path: string, links: number): string | undefined 
 
 /** Many disks take .Git, ".git " and .g<zero width>it for .git, and one of them "x:stream" for a
  *  part of x. */
-function plainName(name: string): string {
+function plainName(name: string) {
   if (/^[\w.-]*[\w-]$/.test(name)) return name.toLowerCase(); // most are, and a search asks of all
   const visible = name
     .normalize('NFKC')

@@ -42,7 +42,7 @@ export function middleOf(old: string[], fresh: string[]): Edit {
 // ─── The shortest way from one text to the other (Myers, 1986) ───────────────────────────────────
 
 /** Undefined if it is too long a way. */
-function editsBetween(old: string[], fresh: string[]): Edit[] | undefined {
+function editsBetween(old: string[], fresh: string[]) {
   const middle = middleOf(old, fresh);
   const { from, to, newFrom, newTo } = middle;
   if (from === to && newFrom === newTo) return [];
@@ -66,7 +66,7 @@ function numbered(lines: string[], numbers: Map<string, number>): Int32Array {
 type Step = { x: number; y: number; isAdded: boolean };
 
 /** With every round, one more line may differ. Of each diagonal (x - y) we know how far it got. */
-function walk(a: Int32Array, b: Int32Array): Step[] | undefined {
+function walk(a: Int32Array, b: Int32Array) {
   const most = Math.min(a.length + b.length, MAX_EDITS);
   const furthest = new Int32Array(2 * most + 3); // x, by diagonal
   const middle = most + 1;
@@ -94,13 +94,13 @@ function walk(a: Int32Array, b: Int32Array): Step[] | undefined {
 }
 
 /** Is the further way to this diagonal the one by a line of the new text? */
-function comesFromAbove(known: Int32Array, at: number, diagonal: number, round: number): boolean {
+function comesFromAbove(known: Int32Array, at: number, diagonal: number, round: number) {
   if (diagonal === -round) return true;
   if (diagonal === round) return false;
   return known[at - 1]! < known[at + 1]!;
 }
 
-function wayBack(history: Int32Array[], toX: number, toY: number): Step[] {
+function wayBack(history: Int32Array[], toX: number, toY: number) {
   const steps: Step[] = [];
   let x = toX;
   let y = toY;
@@ -117,7 +117,7 @@ function wayBack(history: Int32Array[], toX: number, toY: number): Step[] {
 }
 
 /** Steps that follow each other are one edit. */
-function joined(steps: Step[], offset: number): Edit[] {
+function joined(steps: Step[], offset: number) {
   const edits: Edit[] = [];
   for (const { x, y, isAdded } of steps) {
     const at = x + offset;
@@ -136,7 +136,7 @@ function joined(steps: Step[], offset: number): Edit[] {
 // ─── Hunks ───────────────────────────────────────────────────────────────────────────────────────
 
 /** Edits whose surroundings touch are one hunk. */
-function grouped(edits: Edit[]): Edit[][] {
+function grouped(edits: Edit[]) {
   const hunks: Edit[][] = [];
   for (const edit of edits) {
     const last = hunks.at(-1);
@@ -146,7 +146,7 @@ function grouped(edits: Edit[]): Edit[][] {
   return hunks;
 }
 
-function write(edits: Edit[], old: string[], fresh: string[]): string {
+function write(edits: Edit[], old: string[], fresh: string[]) {
   const first = edits[0]!;
   const last = edits.at(-1)!;
   const start = Math.max(0, first.from - CONTEXT);
@@ -166,13 +166,13 @@ function write(edits: Edit[], old: string[], fresh: string[]): string {
 }
 
 /** "12,3": three lines from the twelfth on. Of no lines it is the one before them. */
-function range(from: number, to: number): string {
+function range(from: number, to: number) {
   const count = to - from;
   if (count === 1) return `${from + 1}`;
   return count === 0 ? `${from},0` : `${from + 1},${count}`;
 }
 
-function signed(sign: string, lines: string[]): string[] {
+function signed(sign: string, lines: string[]) {
   return lines.flatMap((line) => {
     const row = sign + line.replace(/\n$/, '');
     return line.endsWith('\n') ? [row] : [row, NO_NEWLINE];

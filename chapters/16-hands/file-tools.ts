@@ -72,7 +72,7 @@ async function readText(
   size: number,
   args: ReadArguments,
   signal: AbortSignal,
-): Promise<string> {
+) {
   const { offset = 1, limit = MAX_LINES } = args;
   const page = new LinePage(offset, Math.min(limit, MAX_LINES));
   let isWhole = true; // we came to the end
@@ -97,7 +97,7 @@ async function readText(
   return page.lines.join('\n') + footer(offset, offset + page.lines.length - 1, total);
 }
 
-function footer(first: number, last: number, total: number | undefined): string {
+function footer(first: number, last: number, total: number | undefined) {
   if (first === 1 && last === total) return '';
   const range = `lines ${first} to ${last} of ${total ?? 'a file too large to count them'}`;
   return `\n\n[${range}${last === total ? '' : `; go on with offset ${last + 1}`}]`;
@@ -128,7 +128,7 @@ class LinePage {
     this.count = count;
   }
 
-  add(chunk: Buffer): void {
+  add(chunk: Buffer) {
     for (let start = 0; start < chunk.length; ) {
       const end = chunk.indexOf(LF, start);
       this.addPiece(chunk.subarray(start, end === -1 ? chunk.length : end));
@@ -139,12 +139,12 @@ class LinePage {
   }
 
   /** How many lines there are, at the end of the file. The last one may lack its line feed. */
-  total(): number {
+  total() {
     if (!this.isBetween) this.endLine();
     return this.number - 1;
   }
 
-  private addPiece(piece: Buffer): void {
+  private addPiece(piece: Buffer) {
     this.isBetween = false;
     if (this.isFull || this.number < this.first) return;
     this.room -= piece.length;
@@ -152,7 +152,7 @@ class LinePage {
     this.pieces.push(piece);
   }
 
-  private endLine(): void {
+  private endLine() {
     if (!this.isFull && this.number >= this.first) {
       const line = Buffer.concat(this.pieces).toString();
       this.lines.push(line.replace(/\r$/, '').replace(this.number === 1 ? /^\ufeff/ : '', ''));
@@ -225,7 +225,7 @@ export async function planEdit(
 }
 
 /** The text of a file. Nothing if it is too large, or not text. */
-async function readWhole(file: FileHandle, { size }: Stats): Promise<string | undefined> {
+async function readWhole(file: FileHandle, { size }: Stats) {
   if (size > MAX_EDITED_BYTES) return undefined;
   const content = await file.readFile();
   const text = content.toString();
@@ -233,7 +233,7 @@ async function readWhole(file: FileHandle, { size }: Stats): Promise<string | un
 }
 
 /** Opened for writing, because a new file could be put in place of one that we may not change. */
-async function openUnlessMissing(location: Location): Promise<FileHandle | undefined> {
+async function openUnlessMissing(location: Location) {
   try {
     return await openFile(location, constants.O_RDWR);
   } catch (error) {
@@ -286,7 +286,7 @@ export function edited({ shown }: Location, _: Plan, diff: string): string {
 }
 
 /** Whatever the gate has said. */
-function mustBeInside({ shown, real, inside }: Location): void {
+function mustBeInside({ shown, real, inside }: Location) {
   if (inside) return;
   const leads = real === shown ? '' : ` (it leads to ${real})`;
   throw new Error(
@@ -295,7 +295,7 @@ function mustBeInside({ shown, real, inside }: Location): void {
   );
 }
 
-function mustBeSeen(seen: SeenFiles, { shown, real }: Location, { mtimeMs, size }: Stats): void {
+function mustBeSeen(seen: SeenFiles, { shown, real }: Location, { mtimeMs, size }: Stats) {
   const known = seen.get(real);
   if (!known)
     throw new Error(`${shown} exists and you have not read it in this session; read it first`);
@@ -303,7 +303,7 @@ function mustBeSeen(seen: SeenFiles, { shown, real }: Location, { mtimeMs, size 
     throw new Error(`${shown} has changed since you read it; read it again first`);
 }
 
-function remember(seen: SeenFiles, { real }: Location, { mtimeMs, size }: Stats): void {
+function remember(seen: SeenFiles, { real }: Location, { mtimeMs, size }: Stats) {
   seen.set(real, { mtimeMs, size });
 }
 
@@ -311,7 +311,7 @@ function replaceText(
   shown: string,
   text: string,
   { old, new: replacement, all = false }: EditArguments,
-): string {
+) {
   if (old === '')
     throw new Error('old is empty; give the text to replace, or use write for a new file');
   const count = (ending: string) => text.split(ending).length - 1;
@@ -339,7 +339,7 @@ function replaceText(
 const MAX_LOOK_MS = 200;
 
 /** Where the model may have meant: the line that is most like the first line of what it looked for. */
-function nearestLine(text: string, old: string): string {
+function nearestLine(text: string, old: string) {
   const key = (line: string) => line.trim().slice(0, 80);
   const wanted =
     old
@@ -361,7 +361,7 @@ function nearestLine(text: string, old: string): string {
 
 // ─── Missing files ────────────────────────────────────────────────────────────────────────────────────────────
 
-async function openExisting(location: Location, roots: Roots, flags?: number): Promise<FileHandle> {
+async function openExisting(location: Location, roots: Roots, flags?: number) {
   try {
     return await openFile(location, flags);
   } catch (error) {
@@ -371,7 +371,7 @@ async function openExisting(location: Location, roots: Roots, flags?: number): P
 }
 
 /** Models get the folder wrong more often than the name, so names are compared wherever they are. */
-async function didYouMean({ real }: Location, roots: Roots): Promise<string> {
+async function didYouMean({ real }: Location, roots: Roots) {
   const byName = new Map<string, string[]>();
   for await (const path of walkFiles(roots.cwd, { maxEntries: 5000 })) {
     const name = basename(path);

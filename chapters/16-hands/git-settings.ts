@@ -80,7 +80,7 @@ export function gitPrograms(cwd: string, manner: Manner): string[] {
 /** Does git look into a repository inside this one? It does if the index has it; `add` puts one into the index that is
  *  not ignored, and another branch any. In all of the tree, because `git status` looks at all of it from any folder. If
  *  git cannot tell, it may. */
-function mayEnterRepositories(cwd: string, manner: Manner): boolean {
+function mayEnterRepositories(cwd: string, manner: Manner) {
   const top = run(cwd, 'rev-parse', '--show-toplevel')?.replace(/\n$/, '');
   if (top === undefined) return run(cwd, 'rev-parse', '--is-inside-work-tree') === 'true\n';
   const files = run(cwd, 'ls-files', '--stage', '-z', '--', ':/');
@@ -101,7 +101,7 @@ export function secretsNear(cwd: string): string[] {
 }
 
 /** Is there a .git below this folder? */
-function holdsRepository(top: string): boolean {
+function holdsRepository(top: string) {
   return someFolder([top], '.git', (entries, folder) =>
     entries.some(({ name }) => folder !== top && /^\.git$/i.test(name)),
   );
@@ -112,7 +112,7 @@ function someFolder(
   folders: string[],
   leftOut: string,
   isMeant: (entries: Dirent[], folder: string) => boolean,
-): boolean {
+) {
   for (const folder of folders) {
     const entries = entriesOf(folder);
     if (folders.length > MAX_FOLDERS || isMeant(entries, folder)) return true;
@@ -150,7 +150,7 @@ const linesOf = (text = '') => text.split('\n').filter((line) => line !== '');
 const isIndexHook = (hook: string) => /^post-index-change/i.test(hook);
 
 /** The names of the settings that the folder itself makes, also by including other files. */
-function keysOf(cwd: string): string[] {
+function keysOf(cwd: string) {
   const listed = run(cwd, 'config', '--list', '--show-scope', '--name-only', '-z');
   if (listed === undefined) return ['that cannot be read'];
   const words = listed.split('\0');
@@ -159,7 +159,7 @@ function keysOf(cwd: string): string[] {
 
 /** Where git itself looks for them. A folder elsewhere is by core.hooksPath: yours, or a setting above. But a relative
  *  one means a folder of every project. */
-function hooksIn([folder, , ...own]: string[]): string[] {
+function hooksIn([folder, , ...own]: string[]) {
   if (folder === undefined) return []; // not a repository
   if (!own.some((part) => isUnder(part, folder))) return [];
   try {
@@ -172,7 +172,7 @@ function hooksIn([folder, , ...own]: string[]): string[] {
 }
 
 /** Of its hooks, of the repository, of what its worktrees share, and the top of the files, if there are any. */
-function gitFolders(cwd: string): string[] {
+function gitFolders(cwd: string) {
   const asked = ['--git-path', 'hooks', '--git-dir', '--git-common-dir'];
   const found =
     run(cwd, 'rev-parse', ...asked, '--show-toplevel') ?? run(cwd, 'rev-parse', ...asked);
@@ -181,7 +181,7 @@ function gitFolders(cwd: string): string[] {
 
 /** A .git that is a link or a file, or has a "commondir", may lead to any repository of yours. What `git worktree add`
  *  has made is known there. */
-function leadsElsewhere(cwd: string, [, dir, common, top = cwd]: string[]): boolean {
+function leadsElsewhere(cwd: string, [, dir, common, top = cwd]: string[]) {
   if (dir === undefined || common === undefined) return false; // not a repository
   if ([dir, common].every((path) => isUnder(top, realpathSync(path)))) return false;
   const isTree = dirname(dirname(dir)) === common && existsSync(join(dir, 'gitdir'));
@@ -190,7 +190,7 @@ function leadsElsewhere(cwd: string, [, dir, common, top = cwd]: string[]): bool
 
 /** What a rebase, a bisection or a list of picks would do next is in files, and a folder that came as an archive may
  *  bring them along: `git rebase --continue` runs their `exec` lines. */
-function isUnderWay(cwd: string): boolean {
+function isUnderWay(cwd: string) {
   const signs = ['rebase-merge', 'rebase-apply', 'sequencer', 'BISECT_LOG'];
   const paths = run(cwd, 'rev-parse', ...signs.flatMap((sign) => ['--git-path', sign]));
   return linesOf(paths).some((path) => existsSync(resolve(cwd, path)));
@@ -198,7 +198,7 @@ function isUnderWay(cwd: string): boolean {
 
 /** git writes your message to .git/COMMIT_EDITMSG, and shows what is in .git/rebase-merge/head-name: if that is a link,
  *  it is any file of yours. git itself makes none. */
-function hasLinks([, ...folders]: string[]): boolean {
+function hasLinks([, ...folders]: string[]) {
   return someFolder(folders.slice(0, 2), 'objects', (entries) =>
     entries.some((each) => each.isSymbolicLink()),
   );
@@ -214,7 +214,7 @@ export function canBeStarted(path: string): boolean {
 }
 
 /** What git prints; nothing if it fails. */
-function run(cwd: string, ...args: string[]): string | undefined {
+function run(cwd: string, ...args: string[]) {
   const env = withSafePath({ ...safeEnv(), CLAUDE_PROJECT_DIR: cwd });
   const options = {
     cwd,

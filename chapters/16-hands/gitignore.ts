@@ -62,7 +62,7 @@ export class GitIgnore {
     if (text) this.add(folder, text);
   }
 
-  private add(folder: string, text: string): void {
+  private add(folder: string, text: string) {
     const above = this.levels.get(folder);
     let room = MAX_RULES;
     for (let level = above; level; level = level.above) room -= level.rules.length;
@@ -103,7 +103,7 @@ async function repositoryAbove(
 }
 
 /** In a worktree and in a submodule, .git is a file that says where the folder is. */
-async function dataBehind(mark: string): Promise<string> {
+async function dataBehind(mark: string) {
   const [, where = ''] = /^gitdir: (.*)/.exec((await textIn(mark)) ?? '') ?? [];
   const data = resolve(dirname(mark), where.trim());
   const common = await textIn(join(data, 'commondir'));
@@ -111,7 +111,7 @@ async function dataBehind(mark: string): Promise<string> {
 }
 
 /** A project can put anything in the place of such a file: a link, a FIFO that never ends, a gigabyte. */
-async function textIn(path: string): Promise<string | undefined> {
+async function textIn(path: string) {
   const stats = await lstat(path).catch(() => undefined);
   if (!stats?.isFile() || stats.size > MAX_BYTES) return undefined;
   const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(() => undefined);
@@ -148,7 +148,7 @@ function ruleOf(line: string): IgnoreRule | undefined {
 }
 
 /** Blanks at the end do not count, except one behind a backslash. */
-function withoutEndBlanks(line: string): string {
+function withoutEndBlanks(line: string) {
   const [kept = ''] = /^(?:\\[^]|[^\\ ]| +(?=[^ ]))*\\?/.exec(line) ?? [];
   return kept;
 }

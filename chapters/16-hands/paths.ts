@@ -127,7 +127,7 @@ function follow(path: string, hops = 0): string {
 }
 
 /** How many names a file has. */
-function linksOf(path: string): number {
+function linksOf(path: string) {
   try {
     const stats = statSync(path);
     return stats.isFile() ? stats.nlink : 1;
@@ -136,7 +136,7 @@ function linksOf(path: string): number {
   }
 }
 
-function linkTarget(path: string): string | undefined {
+function linkTarget(path: string) {
   try {
     return readlinkSync(path);
   } catch {
@@ -150,7 +150,7 @@ const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL } = constants;
 const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_DIRECTORY = 0 } = constants; // Windows has none of these
 const CAN_HOLD = existsSync('/proc/self/fd');
 
-function swapped(path: string): Error {
+function swapped(path: string) {
   return new Error(
     `${path} is no longer what was judged: a folder or a link on the way has changed; try again`,
   );
@@ -228,7 +228,7 @@ export function removeProjectFile({ shown, real }: Location): Promise<void> {
   );
 }
 
-async function writeDraft(draft: string, content: string, mode?: number): Promise<Stats> {
+async function writeDraft(draft: string, content: string, mode?: number) {
   const file = await open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode ?? 0o666); // no wider, not even briefly
   try {
     await file.writeFile(content);
@@ -239,13 +239,13 @@ async function writeDraft(draft: string, content: string, mode?: number): Promis
   }
 }
 
-async function makeFolder(folder: string): Promise<void> {
+async function makeFolder(folder: string) {
   if (await lstat(folder).catch(() => undefined)) return;
   await makeFolder(dirname(folder)); // one by one: `recursive` would follow a link that appears on the way
   await within(dirname(folder), (parent) => mkdir(join(parent, basename(folder))));
 }
 
-function mustBeFile(shown: string, stats: Stats): void {
+function mustBeFile(shown: string, stats: Stats) {
   if (stats.isDirectory()) throw new Error(`${shown} is a folder. Use glob to see what is in it.`);
   if (stats.isSymbolicLink()) throw swapped(shown); // where a link leads was judged, so here stood none
   if (!stats.isFile())
@@ -253,7 +253,7 @@ function mustBeFile(shown: string, stats: Stats): void {
 }
 
 /** The system's own message would name a handle in /proc, which says nothing to anybody. */
-async function explained<T>(shown: string, what: string, act: () => Promise<T>): Promise<T> {
+async function explained<T>(shown: string, what: string, act: () => Promise<T>) {
   try {
     return await act();
   } catch (error) {

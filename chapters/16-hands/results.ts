@@ -64,7 +64,7 @@ export function roomFor(tool?: Pick<Tool, 'origin'>): number {
 
 const isImage = (block: Block) => block.type === 'image';
 
-function limitImages(blocks: Block[]): Block[] {
+function limitImages(blocks: Block[]) {
   let [images, size] = [0, 0];
   return blocks.map((block): Block => {
     if (block.type === 'text') return block;
@@ -81,7 +81,7 @@ function limitImages(blocks: Block[]): Block[] {
 }
 
 /** Neighbouring texts become one: ten thousand small blocks would cost more than what they say. */
-function joinTexts(blocks: Block[]): Block[] {
+function joinTexts(blocks: Block[]) {
   const joined: Block[] = [];
   let texts: string[] = [];
   const flush = () => {
@@ -118,7 +118,7 @@ function shorten(text: string, folder: string, name: string): { block: Block; wh
 }
 
 /** Replaces half characters wherever they stand. And since it copies, no slice keeps a text of 50 MB in memory. */
-function wellFormed(text: string): string {
+function wellFormed(text: string) {
   return Buffer.from(text).toString();
 }
 
@@ -154,7 +154,7 @@ export function fromMcp(result: ToolResult, folder: string): ToolOutput {
   return { blocks, isError };
 }
 
-function hasText(item: unknown): boolean {
+function hasText(item: unknown) {
   const { type, text, resource } = asObject(item);
   const said = type === 'resource' ? asObject(resource).text : type === 'text' && text;
   return typeof said === 'string' && said !== '';
@@ -195,7 +195,7 @@ export function imageType(start: Buffer): string | undefined {
   return /^RIFF[^]{4}WEBP/.test(text) ? 'image/webp' : undefined;
 }
 
-function imageTypeOfBase64(data: string): string | undefined {
+function imageTypeOfBase64(data: string) {
   const isBase64 = data.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(data);
   return isBase64 ? imageType(Buffer.from(data.slice(0, 16), 'base64')) : undefined;
 }
@@ -220,7 +220,7 @@ export function refuseLinks(path: string): void {
   }
 }
 
-function isOpenToUs(folder: string): boolean {
+function isOpenToUs(folder: string) {
   try {
     accessSync(folder, constants.W_OK);
     return true;
@@ -238,7 +238,7 @@ let lastNumber = 0;
 type KeptResult = { path: string; number: number; stat: Stats };
 
 /** The results in the folder, the newest first. What is not surely ours is not among them. */
-function keptIn(folder: string): KeptResult[] {
+function keptIn(folder: string) {
   const kept: KeptResult[] = [];
   for (const name of readdirSync(folder)) {
     const number = OUR_NAME.exec(name)?.[1];
@@ -286,7 +286,7 @@ export function newFile(
   }
 }
 
-function save(folder: string, name: string, extension: string, content: string | Buffer): string {
+function save(folder: string, name: string, extension: string, content: string | Buffer) {
   const { path, fd } = newFile(folder, name, extension);
   try {
     writeFileSync(fd, content);

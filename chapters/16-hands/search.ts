@@ -120,7 +120,7 @@ class LeftOut {
     else if (this.matches(name)) this.files++;
   };
 
-  note(): string[] {
+  note() {
     const { files, folders } = this;
     const named =
       folders.slice(0, MAX_NAMED).join(', ') + (folders.length > MAX_NAMED ? ', …' : '');
@@ -213,10 +213,9 @@ async function* filesIn(
   const { onIgnored } = search.leftOut;
   const onCut = () => void (search.isCut = true);
   const all = { ...walking, onCut, onIgnored };
-  for await (const path of namedFiles(real, pattern, walking.timeoutMs, all)) {
+  for await (const path of namedFiles(real, pattern, walking.timeoutMs, all))
     if (skips(path)) search.hidden++;
     else yield path;
-  }
 }
 
 class Search {
@@ -238,7 +237,7 @@ class Search {
   }
 
   /** The lines of a text file. What is binary, too large, a link or not open to us is passed over, unless named. */
-  async open(location: Location, isNamed: boolean): Promise<string[] | undefined> {
+  async open(location: Location, isNamed: boolean) {
     const file = await openFile(location).catch((error) => {
       if (isNamed) throw error;
     });
@@ -262,7 +261,7 @@ class Search {
     }
   }
 
-  add(lines: string[], hits: number[]): void {
+  add(lines: string[], hits: number[]) {
     const shown = hits.slice(0, Math.max(0, this.limit - this.hits));
     this.hits += hits.length;
     const context = Math.min(this.args.context ?? 0, MAX_CONTEXT);
@@ -279,7 +278,7 @@ class Search {
     }
   }
 
-  report(timeoutMs: number): string[] {
+  report(timeoutMs: number) {
     const left = this.hits - Math.min(this.hits, this.limit);
     const notes = [
       this.hits === 0 && `no match for ${this.args.pattern} in ${this.files} files ${NOT_WALKED}`,
@@ -299,6 +298,6 @@ class Search {
   }
 }
 
-function cut(line: string): string {
+function cut(line: string) {
   return line.length > MAX_LINE ? `${line.slice(0, MAX_LINE)}… (${line.length} characters)` : line;
 }

@@ -130,7 +130,7 @@ function withoutProjects(env: NodeJS.ProcessEnv, { folders }: Roots): NodeJS.Pro
   return { ...folders.reduce(without, env), CLAUDE_PROJECT_DIR: project };
 }
 
-function findShell(): string {
+function findShell() {
   const { PATH = '' } = withSafePath({ PATH: process.env.PATH }); // a project may have a bash of its own
   const folders = PATH.split(delimiter);
   // The bash in Windows' own folder belongs to WSL: another system, with other paths.
@@ -198,7 +198,7 @@ class CommandOutput {
     this.notes.push(text);
   }
 
-  add(chunk: Buffer): void {
+  add(chunk: Buffer) {
     this.total += chunk.length;
     for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, at + 1)) this.lines++;
     this.tail.push(chunk);
@@ -210,13 +210,13 @@ class CommandOutput {
   }
 
   /** For a person who watches. */
-  lastLines(): string {
+  lastLines() {
     const end = Buffer.concat(this.tail).subarray(-MAX_LIVE_BYTES).toString();
     const lines = end.replace(/\n$/, '').split('\n');
     return lines.slice(-LIVE_LINES).join('\n');
   }
 
-  private spill(): void {
+  private spill() {
     try {
       this.file = newFile(this.folder, 'bash', 'txt');
       for (const chunk of this.tail) this.write(chunk);
@@ -227,7 +227,7 @@ class CommandOutput {
   }
 
   /** Waits for the disk, on purpose: a command that writes faster than the disk has to wait too. */
-  private write(chunk: Buffer): void {
+  private write(chunk: Buffer) {
     if (this.file!.fd === -1) return;
     const text = inert(this.decoder.write(chunk));
     const piece = Buffer.from(text).subarray(0, MAX_FILE_BYTES - this.fileBytes);
@@ -242,7 +242,7 @@ class CommandOutput {
     this.close();
   }
 
-  close(): void {
+  close() {
     if (!this.file || this.file.fd === -1) return;
     closeSync(this.file.fd);
     this.file.fd = -1;
@@ -253,7 +253,7 @@ class CommandOutput {
   }
 
   /** What the model reads, up to the line that tells how the command ended. */
-  text(): string {
+  text() {
     const kept = Buffer.concat(this.tail).subarray(-MAX_TAIL_BYTES);
     const lines = kept.toString().split('\n');
     if (kept.length < this.total && lines.length > 1) lines.shift(); // it was cut, maybe inside of a character

@@ -188,7 +188,7 @@ class JudgedPaths {
     this.roots = roots;
   }
 
-  judge(args: Json): string {
+  judge(args: Json) {
     try {
       if (!this.judged.has(args)) this.judged.set(args, this.roots.locate(pathOf(args)).real);
     } catch {} // a path that cannot be one: the gate will find out too, and so will locate
@@ -280,7 +280,7 @@ function checkArguments(args: Json, { properties, required }: Schema): Json {
 }
 
 /** Nothing, if the value is right. */
-function whatIsExpected(value: unknown, { type, minimum = 0 }: Property): string | undefined {
+function whatIsExpected(value: unknown, { type, minimum = 0 }: Property) {
   if (type === 'integer')
     return Number.isSafeInteger(value) && Number(value) >= minimum
       ? undefined

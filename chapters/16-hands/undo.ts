@@ -45,14 +45,14 @@ export class Edits {
     return done;
   }
 
-  private forget(): void {
+  private forget() {
     this.files.clear();
     this.kept = 0;
     this.isOver = false;
   }
 }
 
-async function mustBeAsLeft({ location, left, isLost }: Replaced): Promise<void> {
+async function mustBeAsLeft({ location, left, isLost }: Replaced) {
   const nothing = 'so nothing was taken back';
   if (isLost) throw new Error(`what was in ${location.shown} before was not kept, ${nothing}`);
   const file = await openFile(location).catch(() => undefined);

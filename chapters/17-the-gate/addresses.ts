@@ -19,7 +19,7 @@ function isKey(part: string): boolean {
 }
 
 /** Shows each key of an address to `see`, and puts in its place what that gives back. */
-function replaceKeys(text: string, see: (key: string) => string): string {
+function replaceKeys(text: string, see: (key: string) => string) {
   return text.replace(ADDRESS, (address) => {
     const end = address.search(/[?#]/);
     const place = end === -1 ? address : address.slice(0, end);

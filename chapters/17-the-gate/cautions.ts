@@ -15,7 +15,7 @@ export function cautions(config: Json): string[] {
   ];
 }
 
-function secretsSent({ oauth }: Json): string[] {
+function secretsSent({ oauth }: Json) {
   const { assertionFile, privateKeyFile, issuer } = asObject(oauth);
   const to = quoted(`${issuer ?? 'whoever it names'}`);
   const fileOf = (path: unknown) => quoted(String(path));
@@ -35,7 +35,7 @@ function headersPrinted({ headersHelper }: Json): string[] {
   return [`it runs ${line} on this machine, as you, and sends what that prints`];
 }
 
-function variablesRead(config: Json): string[] {
+function variablesRead(config: Json) {
   const names = [...JSON.stringify(config).matchAll(/\$\{(\w+)/g)].map(([, name]) => name!);
   return names.length > 0 ? [`it reads your variables ${[...new Set(names)].join(', ')}`] : [];
 }
@@ -76,7 +76,7 @@ const VARIABLES: [name: RegExp, why: string][] = [
 ];
 
 /** In `env`, and in arguments: `env NODE_OPTIONS=… node`, `docker run --env=LD_PRELOAD=…`. */
-function variablesSet(config: Json): string[] {
+function variablesSet(config: Json) {
   const inArguments = launchWords(config).flatMap(
     (word) => /^(?:-e|--env=?)?([A-Za-z_]\w*)=/.exec(word)?.[1] ?? [],
   );
@@ -155,7 +155,7 @@ const PROGRAMS: ProgramCaution[] = [
 
 const NO_VERSION = 'no version is named: what runs is whatever is published under that name';
 
-function programsStarted(config: Json): string[] {
+function programsStarted(config: Json) {
   const words = launchWords(config);
   // Every word, because `env sh -c …` starts a shell, too.
   const names = words.map(programName);
@@ -172,7 +172,7 @@ function programsStarted(config: Json): string[] {
 export const launchWords = ({ command = '', args }: Json) => [command, ...asList(args)].map(String);
 
 /** /usr/bin/NODE.EXE is node. */
-function programName(word: string): string {
+function programName(word: string) {
   const name = word.split(/[/\\]/).at(-1)!.toLowerCase();
   return name.replace(/\.(exe|cmd|bat|com|ps1)$/, '');
 }
@@ -196,7 +196,7 @@ const SWITCH = /^-[itdqP]+$|^--(rm|init|interactive|tty|detach|privileged|read-o
 const MAX_LINE = 64; // words; a package that comes later counts as one without a version
 
 /** Do these words begin with a launcher, and with a package whose version is open? */
-function startsUnpinned(words: string[]): boolean {
+function startsUnpinned(words: string[]) {
   const line = `${words.slice(0, 4).map(programName).join(' ')} `;
   const isContainer = CONTAINERS.test(line);
   const launcher = [CONTAINERS, ...LAUNCHERS].find((pattern) => pattern.test(line));
@@ -208,7 +208,7 @@ function startsUnpinned(words: string[]): boolean {
 }
 
 /** What `--package` and its like name; else the first word that is not a flag. */
-function packagesIn(words: string[]): string[] {
+function packagesIn(words: string[]) {
   const flag = /^(-p|--package|--from|--with|--spec)(=|$)/;
   const named = words.flatMap((word, at) => {
     if (!flag.test(word)) return [];
@@ -218,7 +218,7 @@ function packagesIn(words: string[]): string[] {
 }
 
 /** The first word that is neither a flag nor the value of one. */
-function imageIn(words: string[]): string {
+function imageIn(words: string[]) {
   let at = 0;
   while (words[at]?.startsWith('-')) {
     const isWhole = words[at]!.includes('=') || SWITCH.test(words[at]!);

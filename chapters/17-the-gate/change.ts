@@ -23,7 +23,7 @@ export function changeLines(change: Change, path: string): string[] {
   return [...spelled(withoutLineEnds(rows)), `  ${summaryOf(change, rows, path)}`];
 }
 
-function summaryOf({ notes }: Change, rows: string[], path: string): string {
+function summaryOf({ notes }: Change, rows: string[], path: string) {
   const count = (sign: string) => rows.filter((row) => row.startsWith(sign)).length;
   const added = count('+');
   const removed = count('-');
@@ -40,12 +40,12 @@ const lines = (count: number) => `${count} ${count === 1 ? 'line' : 'lines'}`;
 const isText = (row: string) => /^[-+ ]/.test(row);
 
 /** A line end that changes must be seen. If all that is shown ends in CRLF, none does. */
-function areCrlf(rows: string[]): boolean {
+function areCrlf(rows: string[]) {
   const ended = rows.filter((row, n) => isText(row) && !rows[n + 1]?.startsWith('\\'));
   return ended.length > 0 && ended.every((row) => row.endsWith('\r'));
 }
 
-function withoutLineEnds(rows: string[]): string[] {
+function withoutLineEnds(rows: string[]) {
   const plain = areCrlf(rows) ? rows.map((row) => row.replace(/\r$/, '')) : rows;
   // A byte order mark that stays is not shown either, as `read` does not show it.
   const isMarked = (row: string) => isText(row) && row.startsWith(BYTE_ORDER_MARK, 1);
@@ -70,14 +70,14 @@ function spelled(rows: string[]): string[] {
 const squeezed = (row: string) => row.slice(1).replace(/\s+/g, '');
 
 /** The lines that are removed and added, and differ in nothing but blanks. */
-function twinsIn(rows: string[]): Set<string> {
+function twinsIn(rows: string[]) {
   const signed = (sign: string) => rows.filter((row) => row.startsWith(sign)).map(squeezed);
   const added = new Set(signed('+'));
   return new Set(signed('-').filter((row) => added.has(row)));
 }
 
 /** Blanks at an end are spelled, because no screen shows them. Where only blanks differ, all tabs are, too. */
-function withBlanks(text: string, isTwin: boolean): string {
+function withBlanks(text: string, isTwin: boolean) {
   let end = text.endsWith('\r') ? text.length - 1 : text.length;
   const rest = text.slice(end);
   while (text[end - 1] === ' ' || text[end - 1] === '\t') end--; // not by a pattern: those go back and forth

@@ -83,7 +83,7 @@ function hasty({ choices, ifEmpty }: ChoiceQuestion): string[] {
   return ifEmpty !== undefined && keys.includes(ifEmpty) ? [...keys, ''] : keys;
 }
 
-function keyFor(typed: string, choices: Choice[]): string | undefined {
+function keyFor(typed: string, choices: Choice[]) {
   const lower = typed.toLowerCase();
   return choices.find(({ key, word }) => lower === key || lower === word)?.key;
 }

@@ -57,7 +57,7 @@ const OF_NETWORK = /^(https|ssh):\/\/\w|^(\w[\w.+-]*@)?\w[\w.-]+:(?![:\\]|\/\/)/
 
 /** Does the line talk to a repository that is no remote of ours in the network? git itself is asked
  *  where they lead; all of them, where the line does not say which. */
-function strangers(commands: Word[][], cwd: string): string[] {
+function strangers(commands: Word[][], cwd: string) {
   const isTalking = ([name]: Word[]) => /^(push|fetch|pull|ls-remote)$/.test(name?.text ?? '');
   const talking = commands.filter(isTalking);
   if (talking.length === 0) return [];

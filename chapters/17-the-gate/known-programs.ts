@@ -177,14 +177,14 @@ type Row = {
 
 function programRows(table: string, before = ''): [name: string, row: Row][] {
   const rows: { name: string; words: string[] }[] = [];
-  for (const word of table.trim().split(/\s+/)) {
+  for (const word of table.trim().split(/\s+/))
     if (word.endsWith(':')) rows.push({ name: before + word.slice(0, -1), words: [] });
     else rows.at(-1)!.words.push(word);
-  }
+
   return rows.map(({ name, words }) => [name, rowOf(words)]);
 }
 
-function rowOf(words: string[]): Row {
+function rowOf(words: string[]) {
   const end = words.includes('|') ? words.indexOf('|') : words.length;
   const row: Row = {
     options: new Map(),
@@ -262,7 +262,7 @@ function withOperands(
   values: Meaning[],
   others: Omit<Meaning, 'kind'>[],
   isDeep: boolean,
-): Meaning[] | undefined {
+) {
   const isGiven = values.some(({ kind }) => kind === kinds[0]); // sed -e: the script is no operand
   const rest = isGiven ? kinds.slice(1) : kinds;
   if (rest[0] === 'folder' && others.length === 0) return undefined; // cd goes home
@@ -357,7 +357,7 @@ export function isAsItsKind({ kind, word, isSpelled }: Meaning, place: Place): b
   return isSure && KINDS[kind]!(word, place);
 }
 
-function isReadableWord(word: Word, { roots, isHidden }: Place): boolean {
+function isReadableWord(word: Word, { roots, isHidden }: Place) {
   const file = readable(word, roots);
   return word.text === '-' || (file !== undefined && !isHidden(file.real));
 }
@@ -381,7 +381,7 @@ const isFolder = (file?: Location) =>
 const isFreeToWrite = (file?: Location) => file?.inside === true && !file.fence && !file.build;
 
 /** A file, or a folder of which every file may be read. Of a large one we do not see the end. */
-function isFreeToRead(word: Word, { roots, isHidden }: Place): boolean {
+function isFreeToRead(word: Word, { roots, isHidden }: Place) {
   const paths = [word.text];
   const endsAt = performance.now() + MAX_LOOK_MS;
   for (const path of paths) {
@@ -401,7 +401,7 @@ const MAX_LOOK_MS = 500;
 /** `git diff /dev/null /etc/passwd` compares any two files. */
 const leadsOut = (text: string) => /^([\\/]|[a-z]:[\\/]|~)|(^|[\\/=:])\.\.([\\/]|$)/i.test(text);
 
-function isRef({ text }: Word, place: Place): boolean {
+function isRef({ text }: Word, place: Place) {
   const names = [text, text.replace(/^.*:/, '')];
   return !leadsOut(text) && names.every((each) => isNoSecret(each, place));
 }
@@ -411,7 +411,7 @@ const listsOutside = ({ text, isPlain }: Word) =>
   !isPlain && /[*?[]/.test(text) && /(^|[{,])[~/]|\.\./.test(text);
 
 /** If it is a file, now or in some commit. */
-function isNoSecret(text: string, { roots, isHidden }: Place): boolean {
+function isNoSecret(text: string, { roots, isHidden }: Place) {
   try {
     const file = roots.locate(text);
     return file.readable && !file.secret && !isHidden(file.real);

@@ -134,7 +134,7 @@ function clearAway(file: string, now: number): boolean {
 }
 
 /** What those left who died while they took or cleared away this lock. */
-function sweep(file: string, now: number): void {
+function sweep(file: string, now: number) {
   const start = `${basename(file)}.`;
   for (const name of readdirSync(dirname(file)).filter((each) => each.startsWith(start))) {
     const path = join(dirname(file), name);
@@ -179,7 +179,7 @@ function read(text: string, otherwise: string): { maker?: Maker; id: string } {
 
 /** Is its maker gone? Of one in another container we cannot know, nor of one that has not said who
  *  it is: they count until their lock is a second old. Clocks are set back, too. */
-function isLeft({ maker, madeAt }: FoundLock, now: number): boolean {
+function isLeft({ maker, madeAt }: FoundLock, now: number) {
   if (maker?.place === ourselves().place) return !isAlive(maker);
   return Math.abs(now - madeAt) > QUIET_MS;
 }
@@ -194,7 +194,7 @@ function ourselves(): Maker {
 }
 
 /** Where process numbers mean the same as here: this start of this machine, and this container. */
-function place(): string {
+function place() {
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return `${boot} ${readlinkSync('/proc/self/ns/pid')}`;
@@ -204,7 +204,7 @@ function place(): string {
 }
 
 /** Another process may have its number by now, so look when that began. */
-function isAlive({ pid, start }: Maker): boolean {
+function isAlive({ pid, start }: Maker) {
   try {
     process.kill(pid, 0);
   } catch (error) {

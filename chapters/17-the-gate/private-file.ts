@@ -67,7 +67,7 @@ export class PrivateFile<T extends { version: number }> {
     return content;
   }
 
-  private checked(value: unknown): T {
+  private checked(value: unknown) {
     if (!isObject(value)) throw damaged('it holds no JSON object');
     const { version } = this.empty;
     if (value.version !== version)
@@ -95,7 +95,7 @@ export class PrivateFile<T extends { version: number }> {
 
   /** JSON turns Infinity into null, and leaves out what is undefined. So the reader looks at the
    *  text first: one that it refuses would take along everything else in the file. */
-  private readable(content: T): string {
+  private readable(content: T) {
     const json = inertJson(JSON.stringify(content, null, 2));
     try {
       this.checked(JSON.parse(json));
@@ -134,7 +134,7 @@ export function replacePrivateFile(file: string, text: string, mode: number, loc
 }
 
 /** The system's own errors, such as EROFS, say what is the matter, but not what that means. */
-function cannotWrite(path: string, error: unknown): Error {
+function cannotWrite(path: string, error: unknown) {
   const { code, message } = error as NodeJS.ErrnoException;
   return code
     ? new Error(`${path} could not be written (${message}); make that possible`)

@@ -96,7 +96,7 @@ export function parseRules(
 const MAX_IN_ALL = 50_000; // characters of the patterns of a project, which nobody has approved
 
 /** A few braces can stand for a thousand patterns, and a file can have many: this is the most. */
-function mustBeFew(texts: string[], file: string): void {
+function mustBeFew(texts: string[], file: string) {
   let size = 0;
   for (const text of texts)
     size += text.length * text.split(',').length ** (text.split('{').length - 1);
@@ -107,7 +107,7 @@ const VAGUE =
   'nothing is known here of these programs, so such a rule means the program with options that have ' +
   'no value and files of the folder that are no programs; spell more, bash(make test:*), to allow more';
 
-function complain(effect: Effect, odd: string[], source: RuleSource, { warn }: RuleReader): void {
+function complain(effect: Effect, odd: string[], source: RuleSource, { warn }: RuleReader) {
   const { name, isProject } = source;
   const example = `Write ${effect} rules like bash, read(secrets/**) or mcp__server__tool`;
   if (effect === 'allow') {
@@ -160,20 +160,20 @@ const partsOf = (tool: string) => tool.replace(METHOD, 'method').slice('mcp__'.l
 
 /** Could a server have such a tool? Names of servers have no slash and no control character, names
  *  of tools that we offer are of letters, digits, "_", "." and "-". */
-function isPossible(tool: string): boolean {
+function isPossible(tool: string) {
   const parts = partsOf(tool);
   const isTool = parts.length === 1 || /^[\w.*-]+$/.test(parts.at(-1)!);
   return isTool && /^[^/\\\p{Cc}]{6,263}$/u.test(tool.replace(METHOD, 'method'));
 }
 
 /** To allow, the server must be beyond doubt: its name ends at the first "__". */
-function isExact(tool: string): boolean {
+function isExact(tool: string) {
   const [server = '', ...more] = partsOf(tool);
   const isServer = /^[^*/\\\p{Cc}]+$/u.test(server);
   return tool.startsWith('mcp__') && isServer && /^(\*|[\w.-]+)$/.test(more.join('__'));
 }
 
-function isSound(pattern: string): boolean {
+function isSound(pattern: string) {
   try {
     return Boolean(globMatcher(`${homedir()}/${pattern}/**`)); // as long as it can become
   } catch {
@@ -182,7 +182,7 @@ function isSound(pattern: string): boolean {
 }
 
 /** By its name, or as Claude Code writes it: Bash. */
-function find(name: string, tools: RuledTool[]): RuledTool | undefined {
+function find(name: string, tools: RuledTool[]) {
   const exact = tools.find(({ definition }) => definition.name === name);
   return exact ?? tools.find(({ definition }) => foldCase(definition.name) === foldCase(name));
 }
@@ -238,13 +238,13 @@ export function namesTool(rule: Rule, names: Names, kind?: Touch['kind']): boole
 }
 
 /** A server's part of a name has no "__" in it here, so the prefix is unambiguous. */
-function allows(rule: string, name: string): boolean {
+function allows(rule: string, name: string) {
   const isWholeServer = rule.startsWith('mcp__') && rule.endsWith('__*');
   return isWholeServer ? name.startsWith(rule.slice(0, -1)) : name === rule;
 }
 
 /** `mcp__s` means all tools of the server s. */
-function forbids(rule: string, name: string): boolean {
+function forbids(rule: string, name: string) {
   return matchesText(rule, name) || (isMcp(rule) && name.startsWith(`${rule}__`));
 }
 
@@ -279,19 +279,19 @@ export function matchesText(pattern: string, text: string): boolean {
 const PREFIX = /^([^]*?)(:\*| \*)$/;
 
 /** Does the rule say which command it means? */
-function hasPrefix(pattern: string): boolean {
+function hasPrefix(pattern: string) {
   const words = wordsIn(pattern.replace(PREFIX, '$1'));
   return words !== undefined && !isLauncher(words);
 }
 
 /** Does it allow a program of which nothing is known, and spell no more than its name? */
-function isVagueRule({ effect, pattern = '' }: Rule, row: RuledTool): boolean {
+function isVagueRule({ effect, pattern = '' }: Rule, row: RuledTool) {
   if (effect !== 'allow' || kindOf(row) !== 'shell' || !PREFIX.test(pattern)) return false;
   return isVague(wordsIn(pattern.replace(PREFIX, '$1')) ?? []);
 }
 
 /** The words of a rule, if it spells one command and nothing that only a shell could tell. */
-function wordsIn(pattern: string): string[] | undefined {
+function wordsIn(pattern: string) {
   const [part, ...more] = takeApart(pattern) ?? [];
   if (!part || more.length > 0 || part.assigns || part.redirections.length > 0) return undefined;
   const isSpelled = part.words.every(({ isPlain }) => isPlain) && part.words[0]?.text;
@@ -348,7 +348,7 @@ export function commandsOfLine(line: string): string[] {
 const BEFORE = new Set([...SHELL_KEYWORDS, 'env', 'command', 'exec', 'sudo', 'nohup', 'time']);
 
 /** `if ! FOO=x rm y` runs rm. */
-function withoutKeywords(part: string): string {
+function withoutKeywords(part: string) {
   const words = part.split(' ');
   const at = words.findIndex((word) => !BEFORE.has(word) && !/^\w+=/.test(word));
   return words.slice(Math.max(at, 0)).join(' ');
@@ -360,7 +360,7 @@ const GIT_OPTIONS = /^git (?:(?:-[Cc]|--(?:git-dir|work-tree)) \S+ |-{1,2}[\w-]+
 const MAX_LAUNCHED = 20;
 
 /** `sudo -u me rm x`, `bash -c 'rm x'`: to forbid, every word behind a launcher may be the command. */
-function launchedIn(part: string): string[] {
+function launchedIn(part: string) {
   const [first = ''] = part.split(' ', 1);
   const found: string[] = [];
   if (!COMMAND_LAUNCHERS.has(first.replace(/^.*\//, ''))) return found;
@@ -394,7 +394,7 @@ export function readDefaultMode(home: string): Mode | undefined {
 
 const userFile = (home: string) => join(home, '.claude', 'settings.json');
 
-function userRules(home: string, reader: RuleReader): Rule[] {
+function userRules(home: string, reader: RuleReader) {
   if (!isAbsolute(home)) {
     const folder = JSON.stringify(home);
     reader.warn(`the home folder ${folder} is no absolute path: your rules are not read`);
@@ -418,7 +418,7 @@ function userRules(home: string, reader: RuleReader): Rule[] {
 
 const LOOSENING = ['enableAllProjectMcpServers', 'enabledMcpjsonServers', 'env', 'shellEnv'];
 
-function projectRules(file: string, reader: RuleReader): Rule[] {
+function projectRules(file: string, reader: RuleReader) {
   try {
     const { permissions, settings } = permissionsIn(file);
     const others = Object.keys(permissions).filter((key) => key !== 'ask' && key !== 'deny');

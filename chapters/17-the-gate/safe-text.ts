@@ -114,7 +114,7 @@ export class PrintableStream {
     return rest;
   }
 
-  private give(text: string, length: number): string {
+  private give(text: string, length: number) {
     const known = this.before + text;
     const from = this.before.length;
     const to = from + length;
@@ -153,7 +153,7 @@ export function hostsIn(text: string): string {
   return missing.map((host) => ` (that is ${host})`).join('');
 }
 
-function disguisedHost(address: string): string | undefined {
+function disguisedHost(address: string) {
   const rest = address.replace(/^[a-z][a-z\d+.-]{0,20}:[\\/]*/i, '');
   const [authority = ''] = rest.split(/[\\/?#]/, 1);
   const written = authority.slice(authority.lastIndexOf('@') + 1).replace(/[),.;!?]{1,3}$/, '');
@@ -177,7 +177,7 @@ const AFTER_NATIVE = new RegExp(`${NATIVE}\\p{L}{0,30} $`, 'u');
 const BEFORE_NATIVE = new RegExp(`^ \\p{L}{0,30}${NATIVE}`, 'u');
 
 /** Is a word beside it, with a blank between them, one that nobody takes for Latin? */
-function isAmongNative(word: string, at: number, text: string): boolean {
+function isAmongNative(word: string, at: number, text: string) {
   const end = at + word.length;
   return (
     AFTER_NATIVE.test(text.slice(Math.max(0, at - 32), at)) ||
@@ -317,7 +317,7 @@ export function keepFromTraces(text: string): void {
 }
 
 /** A short text is part of many words. It is meant only if it is one by itself. */
-function asPattern(text: string): string {
+function asPattern(text: string) {
   const exactly = [...text].map((char) => `\\u{${char.codePointAt(0)!.toString(16)}}`).join('');
   if (text.length >= MIN_SECRET) return exactly;
   return `(?<![\\p{L}\\p{N}])${exactly}(?![\\p{L}\\p{N}])`;
@@ -416,7 +416,7 @@ export class Masker {
   }
 
   /** One may begin another. Put in order when there is a new one, for a message may be a hundred thousand texts. */
-  private longestFirst(): string[] {
+  private longestFirst() {
     const of = this.values.size + secretsKept; // neither ever gets smaller
     if (of !== this.ordered.of) {
       const values = [...this.values, ...allSecrets()].sort((a, b) => b.length - a.length);
@@ -443,7 +443,7 @@ export class Masker {
   }
 
   /** A name in JSON is foreign text, too. Short ones are the protocol's. */
-  private withNames(value: unknown): unknown {
+  private withNames(value: unknown) {
     const isLong = (name: string) => name.length >= MIN_SECRET;
     if (!isObject(value) || !Object.keys(value).some(isLong)) return value;
     const named = (name: string) => (isLong(name) ? this.heard(name) : name);

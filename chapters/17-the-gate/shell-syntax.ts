@@ -57,7 +57,7 @@ const BEFORE_HOME = /(^|[=:])$/; // x=~ may be a home folder, and HEAD~1 is not
 
 /** Some shells take more for a blank than others: a no-break space, a vertical tab, and in one byte
  *  of "à" a Mac's bash sees a blank. */
-function isOdd(line: string): boolean {
+function isOdd(line: string) {
   if (/[^\P{Cc}\t\n]|[\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u2800\u3164]/u.test(line)) return true;
   if (/[^\P{White_Space} \t\n]/u.test(line)) return true;
   // Where texts are in GBK or Shift-JIS, the last byte of "é" and a "\\" behind it are one character.
@@ -81,7 +81,7 @@ class LineReader {
     this.depth = depth;
   }
 
-  read(): SimpleCommand[] {
+  read() {
     this.list('');
     if (this.documents.length > 0) throw new Unsure(); // it ends with the text, or does it?
     return this.parts;
@@ -90,7 +90,7 @@ class LineReader {
   // ── Commands, and what is between them ──
 
   /** Commands up to the end of the text, to a `)` or to a `}`. */
-  private list(closing: '' | ')' | '}'): void {
+  private list(closing: '' | ')' | '}') {
     if (++this.depth > MAX_DEPTH) throw new Unsure();
     let operator = ';';
     let count = 0;
@@ -112,7 +112,7 @@ class LineReader {
     this.depth--;
   }
 
-  private isClosed(closing: '' | ')' | '}'): boolean {
+  private isClosed(closing: '' | ')' | '}') {
     if (this.at >= this.text.length) {
       if (closing !== '') throw new Unsure();
       return true;
@@ -121,14 +121,14 @@ class LineReader {
     return closing === '}' && /^\}($|[ \t\n;&|<>()])/.test(this.text.slice(this.at, this.at + 2));
   }
 
-  private operator(): string {
+  private operator() {
     const found = this.match(OPERATOR) ?? '';
     if (found === ';' && /[;&]/.test(this.text[this.at] ?? '')) throw new Unsure(); // of `case`
     if (found === '\n') this.readDocuments();
     return found;
   }
 
-  private command(isPiped: boolean): void {
+  private command(isPiped: boolean) {
     if (/^![ \t]/.test(this.text.slice(this.at, this.at + 2))) {
       if (isPiped) throw new Unsure();
       this.at++;
@@ -141,7 +141,7 @@ class LineReader {
     else this.simple();
   }
 
-  private group(closing: ')' | '}'): void {
+  private group(closing: ')' | '}') {
     this.at++;
     const first = this.parts.length;
     this.list(closing);
@@ -153,12 +153,12 @@ class LineReader {
     if (part.isFed) for (const inner of this.parts.slice(first)) inner.isFed = true;
   }
 
-  private newPart(): SimpleCommand {
+  private newPart() {
     const part: SimpleCommand = { words: [], assigns: false, redirections: [] };
     return this.isFed ? { ...part, isFed: true } : part;
   }
 
-  private simple(): void {
+  private simple() {
     const part = this.newPart();
     const begin = this.at;
     let isTimed = false; // `time` is a keyword: what comes next is the command
@@ -192,7 +192,7 @@ class LineReader {
   // ── Redirections ──
 
   /** Takes one, if there is one here, and gives back its sign. */
-  private redirection(part: SimpleCommand): string | undefined {
+  private redirection(part: SimpleCommand) {
     if (/^[<>]\(/.test(this.text.slice(this.at, this.at + 2))) return undefined; // a word: <(…)
     const found = this.match(REDIRECTION);
     if (found === undefined) return undefined;
@@ -203,7 +203,7 @@ class LineReader {
     return found;
   }
 
-  private redirectedTo(sign: string, part: SimpleCommand): void {
+  private redirectedTo(sign: string, part: SimpleCommand) {
     this.skipBlanks();
     const file = this.word();
     if (sign === '<<<') return; // a text, not a file
@@ -215,7 +215,7 @@ class LineReader {
   }
 
   /** `<<END`: the text begins with the next line. */
-  private beginDocument(isIndented: boolean): void {
+  private beginDocument(isIndented: boolean) {
     if (this.inside > 0) throw new Unsure(); // shells differ in where it begins then
     DELIMITER.lastIndex = this.at;
     const found = DELIMITER.exec(this.text);
@@ -227,7 +227,7 @@ class LineReader {
   }
 
   /** At the beginning of a line. */
-  private readDocuments(): void {
+  private readDocuments() {
     if (this.documents.length > 0 && this.inside > 0) throw new Unsure();
     for (const { end, isQuoted, isIndented } of this.documents) {
       let line = this.line();
@@ -241,7 +241,7 @@ class LineReader {
     this.documents = [];
   }
 
-  private line(): string {
+  private line() {
     const found = this.text.indexOf('\n', this.at);
     const end = found === -1 ? this.text.length : found;
     const line = this.text.slice(this.at, end);
@@ -251,7 +251,7 @@ class LineReader {
 
   // ── Words ──
 
-  private word(): Word {
+  private word() {
     const word: Word = { text: '', isPlain: true };
     const from = this.at;
     if (/^[<>]\(/.test(this.text.slice(from, from + 2))) {
@@ -285,13 +285,13 @@ class LineReader {
     }
   }
 
-  private escaped(): string {
+  private escaped() {
     const char = this.text[this.at++];
     if (char === undefined || char === '\n') throw new Unsure(); // in the middle of a word
     return char;
   }
 
-  private upTo(quote: string): string {
+  private upTo(quote: string) {
     const end = this.text.indexOf(quote, this.at);
     if (end === -1) throw new Unsure();
     const inner = this.text.slice(this.at, end);
@@ -299,7 +299,7 @@ class LineReader {
     return inner;
   }
 
-  private doubleQuoted(word: Word): void {
+  private doubleQuoted(word: Word) {
     for (;;) {
       const char = this.text[this.at++];
       if (char === undefined) throw new Unsure();
@@ -311,7 +311,7 @@ class LineReader {
     }
   }
 
-  private escapedInQuotes(): string {
+  private escapedInQuotes() {
     const char = this.text[this.at++];
     if (char === undefined) throw new Unsure();
     if (char === '\n') return '';
@@ -334,7 +334,7 @@ class LineReader {
   }
 
   /** $(…), <(…) or >(…). */
-  private substitution(): void {
+  private substitution() {
     const wasFed = this.isFed;
     this.isFed ||= this.text[this.at] === '>';
     this.at += 2;
@@ -345,7 +345,7 @@ class LineReader {
     this.isFed = wasFed;
   }
 
-  private backticks(word: Word, isQuoted: boolean): void {
+  private backticks(word: Word, isQuoted: boolean) {
     word.isPlain = word.isGlob = false;
     const inner = this.upTo('`');
     // Backslashes mean something else in there, and so do quotes inside of quotes.
@@ -358,7 +358,7 @@ class LineReader {
 
   // ── What is between ──
 
-  private match(pattern: RegExp): string | undefined {
+  private match(pattern: RegExp) {
     pattern.lastIndex = this.at;
     const found = pattern.exec(this.text)?.[0];
     if (found === undefined) return undefined;
@@ -366,7 +366,7 @@ class LineReader {
     return found;
   }
 
-  private skipBlanks(): void {
+  private skipBlanks() {
     this.match(BLANKS);
     if (this.text[this.at] !== '#') return;
     const end = this.text.indexOf('\n', this.at);
@@ -376,7 +376,7 @@ class LineReader {
     this.at += comment.length;
   }
 
-  private skipLines(): void {
+  private skipLines() {
     this.skipBlanks();
     while (this.text[this.at] === '\n') {
       this.at++;
@@ -398,7 +398,7 @@ export function unwrapped(words: Word[]): Word[] {
   return first === 'nice' ? withoutFirst(words, 1) : words;
 }
 
-function withoutFirst(words: Word[], count: number): Word[] {
+function withoutFirst(words: Word[], count: number) {
   const [next] = words.slice(count);
   const isCommand = next?.isPlain && /^[\w./]/.test(next.text); // not an option
   return isCommand ? unwrapped(words.slice(count)) : words;

@@ -36,7 +36,7 @@ const isSound = ({ files }: { files?: unknown }) =>
   Array.isArray(files) && files.every((row) => hasTexts(row, 'file', 'hash'));
 
 /** Its text. A project may have put a FIFO there, or a link to /dev/zero: to read that never ends. */
-function versionOf(file: string): string {
+function versionOf(file: string) {
   const stat = statSync(file);
   const isUsual = stat.isFile() && stat.size <= MAX_BYTES;
   return isUsual ? readFileSync(file, 'utf8') : `${stat.ino} ${stat.size} ${stat.mtimeMs}`;

@@ -4,8 +4,16 @@
 
 import { existsSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { isObject, isSwitchedOff, needsApproval, transportType, textOf } from '../../mcp.ts';
-import type { Approval, Json, ServerEntry } from '../../mcp.ts';
+import {
+  isObject,
+  isSwitchedOff,
+  needsApproval,
+  transportType,
+  textOf,
+  type Approval,
+  type Json,
+  type ServerEntry,
+} from '../../mcp.ts';
 import { withoutKeys } from './addresses.ts';
 import { cautions } from './cautions.ts';
 import { canonicalJson, sha256 } from './digest.ts';
@@ -137,7 +145,7 @@ export class Trust {
   }
 
   /** With everything that a person needs to judge it elsewhere. */
-  private warnOf(entry: ServerEntry, isKnown: boolean): void {
+  private warnOf(entry: ServerEntry, isKnown: boolean) {
     const { name, file } = entry;
     this.unapproved++;
     const others = `More servers are not started for that reason; ${PROGRAM} mcp list shows them.`;
@@ -292,7 +300,7 @@ export class Trust {
 
   /** What the file says of this project, by name. Made once for each state of the file: a project
    *  may have thousands of servers, and each is looked up. */
-  private here(): TrustIndex {
+  private here() {
     const store = this.read();
     if (this.index?.store === store) return this.index;
     const { servers, disabled } = this.list();
@@ -378,7 +386,7 @@ export class Trust {
   }
 
   /** Tells whether it was written down. */
-  private change(edit: (store: TrustFile) => void): boolean {
+  private change(edit: (store: TrustFile) => void) {
     try {
       this.store.change(edit);
       return true;
@@ -394,7 +402,7 @@ export class Trust {
 // ─── Grants ────────────────────────────────────────────────────────────────────────────────────
 
 /** The same tool, whatever it says of itself. */
-function isSameGrantedTool(a: Grant, b: Grant): boolean {
+function isSameGrantedTool(a: Grant, b: Grant) {
   if (a.kind === 'tool' && b.kind === 'tool') return a.tool === b.tool;
   if (a.kind === 'server' && b.kind === 'server') return isSameServer(a, b);
   if (a.kind !== 'mcp' || b.kind !== 'mcp') return false;
@@ -405,7 +413,7 @@ type OfServer = { server: string; fingerprint: string };
 const isSameServer = (a: OfServer, b: OfServer) =>
   a.server === b.server && a.fingerprint === b.fingerprint;
 
-function isSame(a: Grant, b: Grant): boolean {
+function isSame(a: Grant, b: Grant) {
   if (a.kind === 'server' && b.kind === 'mcp')
     return isSameServer(a, b) && a.definition === b.whole?.definition;
   if (a.kind === 'shell' && b.kind === 'shell') return a.command === b.command;
@@ -415,7 +423,7 @@ function isSame(a: Grant, b: Grant): boolean {
 }
 
 /** By which names it can be revoked. */
-function namesOf(grant: Grant): string[] {
+function namesOf(grant: Grant) {
   if (grant.kind === 'mcp') return [grant.server, `${grant.server}/${grant.tool}`];
   if (grant.kind === 'server') return [grant.server];
   if (grant.kind === 'tool') return [grant.tool];
@@ -430,7 +438,7 @@ const TEXTS_OF = {
   write: ['path'],
 };
 
-function isSound(value: Json): boolean {
+function isSound(value: Json) {
   const isList = (rows: unknown, ...names: string[]) =>
     Array.isArray(rows) && rows.every((row) => hasTexts(row, ...names));
   return (
@@ -446,7 +454,7 @@ function isSound(value: Json): boolean {
 
 // ─── The question about a server ───────────────────────────────────────────────────────────────
 
-function headline({ name, file, scope, config }: ServerEntry): string {
+function headline({ name, file, scope, config }: ServerEntry) {
   const isRemote = transportType(config) !== 'stdio';
   const wish = isRemote
     ? `wants to connect to the MCP server ${quoted(name)}. ` +
@@ -456,7 +464,7 @@ function headline({ name, file, scope, config }: ServerEntry): string {
 }
 
 /** A project can write megabytes, and this goes into a log. A question shows everything. */
-function beginningOf(lines: string[]): string[] {
+function beginningOf(lines: string[]) {
   const first = lines.slice(0, MAX_TOLD_LINES).map(withoutEnd);
   const length = lines.join('\n').length;
   if (length === first.join('\n').length) return lines;
@@ -469,7 +477,7 @@ const withoutEnd = (line: string) =>
 const pretty = (config: Json) => canonicalJson(config, 2);
 
 /** If nothing but a key in an address is another, both lines look the same. */
-function changesIn(before: Json, after: Json): string[] {
+function changesIn(before: Json, after: Json) {
   const lines = changes(pretty(before), pretty(after)).map(withoutKeys);
   const of = (sign: string) =>
     lines.filter((each) => each.startsWith(sign)).map((each) => each.slice(1));

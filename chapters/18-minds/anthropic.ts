@@ -104,7 +104,7 @@ export class Anthropic implements Model {
   }
 }
 
-function mark(block: Json | undefined): void {
+function mark(block: Json | undefined) {
   if (block) block.cache_control = { type: 'ephemeral' };
 }
 
@@ -211,7 +211,7 @@ async function* read(to: Address, reply: NodeReply): AsyncGenerator<ModelEvent> 
   throw cutOff(to, 'no message_stop');
 }
 
-function takeWhole(draft: AnthropicDraft, message: any): void {
+function takeWhole(draft: AnthropicDraft, message: any) {
   const blocks: unknown[] = asList(message.content);
   draft.blocks = new Map(blocks.filter(isObject).map((block, index) => [index, block]));
   keep(draft.usage, message.usage);
@@ -243,7 +243,7 @@ function take(draft: AnthropicDraft, message: any): string | undefined {
   return undefined;
 }
 
-function keep(usage: Json, news: unknown): void {
+function keep(usage: Json, news: unknown) {
   for (const [key, value] of Object.entries(asObject(news))) if (value !== null) usage[key] = value;
 }
 
@@ -294,7 +294,7 @@ function endOf(draft: AnthropicDraft): ModelEvent {
 }
 
 /** The API refuses empty texts, and thoughts that were cut off before their signature. */
-function canGoBack(block: Json): boolean {
+function canGoBack(block: Json) {
   if (block.type === 'text') return String(block.text).trim() !== '';
   return block.type !== 'thinking' || Boolean(block.signature);
 }

@@ -79,7 +79,7 @@ export function cutAt(turns: Turn[], most: number): number {
 }
 
 /** Where the turns begin that have so many characters together. */
-function firstFitting(turns: Turn[], most: number): number {
+function firstFitting(turns: Turn[], most: number) {
   let from = turns.length;
   let size = 0;
   while (from > 0 && (size += JSON.stringify(turns[from - 1]).length) <= most) from--;
@@ -142,7 +142,7 @@ export function transcript(turns: Turn[], room: number): string {
   return shortened(turns.flatMap(linesOf).join('\n\n'), room);
 }
 
-function linesOf(turn: Turn): string[] {
+function linesOf(turn: Turn) {
   if (turn.role === 'user')
     return [said('User', turn.text + ' [image]'.repeat(turn.images?.length ?? 0))];
   if (turn.role === 'tools') return turn.results.map(resultIn);
@@ -153,11 +153,11 @@ function linesOf(turn: Turn): string[] {
 }
 
 /** Only its first line can begin with "User: ". */
-function said(who: string, text: string): string {
+function said(who: string, text: string) {
   return `${who}: ${shortened(text, MAX_TEXT).replaceAll('\n', '\n  ')}`;
 }
 
-function resultIn({ name, blocks, isError }: Result): string {
+function resultIn({ name, blocks, isError }: Result) {
   const text = shortened(textOfBlocks(blocks), MAX_RESULT).replace(/^/gm, '> ');
   return `${isError ? 'Error' : 'Result'} of ${name}:\n${text}`;
 }
@@ -165,7 +165,7 @@ function resultIn({ name, blocks, isError }: Result): string {
 export const textOfBlocks = (blocks: Block[]) =>
   blocks.map((block) => (block.type === 'text' ? block.text : '[image]')).join('\n');
 
-function shortened(text: string, most: number): string {
+function shortened(text: string, most: number) {
   if (text.length <= most) return text;
   const head = Math.floor(most / 3);
   const tail = Math.floor((2 * most) / 3);

@@ -125,7 +125,7 @@ function openai(model: string, { baseUrl: option, maxTokens, env }: MakeOptions)
   return new OpenAi({ model, baseUrl, maxTokens, ...(key ? { key } : {}) });
 }
 
-function keyless(kind: 'anthropic' | 'openai', model: string): ModelError {
+function keyless(kind: 'anthropic' | 'openai', model: string) {
   const [variable] = models[kind]!.keys;
   const what = `needs a key: set ${variable} in the environment, or use --model rehearsal`;
   return new ModelError('config', `${kind}/${model} ${what}`);

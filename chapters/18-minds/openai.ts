@@ -123,7 +123,7 @@ function messagesFrom(turns: Turn[]): Json[] {
 }
 
 /** Adds to the user's last words, if nobody has spoken since: some models only know alternating roles. */
-function addUser(messages: Json[], news: ContentPart[]): void {
+function addUser(messages: Json[], news: ContentPart[]) {
   const last = messages.at(-1);
   const before = last?.role === 'user' ? (messages.pop()!.content as string | ContentPart[]) : [];
   const parts = [
@@ -203,7 +203,7 @@ async function* read(to: Address, reply: NodeReply): AsyncGenerator<ModelEvent> 
 }
 
 /** After HTTP 200 an error can only come in the stream. Some put the status they would have sent into it. */
-function statusOf({ code, type }: { code?: unknown; type?: unknown }): number {
+function statusOf({ code, type }: { code?: unknown; type?: unknown }) {
   if (Number(code) >= 400 && Number(code) < 600) return Number(code);
   const words = `${code} ${type}`;
   if (words.includes('rate_limit')) return 429;

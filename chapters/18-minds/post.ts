@@ -112,7 +112,7 @@ export async function* queryService(
 }
 
 /** The service has the last word. Who waited for two minutes is told what was tried. */
-function givenUp(error: ModelError, { retries, pausedMs }: Patience): ModelError {
+function givenUp(error: ModelError, { retries, pausedMs }: Patience) {
   const wasBusy = isBusy(error.status) && retries > 0;
   const effort = `queried ${retries + 1} times in ${Math.round(pausedMs / 1000)} s`;
   if (wasBusy) error.message += `; ${effort}, so try again later`;
@@ -120,7 +120,7 @@ function givenUp(error: ModelError, { retries, pausedMs }: Patience): ModelError
 }
 
 /** A list where there should be none, a null … nobody can check for everything. */
-function oddity(to: Address, thrown: unknown): ModelError {
+function oddity(to: Address, thrown: unknown) {
   const error = new ModelError(
     'protocol',
     `${to.name} sent something that makes no sense: ${thrown}`,
@@ -129,7 +129,7 @@ function oddity(to: Address, thrown: unknown): ModelError {
   return error;
 }
 
-function briefly({ status, message }: ModelError): string {
+function briefly({ status, message }: ModelError) {
   if (status === undefined) return message;
   return isBusy(status) ? `the model is busy (${status})` : `the model has failed (${status})`;
 }
@@ -163,14 +163,14 @@ export async function post(to: Address, body: unknown, signal: AbortSignal): Pro
 }
 
 /** Without the query, where some put a key. */
-function placeOf({ origin, pathname }: URL): string {
+function placeOf({ origin, pathname }: URL) {
   return origin + pathname;
 }
 
 const UNKNOWN_SIGNER = /SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|CERT_UNTRUSTED/;
 
 /** A system's error has a code, which says it shortest. */
-function reasonOf(error: unknown): string {
+function reasonOf(error: unknown) {
   const { code, message } = error as { code?: string; message?: string };
   const reason = code ?? message ?? String(error);
   // In a company it may be a proxy that opens all letters.
@@ -180,7 +180,7 @@ function reasonOf(error: unknown): string {
 }
 
 // The target of a redirect would get the key. So we follow none.
-function redirected(to: Address, { status, headers, body }: NodeReply): ModelError {
+function redirected(to: Address, { status, headers, body }: NodeReply) {
   body.destroy();
   const { location = '' } = headers;
   const target = URL.canParse(location, to.url.href)
@@ -226,7 +226,7 @@ export function modelFailure(
   return new ModelError(kind, message, { status, retry, ...waitIn(headers) });
 }
 
-function hint(to: Address, status: number, words: string): string {
+function hint(to: Address, status: number, words: string) {
   if (status === 400 && LENGTH.test(words))
     return '; --max-tokens N sets how long an answer may be';
   if (status === 401 || status === 403) return '; check the key in the environment';
@@ -253,7 +253,7 @@ const END_MS = 250;
 const MAX_ANSWER_BYTES = 64 * 2 ** 20;
 
 /** The body of an error may be anything: JSON of several shapes, a proxy's web page, endless, or nothing at all. */
-async function problemOf({ body, statusText }: NodeReply): Promise<ErrorDetail> {
+async function problemOf({ body, statusText }: NodeReply) {
   const text = (await readStart(body, MAX_PROBLEM_BYTES)).trim();
   if (/^<(!doctype|html)/i.test(text)) {
     const title = /<title[^<>]*>([^<]*)/i.exec(text)?.[1]?.trim();
@@ -301,7 +301,7 @@ export async function* streamedMessages(to: Address, reply: NodeReply): AsyncGen
 }
 
 /** With the end of its body a connection can be used again, so that gets a moment to come. */
-function letEnd(body: Readable): void {
+function letEnd(body: Readable) {
   if (body.readableEnded || body.destroyed) return;
   const timer = setTimeout(() => body.destroy(), END_MS);
   body.on('error', () => {});

@@ -93,7 +93,7 @@ const DEFAULT_PORTS: Record<string, string> = {
 
 /** By the rules of curl: a list with commas or blanks. A name means its subdomains, too, with or
  *  without a dot before it; with a port it means that port. */
-function isExempt(url: URL, list: string): boolean {
+function isExempt(url: URL, list: string) {
   const host = url.hostname
     .replace(/^\[|\]$/g, '')
     .replace(/\.$/, '')
@@ -116,12 +116,12 @@ function cutPort(entry: string): { name: string; port: string } {
   return { name: bracketed ?? plain ?? entry, port };
 }
 
-function isInDomain(host: string, name: string): boolean {
+function isInDomain(host: string, name: string) {
   const domain = name.replace(/^\*?\./, '').replace(/\.$/, '');
   return domain !== '' && (host === domain || host.endsWith(`.${domain}`));
 }
 
-function isInNetwork(host: string, network: string): boolean {
+function isInNetwork(host: string, network: string) {
   const [address = '', bits] = network.split('/');
   const family = isIPv6(address) ? 'ipv6' : 'ipv4';
   const most = family === 'ipv6' ? 128 : 32;

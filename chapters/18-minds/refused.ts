@@ -22,7 +22,7 @@ export async function refusedTool(
   return namedIn(words, request) ?? (await halving(model, request));
 }
 
-function namedIn(words: string, { tools }: ModelRequest): string | undefined {
+function namedIn(words: string, { tools }: ModelRequest) {
   const [, number] = BY_NUMBER.exec(words) ?? [];
   if (number !== undefined && tools[Number(number)]) return tools[Number(number)]!.name;
   const quoted = new Set(words.split(/[^A-Za-z0-9_-]+/));
@@ -46,7 +46,7 @@ async function halving(model: Model, request: ModelRequest): Promise<string | un
   return (await isTaken(suspects)) ? undefined : suspects[0]!.name;
 }
 
-async function isAnswered(model: Model, request: ModelRequest): Promise<boolean> {
+async function isAnswered(model: Model, request: ModelRequest) {
   try {
     for await (const event of model.query(request)) if (event.type !== 'note') return true;
     return true;

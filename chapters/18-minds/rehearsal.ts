@@ -85,7 +85,7 @@ function summary([first]: Turn[]): RehearsedAnswer {
 }
 
 /** A prompt that names no tool may answer our question about the prompt before it. */
-function stepsAt(last: number, turns: Turn[], tools: ToolDefinition[]): PromptWord[][] {
+function stepsAt(last: number, turns: Turn[], tools: ToolDefinition[]) {
   const prompts = turns.map((turn) => (turn.role === 'user' ? turn.text : ''));
   const prompt = prompts[last] ?? '';
   const before = prompts[last - 2] ?? ''; // empty if that led to a call
@@ -106,7 +106,7 @@ function answer(step: PromptWord[], tools: ToolDefinition[]): RehearsedAnswer {
 }
 
 /** What it is, and which examples work with these tools. */
-function talk([first]: PromptWord[], tools: ToolDefinition[]): string {
+function talk([first]: PromptWord[], tools: ToolDefinition[]) {
   const works = (example: string) => {
     const [step = []] = lex(meantBy(example) ?? example);
     return asksForTools(example) || match(step, tools).isClear;
@@ -117,7 +117,7 @@ function talk([first]: PromptWord[], tools: ToolDefinition[]): string {
   return [...greeting, REHEARSAL_BANNER, TALK, TRY, ...lines, MORE].join('\n');
 }
 
-function listed(tools: ToolDefinition[]): string {
+function listed(tools: ToolDefinition[]) {
   const rows = tools.slice(0, MAX_LISTED).map(({ name, description }) => {
     const [sentence = ''] = description.replace(/^> /gm, '').split(/(?<=\.)\s/, 1);
     return `- \`${name}\`: ${sentence.slice(0, MAX_SENTENCE)}`;
@@ -126,7 +126,7 @@ function listed(tools: ToolDefinition[]): string {
   return [MINE, ...rows, ...(more > 0 ? [`and ${more} more`] : [])].join('\n');
 }
 
-function quote({ name, blocks, isError }: Result): string {
+function quote({ name, blocks, isError }: Result) {
   const verb = isError ? 'failed' : 'answered';
   const text = textOfBlocks(blocks);
   return `${name} ${verb}${text === 'exit code 0' ? ' nothing' : ''}:\n${text}`;
@@ -152,7 +152,7 @@ const PATH = /^(?!.*\*).*([/\\]|\.[a-z]\w*$)/i; // and no pattern like *.ts
 const JSON_START = /^(-?\d{1,15}(?!\d)|[[{]|true$|false$)/;
 
 /** The tokens of each step. */
-function lex(prompt: string): PromptWord[][] {
+function lex(prompt: string) {
   const steps: PromptWord[][] = [[]];
   for (const [raw, key = '', , quoted, typed = ''] of prompt.matchAll(TOKEN)) {
     const plain = key ? typed : typed.replace(PUNCTUATION, '');
@@ -165,7 +165,7 @@ function lex(prompt: string): PromptWord[][] {
 }
 
 /** "getFileInfo" → get fil info, "Lists files" → list fil: endings do not count. */
-function wordsOf(text: string): string[] {
+function wordsOf(text: string) {
   const spaced = text.replaceAll(/([a-z\d])([A-Z])/g, '$1 $2').toLowerCase();
   const found = spaced.match(/[a-z\d]+/g) ?? [];
   return found.map((word) => word.replace(/(ies|es|e|s|y)$/, ''));
@@ -174,7 +174,7 @@ function wordsOf(text: string): string[] {
 // ─── Which tool ───────────────────────────────────────────────────────────────────────────────
 
 /** The words of a tool's name, and the verb of its description: "bash: Runs a command". */
-function namesOf({ name, description }: ToolDefinition): Set<string> {
+function namesOf({ name, description }: ToolDefinition) {
   const [verb = ''] = description.slice(0, 50).replace(/^> /, '').split(' ', 1);
   return new Set(wordsOf(`${name} ${verb}`));
 }
@@ -243,7 +243,7 @@ function namedIn({ key, value }: PromptWord): [string, unknown][] {
 }
 
 /** Without quotation marks, a command is all that was typed. */
-function asCommand(tokens: PromptWord[]): PromptWord[] {
+function asCommand(tokens: PromptWord[]) {
   if (!tokens[0]?.word) return tokens;
   const raw = tokens.map((token) => token.raw).join('');
   return [{ raw, key: 'command', value: raw.trim(), word: '' }];

@@ -3,8 +3,15 @@
 //
 //   system, tools, turns ──→ the wire's body ──→ parts, each with its tokens
 
-import type { AgentEvent, Model, ModelRequest, Tool, Turn } from '../../agent.ts';
-import type { ToolDefinition, Usage } from '../../agent.ts';
+import type {
+  AgentEvent,
+  Model,
+  ModelRequest,
+  Tool,
+  Turn,
+  ToolDefinition,
+  Usage,
+} from '../../agent.ts';
 import type { PromptSection } from '../15-the-loop/prompt.ts';
 import { asList, asObject, parseMessage, type Json } from '../../mcp.ts';
 import { replacedBy } from './compact.ts';
@@ -101,7 +108,7 @@ function partOf(of: string, value: unknown): RequestPart {
 }
 
 /** One wire has JSON in a text there. As an object it can be read, and what is secret in it masked. */
-function withArguments(this: Json, key: string, value: unknown): unknown {
+function withArguments(this: Json, key: string, value: unknown) {
   const isCall = key === 'arguments' && 'name' in this && typeof value === 'string';
   return isCall ? parseMessage(value) : value;
 }
@@ -127,7 +134,7 @@ export type ContextRow = {
 class ContextRows {
   private rows = new Map<string, ContextRow>();
 
-  add(list: string, of: string, count: number, tokens = 0, cached = 0): void {
+  add(list: string, of: string, count: number, tokens = 0, cached = 0) {
     const row = this.rows.get(list + of) ?? { list, of, count: 0, tokens: 0, cached: 0 };
     this.rows.set(list + of, row);
     row.count += count;
@@ -141,7 +148,7 @@ class ContextRows {
 }
 
 /** Nothing is remembered for this: the turns tell it, so it holds after --resume. */
-function leftOut(shelved: Map<string, Tool>, turns: Turn[]): ContextRow[] {
+function leftOut(shelved: Map<string, Tool>, turns: Turn[]) {
   const rows = new ContextRows();
   for (const { definition, origin } of shelved.values())
     rows.add('shelf', origin?.server ?? NO_SERVER, 1, toolTokens(definition));

@@ -95,7 +95,7 @@ export async function sendRequest(url: URL, options: SendOptions): Promise<NodeR
 
 /** How long a request may be without a connection, and an answer without a byte. What it gives back
  *  is called when there is a connection. */
-function limitTime(request: ClientRequest, { connectMs, silenceMs }: SendOptions): () => void {
+function limitTime(request: ClientRequest, { connectMs, silenceMs }: SendOptions) {
   let sender: ClientRequest | IncomingMessage = request;
   // A reader of the body hears why it ends only if the response itself is destroyed.
   request.on('response', (response) => (sender = response));
@@ -145,7 +145,7 @@ function begin(url: URL, options: SendOptions, proxy?: Proxy): ClientRequest {
 
 const tunnels = new Map<string, TunnelAgent>(); // by the address of the proxy, with its password
 
-function tunnelsOf(proxy: Proxy): TunnelAgent {
+function tunnelsOf(proxy: Proxy) {
   const { href } = proxy.url;
   const agent = tunnels.get(href) ?? new TunnelAgent(proxy, true);
   tunnels.set(href, agent);

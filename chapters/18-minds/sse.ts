@@ -68,9 +68,8 @@ export class EventParser {
       this.event = '';
       this.data = [];
       this.dataBytes = 0;
-      if (data.length > 0) {
+      if (data.length > 0)
         yield { event: event || 'message', data: data.join('\n'), ...this.latest };
-      }
     }
   }
 }
@@ -126,6 +125,6 @@ class LineSplitter {
   }
 }
 
-function tooLarge(maxBytes: number): RangeError {
+function tooLarge(maxBytes: number) {
   return new RangeError(`an event of the stream is larger than ${maxBytes} bytes`);
 }

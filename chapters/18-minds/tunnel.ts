@@ -80,7 +80,7 @@ function openTunnel(proxy: Proxy, options: TunnelArgs, isTls: boolean): Promise<
   });
 }
 
-function requestTunnel({ url, headers }: Proxy, target: string): http.ClientRequest {
+function requestTunnel({ url, headers }: Proxy, target: string) {
   return requestBy(url)({
     ...proxyEndpoint(url),
     method: 'CONNECT',

@@ -52,14 +52,14 @@ export async function callArguments(
   if (prepared.refusal) throw usage(`${prepared.refusal}\n(--no-check sends it as it is)`);
   return prepared.args;
 
-  function asPair(key: string): string {
+  function asPair(key: string) {
     const types = typesIn(propertyOf(key, inputSchema), inputSchema);
     return `${key}=${types.join('|') || '…'}`;
   }
 }
 
 /** Most schemas say no more than the type of each field: then nothing has to be loaded to judge. */
-function fitsPlainly(args: Json, schema: Json): boolean {
+function fitsPlainly(args: Json, schema: Json) {
   const isPlain = Object.keys(schema).every((key) => PLAIN_KEYS.has(key));
   const hasType = (key: string, value: unknown) => {
     const field = asObject(propertyOf(key, schema));
@@ -72,13 +72,13 @@ function fitsPlainly(args: Json, schema: Json): boolean {
 }
 const PLAIN_KEYS = new Set(['type', 'properties', 'required', 'additionalProperties', '$schema']);
 
-function asJson(text: string): string {
+function asJson(text: string) {
   if (isObject(parseMessage(text))) return text;
   throw usage(`--args is a JSON object, @FILE or -; this is not a JSON object: ${excerpt(text)}`);
 }
 
 /** @FILE, - or @- for stdin; @@ is one @. */
-function textFor(word: string): string {
+function textFor(word: string) {
   if (word.startsWith('@@')) return word.slice(1);
   const file = word === '-' ? '-' : /^@(.+)$/s.exec(word)?.[1];
   if (file === undefined) return word;
@@ -90,7 +90,7 @@ function textFor(word: string): string {
 }
 
 /** A key that comes twice is a list, and so is one that must be. */
-function joined(words: string[], schema: Json): Json {
+function joined(words: string[], schema: Json) {
   const args: Json = {};
   const lists = new Map<string, unknown[]>();
   for (const word of words) {
@@ -107,7 +107,7 @@ function joined(words: string[], schema: Json): Json {
   return args;
 }
 
-function objectIn(word: string): Json {
+function objectIn(word: string) {
   const parsed = parseMessage(word);
   if (!isObject(parsed)) throw usage(`this is not a JSON object: ${word}`);
   return parsed;
@@ -133,7 +133,7 @@ function valueOf(text: string, types: string[]): unknown {
   return isText ? text : parsed;
 }
 
-function propertyOf(key: string, { properties }: Json): unknown {
+function propertyOf(key: string, { properties }: Json) {
   return ownValue(asObject(properties), key);
 }
 
@@ -151,7 +151,7 @@ function typesIn(schema: unknown, root: Json, depth = 0): string[] {
 }
 
 /** "#/$defs/Unit" */
-function definition(ref: string, root: Json): unknown {
+function definition(ref: string, root: Json) {
   const [start, ...keys] = ref.split('/');
   if (start !== '#') return undefined;
   let found: unknown = root;
@@ -160,7 +160,7 @@ function definition(ref: string, root: Json): unknown {
 }
 
 /** Most schemas do not say that they are closed, and mean it. */
-function refuseUnknown(keys: string[], tool: string, schema: Json): void {
+function refuseUnknown(keys: string[], tool: string, schema: Json) {
   const { properties, additionalProperties = false, patternProperties } = schema;
   if (additionalProperties !== false || patternProperties || !isObject(properties)) return;
   const unknown = keys.find((key) => !Object.hasOwn(properties, key));

@@ -55,7 +55,7 @@ const insideOf = (object: Json, key: string) => asObject(ownValue(object, key));
 const mayBeFlat = (file: string) => file.endsWith('.mcp.json');
 
 /** The object in a file's content that new servers go into. */
-function editable({ file, keys }: ConfigPlace, root: Json): unknown {
+function editable({ file, keys }: ConfigPlace, root: Json) {
   const isBare = mayBeFlat(file) && !Object.hasOwn(root, 'mcpServers');
   if (isBare && Object.values(root).some(isObject)) {
     const found = serversIn(root, true);
@@ -90,7 +90,7 @@ export function edit(place: ConfigPlace, change: (servers: Json) => void): void 
   }
 }
 
-function editUnder(lock: Lock, place: ConfigPlace, change: (servers: Json) => void): void {
+function editUnder(lock: Lock, place: ConfigPlace, change: (servers: Json) => void) {
   const { file, keys } = place;
   const stat = lstatSync(file, { throwIfNoEntry: false }); // also of a link that leads nowhere
   const before = stat && readFileSync(file, 'utf8');
@@ -114,7 +114,7 @@ const finiteIn = (file: string) => (key: string, value: unknown) => {
 };
 
 /** Comments are read elsewhere, but not here: JSON.stringify would lose them. */
-function parseStrictly(file: string, text: string): Json {
+function parseStrictly(file: string, text: string) {
   try {
     const root: unknown = JSON.parse(text.replace(/^\ufeff/, ''));
     if (isObject(root)) return root;

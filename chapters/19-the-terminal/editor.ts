@@ -40,7 +40,7 @@ export class Editor {
     return isText && this.insert(typed);
   }
 
-  private meaning(key: Key): (() => void) | undefined {
+  private meaning(key: Key) {
     const name = key.name ?? '';
     let keys = this.plain;
     if (key.meta) keys = this.withAlt;
@@ -130,41 +130,41 @@ export class Editor {
 
   // ── Where things are ──
 
-  private go(index: number): void {
+  private go(index: number) {
     this.cursor = index;
   }
 
-  private before(): number {
+  private before() {
     const start = Math.max(this.lineStart(), this.cursor - MAX_GRAPHEME);
     const line = this.text.slice(start, this.cursor);
     if (line === '') return Math.max(0, this.cursor - 1); // the line feed, if there is one
     return this.cursor - graphemes(line).at(-1)!.length;
   }
 
-  private behind(): number {
+  private behind() {
     const end = Math.min(this.lineEnd(), this.cursor + MAX_GRAPHEME);
     const line = this.text.slice(this.cursor, end);
     if (line === '') return Math.min(this.text.length, this.cursor + 1);
     return this.cursor + graphemes(line)[0]!.length;
   }
 
-  private lineStart(from = this.cursor): number {
+  private lineStart(from = this.cursor) {
     return from === 0 ? 0 : this.text.lastIndexOf('\n', from - 1) + 1;
   }
 
-  private lineEnd(from = this.cursor): number {
+  private lineEnd(from = this.cursor) {
     const at = this.text.indexOf('\n', from);
     return at === -1 ? this.text.length : at;
   }
 
-  private wordStart(gap = GAP): number {
+  private wordStart(gap = GAP) {
     let at = this.cursor;
     while (at > 0 && gap.test(this.text[at - 1]!)) at--;
     while (at > 0 && !gap.test(this.text[at - 1]!)) at--;
     return at;
   }
 
-  private wordEnd(): number {
+  private wordEnd() {
     let at = this.cursor;
     while (at < this.text.length && GAP.test(this.text[at]!)) at++;
     while (at < this.text.length && !GAP.test(this.text[at]!)) at++;
@@ -173,43 +173,43 @@ export class Editor {
 
   // ── What can be done there ──
 
-  private cut(start: number, end: number): void {
+  private cut(start: number, end: number) {
     this.text = this.text.slice(0, start) + this.text.slice(end);
     this.cursor = start;
   }
 
-  private kill(start: number, end: number): void {
+  private kill(start: number, end: number) {
     if (start === end) return;
     this.killed = this.text.slice(start, end);
     this.cut(start, end);
   }
 
   /** At the end of a line its line feed goes, and the next line comes up. */
-  private killToEnd(): void {
+  private killToEnd() {
     const end = this.lineEnd();
     this.kill(this.cursor, end === this.cursor ? this.behind() : end);
   }
 
-  private killToStart(): void {
+  private killToStart() {
     const start = this.lineStart();
     this.kill(start === this.cursor ? this.before() : start, this.cursor);
   }
 
   /** To the line above; from the first one, back in the history. */
-  private up(): void {
+  private up() {
     const start = this.lineStart();
     if (start > 0) this.go(this.inLine(this.lineStart(start - 1)));
     else this.recall(this.at - 1);
   }
 
-  private down(): void {
+  private down() {
     const end = this.lineEnd();
     if (end < this.text.length) this.go(this.inLine(end + 1));
     else this.recall(this.at + 1);
   }
 
   /** As many characters into that line as the cursor is in its own. */
-  private inLine(start: number): number {
+  private inLine(start: number) {
     const before = graphemes(this.text.slice(this.lineStart(), this.cursor)).length;
     const line = graphemes(this.text.slice(start, this.lineEnd(start)));
     return start + line.slice(0, before).join('').length;
@@ -225,14 +225,14 @@ export class Editor {
   }
 
   /** What is typed already counts. */
-  private seek(): void {
+  private seek() {
     if (this.sought === undefined && this.at === this.past.length) this.draft = this.text;
     const words = this.sought ?? this.text;
     this.find(words, words === '' ? -1 : this.at - 1);
   }
 
   /** False: the key means what it always means, for the text that was found. */
-  private seekBy(typed = '', { name, ctrl, meta }: Key): boolean {
+  private seekBy(typed = '', { name, ctrl, meta }: Key) {
     const isText = !ctrl && !meta && /^\P{C}+$/u.test(typed);
     if (isText) return this.find(this.sought + typed, Math.min(this.at, this.past.length - 1));
     if (name === 'backspace') return this.find(this.sought!.slice(0, -1), this.past.length - 1);
@@ -251,7 +251,7 @@ export class Editor {
     return true;
   }
 
-  private recall(index: number): void {
+  private recall(index: number) {
     if (index < 0 || index > this.past.length) return;
     if (this.at === this.past.length) this.draft = this.text;
     this.at = index;

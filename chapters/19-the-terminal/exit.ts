@@ -89,7 +89,7 @@ export async function fullScreen(argv: string[]): Promise<Screen> {
   return new Screen({ color: !flagsIn(argv).includes('--no-color') });
 }
 
-function report(error: Error, isJson: boolean, screen: PlainScreen): void {
+function report(error: Error, isJson: boolean, screen: PlainScreen) {
   const { kind = 'unexpected', message } = error as Stop;
   if (isJson) screen.printJson(JSON.stringify({ type: 'error', kind, message }), process.stderr);
   else screen.say(kind === 'unexpected' ? (error.stack ?? message) : message, 'red');

@@ -53,7 +53,7 @@ export function rowsOf(line: string, columns: number): string[] {
 const isBlank = (char: string) => /^\s/.test(char);
 
 /** Its columns from here on; a blank counts, so that none begins a row. No more than it takes. */
-function restOfWord(chars: string[], from: number, columns: number): number {
+function restOfWord(chars: string[], from: number, columns: number) {
   let sum = 0;
   for (let n = from; n < chars.length && sum <= columns; n++) {
     if (isBlank(chars[n]!)) return sum + 1;
@@ -63,14 +63,14 @@ function restOfWord(chars: string[], from: number, columns: number): number {
 }
 
 /** Where a line goes on: behind the same indent, or the same gutter of a diff. */
-function startOfNext(line: string): string {
+function startOfNext(line: string) {
   const indent = /^ */.exec(line)![0].slice(0, MAX_INDENT);
   const isOfDiff = rowKind(line) !== undefined && !line.startsWith('  @@');
   return (isOfDiff ? line.slice(0, 3) : indent) + CONTINUED;
 }
 
 /** A letter with its marks stays together, unless somebody has put too many on it. */
-function charsOf(text: string, columns: number): string[] {
+function charsOf(text: string, columns: number) {
   return text
     .split(/(\n)/)
     .flatMap(graphemes)
@@ -78,7 +78,7 @@ function charsOf(text: string, columns: number): string[] {
 }
 
 /** Every mark counts: a terminal that does not know it draws it beside its letter. */
-function roomOf(text: string): number {
+function roomOf(text: string) {
   let sum = 0;
   for (const char of text) sum += widthOf(char);
   return sum;
@@ -100,11 +100,11 @@ export function fold(lines: string[], { columns, rows }: ScreenSize): string[] {
   return shown.map(({ row }) => row);
 }
 
-function piecesOf(lines: string[], columns: number): FoldedRow[] {
+function piecesOf(lines: string[], columns: number) {
   return runsOf(lines).flatMap((run) => foldRun(run, columns));
 }
 
-function withoutNear(lines: string[], columns: number): FoldedRow[] {
+function withoutNear(lines: string[], columns: number) {
   const last = lines.findLastIndex((line) => rowKind(line) !== undefined) + 1;
   const near = lines.filter((line) => rowKind(line) === 'near');
   const far = (some: string[]) =>
@@ -125,7 +125,7 @@ function mark(count: number, what: string, rows = count): FoldedRow {
 const isEmpty = (line: string) => ['', '│', '+', '-', '+│', '-│'].includes(line.trim());
 
 /** Empty lines that follow each other are one run; every other line is one of its own. */
-function runsOf(lines: string[]): string[][] {
+function runsOf(lines: string[]) {
   const runs: string[][] = [];
   for (const line of lines) {
     const last = runs.at(-1);
@@ -135,7 +135,7 @@ function runsOf(lines: string[]): string[][] {
   return runs;
 }
 
-function emptyLines(line: string): string {
+function emptyLines(line: string) {
   const kind = rowKind(`${line} `);
   return kind === 'added' || kind === 'removed' ? `empty lines ${kind}` : 'empty lines';
 }
@@ -182,7 +182,7 @@ export class Sheets {
     this.isSeen = this.rows.length <= this.room();
   }
 
-  private broken(text: string): string[] {
+  private broken(text: string) {
     return rowsOf(text, this.size.columns);
   }
 
@@ -191,7 +191,7 @@ export class Sheets {
   }
 
   /** The rows that are left beside an empty one, the prompt with an answer, and a note. */
-  private room(note?: string): number {
+  private room(note?: string) {
     const rows = this.promptRows;
     const prompt = rows.length - 1 + this.broken(rows.at(-1)! + ANSWER).length;
     const noted = note === undefined ? 0 : this.broken(note).length;

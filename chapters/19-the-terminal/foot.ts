@@ -41,7 +41,7 @@ const shown = (text: string) => printable(text).replaceAll('\t', TAB);
 
 /** Where rows end so that no word is broken: before these indexes of the text. A blank that does not
  *  fit becomes the end of its row. A word that is longer than a row is left to the terminal. */
-function rowEnds(text: string, columns: number): number[] {
+function rowEnds(text: string, columns: number) {
   const ends: number[] = [];
   let column = 0;
   let index = 0;
@@ -149,14 +149,14 @@ export class Foot {
   }
 
   /** What is new at its end, if all else is as it was: most keys add a letter there. */
-  private more(text: string): string | undefined {
+  private more(text: string) {
     if (this.drawn?.behind !== '') return undefined;
     const { before } = this.drawn;
     return text.startsWith(before) ? text.slice(before.length) : undefined;
   }
 
   /** From the end of what is drawn. */
-  private backToCursor(): string {
+  private backToCursor() {
     const { before, behind, isBroken } = this.drawn!;
     const end = placeAfter(before + behind, this.size().columns);
     const last = end.row + (isBroken ? 1 : 0);
@@ -165,7 +165,7 @@ export class Foot {
   }
 
   /** Behind a row that is full it is at the start of the next one. */
-  private cursor(): ScreenPosition {
+  private cursor() {
     const { before, behind, isBroken } = this.drawn!;
     const { columns } = this.size();
     const place = placeAfter(before, columns);
@@ -174,7 +174,7 @@ export class Foot {
   }
 
   /** Back to where it began, with nothing below. The window may have another size by now. */
-  private erasure(): string {
+  private erasure() {
     if (!this.drawn) return '';
     const { column } = this.drawn;
     const { row } = this.cursor();
@@ -222,7 +222,7 @@ export class Foot {
   }
 
   /** Only what is new of it. */
-  private echo(line?: Typed): void {
+  private echo(line?: Typed) {
     if (!line) return;
     const text = line.prompt + shown(line.text);
     const isMore = text.startsWith(this.echoed);

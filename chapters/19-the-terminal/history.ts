@@ -32,7 +32,7 @@ export class History {
     return lines.flatMap((line) => this.entry(line)).slice(-MAX_PAST);
   }
 
-  private entry(line: string): string[] {
+  private entry(line: string) {
     const { folder, text } = asObject(parseMessage(line)); // one that was never finished has neither
     return folder === this.project && typeof text === 'string' ? [text] : [];
   }
@@ -62,7 +62,7 @@ export class History {
 
 const sizeOf = (file: string) => lstatSync(file, { throwIfNoEntry: false })?.size ?? 0;
 
-function linesOf(file: string): string[] {
+function linesOf(file: string) {
   try {
     const stat = lstatSync(file);
     const isOurs = stat.isFile() && stat.size < 4 * MAX_BYTES;

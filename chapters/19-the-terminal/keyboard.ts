@@ -44,13 +44,13 @@ export class Keyboard {
 
   private ended = () => this.typist.end();
 
-  private readLines(): void {
+  private readLines() {
     this.rl = createInterface({ input: process.stdin, terminal: false });
     this.rl.on('line', (line) => this.typist.line(line));
     this.rl.on('close', this.ended);
   }
 
-  private listen(): void {
+  private listen() {
     const waiting = { escapeCodeTimeout: ESCAPE_MS } as unknown as Interface; // all that is read of it
     emitKeypressEvents(process.stdin, waiting); // it tells Esc from the codes that begin with it
     process.stdin.on('keypress', this.hear);
@@ -68,17 +68,17 @@ export class Keyboard {
   }
 
   /** The event loop reads what is there between two of these. */
-  private async letIn(): Promise<void> {
+  private async letIn() {
     for (let n = 0; n < 3; n++) await new Promise(setImmediate);
     this.isFresh = false;
   }
 
-  private takeTerminal(): void {
+  private takeTerminal() {
     process.stdin.setRawMode?.(true);
     if (!IS_DUMB) process.stderr.write(MARK_PASTES); // what is pasted, and what is typed
   }
 
-  private giveTerminal(): void {
+  private giveTerminal() {
     if (!IS_DUMB) process.stderr.write(MARK_NO_PASTES);
     process.stdin.setRawMode?.(false);
   }
@@ -94,7 +94,7 @@ export class Keyboard {
     else this.typist.key(typed, key);
   };
 
-  private endPaste(): void {
+  private endPaste() {
     const text = this.pasted?.join('') ?? '';
     this.pasted = undefined;
     this.typist.paste(text);

@@ -22,12 +22,12 @@ export async function main(argv: string[], load: LoadComposition): Promise<void>
   return asProgram(argv, screen, () => run(argv, screen, load));
 }
 
-async function printVersion(screen: PlainScreen): Promise<number> {
+async function printVersion(screen: PlainScreen) {
   screen.print(VERSION);
   return EXIT.done;
 }
 
-async function run(argv: string[], screen: Screen, load: LoadComposition): Promise<number> {
+async function run(argv: string[], screen: Screen, load: LoadComposition) {
   const [name = '', ...args] = argv;
   const verbs = /^[a-z][a-z-]*$/i.test(name) ? await verbsFor(name, screen, load) : {};
   const verb = Object.hasOwn(verbs, name) ? verbs[name]! : undefined;
@@ -55,7 +55,7 @@ type Verbs = Record<string, Verb>;
 
 /** A command that was misspelt is not a prompt: servers would start, and a model may cost money.
  *  One word alone, or with a -- behind it, is meant as a command, and so is one that is nearly one. */
-function refuseMistyped(name: string, argv: string[], verbs: string[]): void {
+function refuseMistyped(name: string, argv: string[], verbs: string[]) {
   if (verbs.length === 0) return; // a sentence, or a flag
   const isAlone = argv.filter((word) => !word.startsWith('-')).length === 1;
   const isNearly = verbs.some((verb) => distance(name.toLowerCase(), verb, 1) <= 1);
@@ -64,7 +64,7 @@ function refuseMistyped(name: string, argv: string[], verbs: string[]): void {
   throw usage(`there is no command ${name}; ${hint} For a prompt: quotes, or -p`);
 }
 
-async function startChat(argv: string[], screen: Screen, load: LoadComposition): Promise<number> {
+async function startChat(argv: string[], screen: Screen, load: LoadComposition) {
   const cli = await import('./cli.ts');
   return cli.chat(argv, screen, await load());
 }

@@ -35,7 +35,7 @@ const MAX_TABLE = 20_000; // characters; more is written as it came
 const RULE_COLUMNS = 40;
 
 /** The opening of a code block, with the rest of its line. */
-function fenceIn(line: string): string {
+function fenceIn(line: string) {
   const found = FENCE.exec(line);
   if (!found) return '';
   const [start, fence = ''] = found;
@@ -84,12 +84,12 @@ export class Markdown {
     return out;
   }
 
-  private goOn(text: string): string {
+  private goOn(text: string) {
     this.pending += text;
     return this.work(false);
   }
 
-  private endLine(): string {
+  private endLine() {
     const isEmpty = this.state === 'start' && this.pending.trim() === '';
     const out = this.finish() + (this.state === 'table' ? '' : this.rows.endLine());
     this.state = 'start';
@@ -97,11 +97,11 @@ export class Markdown {
     return out;
   }
 
-  private finish(): string {
+  private finish() {
     return this.work(true) + this.rows.flush();
   }
 
-  private work(isWhole: boolean): string {
+  private work(isWhole: boolean) {
     const start = this.state === 'start' ? this.begin(isWhole) : '';
     const text = this.pending;
     if (this.state === 'table') return start + this.tableRow(isWhole);
@@ -114,14 +114,14 @@ export class Markdown {
 
   // ── Tables ──
 
-  private tableRow(isWhole: boolean): string {
+  private tableRow(isWhole: boolean) {
     if (!isWhole) return '';
     this.table.push(this.pending);
     this.pending = '';
     return this.table.join('').length > MAX_TABLE ? this.endTable() : '';
   }
 
-  private endTable(): string {
+  private endTable() {
     const rows = this.table.splice(0);
     const { paint = (_: MarkdownStyle, text: string) => text } = this;
     const laid = (text: string, most: number, isHead: boolean, by: typeof paint) => {
@@ -143,7 +143,7 @@ export class Markdown {
 
   // ── The beginning of a line: what kind is it? ──
 
-  private begin(isWhole: boolean): string {
+  private begin(isWhole: boolean) {
     const line = this.pending.slice(0, MAX_START);
     const isKnown = isWhole || line.length === MAX_START;
     const isOfTable = this.paint && this.fence === '' && isTableRow(line);
@@ -154,7 +154,7 @@ export class Markdown {
     return ended + this.beginOther(line, isKnown, isWhole);
   }
 
-  private beginOther(line: string, isKnown: boolean, isWhole: boolean): string {
+  private beginOther(line: string, isKnown: boolean, isWhole: boolean) {
     if (this.fence !== '') {
       if (!isKnown && !NO_FENCE.test(line)) return '';
       return this.goOnWithCode(line, isWhole);
@@ -168,7 +168,7 @@ export class Markdown {
     return this.fenceLine();
   }
 
-  private goOnWithCode(line: string, isWhole: boolean): string {
+  private goOnWithCode(line: string, isWhole: boolean) {
     const [, fence = ''] = (isWhole && CLOSING.exec(line)) || [];
     if (fence.startsWith(this.fence)) {
       this.fence = '';
@@ -180,7 +180,7 @@ export class Markdown {
   }
 
   /** A rule, with the language of what follows. */
-  private fenceLine(): string {
+  private fenceLine() {
     const line = this.pending;
     this.pending = '';
     this.state = 'raw';
@@ -191,7 +191,7 @@ export class Markdown {
     return this.paint('dim', title + '─'.repeat(Math.max(2, room)));
   }
 
-  private beginLine(line: string, isWhole: boolean): string {
+  private beginLine(line: string, isWhole: boolean) {
     const quote = QUOTE.exec(line)?.[0] ?? '';
     const [, lead = '', rest = ''] = /^([ \t]*)([^]*)$/.exec(line.slice(quote.length))!;
     const isCode =
@@ -210,7 +210,7 @@ export class Markdown {
   }
 
   /** What stands before the words, and in the rows that they overflow into. */
-  private startRow(quote: string, lead: string, heading: string, item: string): string {
+  private startRow(quote: string, lead: string, heading: string, item: string) {
     const bars = this.paint ? quote.replace(/> ?/g, '│ ') : quote;
     const marker = this.paint ? item.replace(/^[-+*]/, '•') : item;
     const start = bars + blanks(lead) + heading + marker;
@@ -221,7 +221,7 @@ export class Markdown {
   // ── What is marked inside of a line ──
 
   /** What cannot be decided yet stays pending. */
-  private inline(text: string, formats: MarkdownStyle[], isWhole: boolean): string {
+  private inline(text: string, formats: MarkdownStyle[], isWhole: boolean) {
     let out = '';
     while (text !== '') {
       const sign = text.search(SIGN);
@@ -243,7 +243,7 @@ export class Markdown {
     return out;
   }
 
-  private marked({ mark, text, address }: MarkedText, formats: MarkdownStyle[]): string {
+  private marked({ mark, text, address }: MarkedText, formats: MarkdownStyle[]) {
     const all = [...new Set([...formats, ...FORMATS[mark]])];
     if (mark === 'code') return this.write(text, all);
     this.before = '';
@@ -252,13 +252,13 @@ export class Markdown {
     return text === address ? words : words + this.write(` (${address})`, formats);
   }
 
-  private write(text: string, formats: MarkdownStyle[]): string {
+  private write(text: string, formats: MarkdownStyle[]) {
     if (text === '') return '';
     this.before = /[^]$/u.exec(text)![0];
     return this.rows.add(text, this.painted(formats));
   }
 
-  private painted(formats: MarkdownStyle[]): Paint {
+  private painted(formats: MarkdownStyle[]) {
     const key = formats.join();
     const known = this.paints.get(key);
     if (known) return known;
@@ -314,7 +314,7 @@ function literalAt(text: string, isWhole: boolean): string | 'wait' {
 }
 
 /** How many of the same sign follow each other. */
-function runAt(text: string, at: number): number {
+function runAt(text: string, at: number) {
   let end = at + 1;
   while (text[end] === text[at]) end++;
   return end - at;
@@ -416,7 +416,7 @@ function linkAt({ text, before, isWhole }: InlineContext): InlineMatch {
 }
 
 /** Behind the parenthesis that closes it, or at a blank. There may be other ones in an address. */
-function endOfAddress(text: string, start: number): number | undefined {
+function endOfAddress(text: string, start: number) {
   let depth = 1;
   for (let at = start; at < text.length; at++) {
     if (text[at] === '(') depth++;

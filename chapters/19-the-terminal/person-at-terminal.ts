@@ -41,14 +41,14 @@ export class PersonAtTerminal extends LineByLine {
   }
 
   /** Any words are an answer. */
-  private words(page: DialoguePage, signal: AbortSignal): Promise<string | undefined> {
+  private words(page: DialoguePage, signal: AbortSignal) {
     const laidOut = () => new Sheets(page, this.screen.size).whole();
     return this.screen.input.ask(laidOut(), signal, laidOut);
   }
 
   /** What fits is shown, and the rest on demand. What was not seen is not agreed to in a hurry. In
    *  a window of another size it is laid out again, and seen is what is in sight there. */
-  private async answer(page: DialoguePage, signal: AbortSignal): Promise<string | undefined> {
+  private async answer(page: DialoguePage, signal: AbortSignal) {
     let { size } = this.screen;
     let sheets = new Sheets(page, size);
     let shown = sheets.first();
@@ -91,7 +91,7 @@ export function openBrowser(url: URL): boolean {
   return opener() !== undefined && launch(pathToFileURL(pageLeadingTo(url)));
 }
 
-function pageLeadingTo({ href }: URL): string {
+function pageLeadingTo({ href }: URL) {
   const { path, fd } = newFile(join(homedir(), '.mcp-by-hand', 'open'), 'page', 'html');
   const target = href.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
   const refresh = `<meta http-equiv="refresh" content="0;url=${target}">`;
@@ -107,7 +107,7 @@ function pageLeadingTo({ href }: URL): string {
 }
 
 /** What opens something on this desktop, if it is one. */
-function opener(): string[] | undefined {
+function opener() {
   const { DISPLAY, WAYLAND_DISPLAY, BROWSER } = process.env;
   const hasDesktop = Boolean(DISPLAY || WAYLAND_DISPLAY || BROWSER);
   return OPENERS[process.platform] ?? (hasDesktop ? ['xdg-open'] : undefined);

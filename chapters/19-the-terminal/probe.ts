@@ -106,7 +106,7 @@ const OTHERS = [
 ] as const;
 
 /** Servers announce lists and do not have them: that is a warning, and the tools work. */
-async function listTheRest(connection: McpConnection, report: ProbeReport): Promise<void> {
+async function listTheRest(connection: McpConnection, report: ProbeReport) {
   for (const [offer, method, list] of OTHERS) {
     if (!report.capabilities?.[offer]) continue;
     try {
@@ -133,7 +133,7 @@ export async function listIfThere(
 
 // ─── For people ─────────────────────────────────────────────────────────────────────────────────
 
-function lines(report: ProbeReport): string[] {
+function lines(report: ProbeReport) {
   const { ok, error, protocolVersion, serverInfo, capabilities, startMs, warnings } = report;
   const { server, tools, resources, resourceTemplates, prompts, result } = report;
   const facts = [
@@ -159,16 +159,16 @@ function lines(report: ProbeReport): string[] {
   ];
 }
 
-function block(title: string, rows?: string[]): string[] {
+function block(title: string, rows?: string[]) {
   return rows ? [`  ${title}`, ...rows.map((row) => `    ${row}`)] : [];
 }
 
-function address({ uri, uriTemplate, name, title }: Json): string {
+function address({ uri, uriTemplate, name, title }: Json) {
   return cutToWidth(`${show(uri ?? uriTemplate)}  ${show(title ?? name ?? '')}`, 200);
 }
 
 /** As a function, like a tool. */
-function promptLine({ name, description, arguments: list }: Json): string {
+function promptLine({ name, description, arguments: list }: Json) {
   const args = asList(list).filter(isObject);
   const parts = args.map((each) => `${show(each.name)}${each.required === true ? '' : '?'}`);
   const [words = ''] = show(description ?? '').split('\n');
@@ -176,7 +176,7 @@ function promptLine({ name, description, arguments: list }: Json): string {
 }
 
 /** A tool as TypeScript would write it, `add(a: number, b?: "x" | "y")`, and what it says of itself. */
-function signature({ name, description, inputSchema }: Tool): string {
+function signature({ name, description, inputSchema }: Tool) {
   const { required } = inputSchema;
   const isNeeded = (key: string) => Array.isArray(required) && required.includes(key);
   const fields = Object.entries(asObject(inputSchema.properties));

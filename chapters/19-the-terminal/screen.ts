@@ -66,7 +66,7 @@ export class Screen extends PlainScreen {
     this.markdown = process.stdout.isTTY ? this.renderer() : undefined;
   }
 
-  private renderer(): Markdown {
+  private renderer() {
     const paint = (format: MarkdownStyle, text: string) => this.style(format, text, process.stdout);
     const isPainted = paint('bold', 'x') !== 'x';
     const columns = () => process.stdout.columns || 80;
@@ -86,7 +86,7 @@ export class Screen extends PlainScreen {
     this.freshLine();
   }
 
-  private rendered(text: string): string {
+  private rendered(text: string) {
     return this.markdown?.take(text) ?? text;
   }
 
@@ -97,7 +97,7 @@ export class Screen extends PlainScreen {
   }
 
   /** Safe to show, and on a terminal broken between words. */
-  private fitted(text: string, stream: NodeJS.WriteStream): string {
+  private fitted(text: string, stream: NodeJS.WriteStream) {
     const clean = printable(text, { isPipe: !stream.isTTY });
     return stream.isTTY ? wrap(clean, stream.columns || 80) : clean;
   }
@@ -112,7 +112,7 @@ export class Screen extends PlainScreen {
     this.writeLine(this.fitted(withHosts(text), process.stderr), style);
   }
 
-  private writeLine(text: string, style?: Style): void {
+  private writeLine(text: string, style?: Style) {
     this.freshLine();
     const clean = printable(text, { isPipe: !process.stderr.isTTY });
     this.write(process.stderr, `${style ? this.style(style, clean) : clean}\n`);
@@ -174,7 +174,7 @@ export class Screen extends PlainScreen {
     if (!this.isAtLineStart) this.write(process.stdout, '\n');
   }
 
-  private write(stream: NodeJS.WriteStream, text: string): void {
+  private write(stream: NodeJS.WriteStream, text: string) {
     if (text === '') return;
     // Nothing pushes an open question out of sight.
     if (this.input.isAsking) {
@@ -188,7 +188,7 @@ export class Screen extends PlainScreen {
     this.redraw();
   }
 
-  private columnAfter(text: string): number {
+  private columnAfter(text: string) {
     const plain = stripVTControlCharacters(text);
     return placeAfter(plain, this.size.columns, this.column).column;
   }
@@ -239,7 +239,7 @@ export class Screen extends PlainScreen {
     queueMicrotask(() => this.drawFoot());
   }
 
-  private drawFoot(): void {
+  private drawFoot() {
     this.isRedrawing = false;
     if (!this.input.isAway) this.foot.draw(this.below(), this.column);
   }
@@ -271,7 +271,7 @@ export class Screen extends PlainScreen {
   }
 
   /** Drawn when the window has come to rest: one that is being dragged has many sizes. */
-  private resized(): void {
+  private resized() {
     clearTimeout(this.resizing);
     this.resizing = setTimeout(() => this.input.isAway || this.input.resize(), RESIZED_MS).unref();
   }
@@ -328,7 +328,7 @@ export function cutToWidth(text: string, columns: number): string {
 }
 
 /** Of a row of a diff, by its gutter. */
-function colourOf(row: string): Style | undefined {
+function colourOf(row: string) {
   const kind = rowKind(row);
   return kind && COLOURS[kind];
 }

@@ -47,7 +47,7 @@ export function appendPrivately(file: string, line: string): void {
   }
 }
 
-function mustBeOurs(file: string, stats?: Stats): void {
+function mustBeOurs(file: string, stats?: Stats) {
   if (!stats) return;
   if (!stats.isFile()) throw new Error(`${file} is not a regular file`);
   if (stats.nlink > 1)
@@ -120,7 +120,7 @@ export class Session {
     this.tellSwitch();
   }
 
-  private reset(): void {
+  private reset() {
     this.close();
     this.id = randomUUID();
     this.file = '';
@@ -134,7 +134,7 @@ export class Session {
     this.listeners.push(listener);
   }
 
-  private tellSwitch(): void {
+  private tellSwitch() {
     for (const listener of this.listeners) listener(new Map(this.kept));
   }
 
@@ -181,12 +181,12 @@ export class Session {
     else appendPrivately(this.file, this.masked(line));
   }
 
-  private masked(line: unknown): string {
+  private masked(line: unknown) {
     return this.masker.json(line, asObject(line).role === 'user');
   }
 
   /** Another program has taken us for dead, as one in another container may, and writes to the file. */
-  private leave(): void {
+  private leave() {
     const { turns, id } = this;
     this.reset();
     this.turns = turns;
@@ -196,7 +196,7 @@ export class Session {
   }
 
   /** With all that was said so far. */
-  private create(): void {
+  private create() {
     refuseLinks(this.folder);
     mkdirSync(this.folder, { recursive: true, mode: 0o700 });
     const startedAt = new Date().toISOString();
@@ -221,7 +221,7 @@ function tryToLock(file: string): Lock | 'taken' | undefined {
   }
 }
 
-function realOr(path: string): string {
+function realOr(path: string) {
   try {
     return realpathSync(path);
   } catch {
@@ -270,7 +270,7 @@ export function* keptConversations(folder: string): Generator<Conversation> {
 type ConversationFile = { file: string; usedAt: number };
 
 /** What is not surely ours is not among them. */
-function oursIn(folder: string): ConversationFile[] {
+function oursIn(folder: string) {
   const found: ConversationFile[] = [];
   const names = existsSync(folder) ? readdirSync(folder) : [];
   for (const name of names.filter((each) => OUR_NAME.test(each))) {
@@ -312,7 +312,7 @@ function turnsIn(lines: Json[]): Turn[] {
 }
 
 /** The last word on each key counts. */
-function keptWith(lines: Json[]): Map<string, Json> {
+function keptWith(lines: Json[]) {
   const kept = new Map<string, Json>();
   for (const { kept: key, value } of lines) {
     if (typeof key !== 'string') continue;
@@ -361,7 +361,7 @@ export function matchingConversations(kept: Conversation[], wanted: string): Con
 
 /** Removes conversations of all projects that were not used for a month; of those with a name, for
  *  a year. A failure is no reason to end the one that has just begun: the next tries again. */
-function removeOldConversations(sessionsFolder: string, except: string): void {
+function removeOldConversations(sessionsFolder: string, except: string) {
   try {
     const folders = readdirSync(sessionsFolder, { withFileTypes: true });
     for (const folder of folders) {
@@ -374,14 +374,14 @@ function removeOldConversations(sessionsFolder: string, except: string): void {
   } catch {}
 }
 
-function isOld({ file, usedAt }: ConversationFile): boolean {
+function isOld({ file, usedAt }: ConversationFile) {
   const age = Date.now() - usedAt;
   if (age <= MAX_AGE_MS) return false;
   return age > MAX_AGE_NAMED_MS || readConversation(file, usedAt).name === '';
 }
 
 /** Of programs that were killed before their first word: the files that these locks were for. */
-function locksWithoutFile(folder: string): string[] {
+function locksWithoutFile(folder: string) {
   const locked = readdirSync(folder).flatMap((name) => name.split('.lock', 1));
   const files = locked.filter((name) => OUR_NAME.test(name)).map((name) => join(folder, name));
   return [...new Set(files)].filter((file) => !existsSync(file));

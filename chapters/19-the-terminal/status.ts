@@ -1,7 +1,14 @@
 // The state of each server in lines for a person: what it is, where it comes from, what went wrong.
 
-import { isOnOffer, REVISIONS, show } from '../../mcp.ts';
-import type { Json, McpManager, ServerState, ServerStatus } from '../../mcp.ts';
+import {
+  isOnOffer,
+  REVISIONS,
+  show,
+  type Json,
+  type McpManager,
+  type ServerState,
+  type ServerStatus,
+} from '../../mcp.ts';
 import { Masker, quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
 import { tokensOf } from '../18-minds/seen.ts';
@@ -81,12 +88,12 @@ function stateLine(name: string, state: ServerState, facts = ''): ScreenLine {
 /** The states in a row each, for a look while they change. */
 export function stateRows(manager: McpManager, columns: number, only?: string): ScreenLine[] {
   const all = manager.status().filter(({ name }) => only === undefined || name === only);
-  return all.map(({ name, state }) => {
-    return stateLine(`  ${cutToWidth(shownName(name), columns - state.length - 4)}`, state);
-  });
+  return all.map(({ name, state }) =>
+    stateLine(`  ${cutToWidth(shownName(name), columns - state.length - 4)}`, state),
+  );
 }
 
-function factsOf(status: Priced): string[] {
+function factsOf(status: Priced) {
   const { protocolVersion, tools, tokens, startMs, serverInfo } = status;
   const facts: string[] = [];
   if (protocolVersion) facts.push(`protocol ${protocolVersion}`);

@@ -24,10 +24,10 @@ export function widthOf(char: string): number {
 export function columnsOf(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length;
   let sum = 0;
-  for (const char of text) {
+  for (const char of text)
     if (char === AS_PICTURE) sum += 1;
     else if (!NO_ROOM.test(char)) sum += widthOf(char);
-  }
+
   return sum;
 }
 
@@ -49,7 +49,7 @@ const PLAIN_OR_OTHER = /([\t -~](?![^\t -~]))|([^][^\t -~]*)/gu;
 
 const WINDOW = 256; // the time that a segmenter takes is the square of its text
 
-function segmentsOf(text: string): string[] {
+function segmentsOf(text: string) {
   segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
   const found: string[] = [];
   for (let at = 0; at < text.length; ) {
@@ -69,7 +69,7 @@ function segmentsOf(text: string): string[] {
 const isBlank = (char: string) => char === ' ' || char === '\t';
 
 /** A blank is one, whatever is put on it. */
-function inPieces(segment: string): string[] {
+function inPieces(segment: string) {
   const chars = [...segment];
   const pieces = isBlank(chars[0]!) ? [chars.shift()!] : [];
   for (let at = 0; at < chars.length; at += MOST_MARKS)
@@ -86,7 +86,7 @@ const NOT_FIRST =
 const NOT_LAST = /[\u300c\u300e\u3010\u3014\u3008\u300a\uff08\uff3b\uff5b([{‘“]$/u;
 
 /** Chinese and Japanese have no blanks: a row may end behind a character, but for some signs. */
-function mayEndBetween(before: string, after: string): boolean {
+function mayEndBetween(before: string, after: string) {
   const isUnspaced = UNSPACED.test(before) || UNSPACED.test(after);
   return (isUnspaced && !NOT_FIRST.test(after) && !NOT_LAST.test(before)) || before === '\u200b';
 }
@@ -179,7 +179,7 @@ export class WordWrap {
     this.isLong = false;
   }
 
-  private put(char: string, paint: Paint): string {
+  private put(char: string, paint: Paint) {
     if (isBlank(char)) {
       const out = this.place();
       this.isLong = false;
@@ -203,7 +203,7 @@ export class WordWrap {
     return out + full + (this.isLong ? this.place() : '');
   }
 
-  private append(char: string, paint: Paint): void {
+  private append(char: string, paint: Paint) {
     const part = this.word.at(-1);
     if (part?.paint === paint) part.text += char;
     else this.word.push({ text: char, paint });
@@ -212,7 +212,7 @@ export class WordWrap {
     this.last = char;
   }
 
-  private goOn(char: string, paint: Paint): string {
+  private goOn(char: string, paint: Paint) {
     this.last = char;
     this.column = (this.column + columnsOf(char)) % (this.most + 1);
     return paint(char);
@@ -236,7 +236,7 @@ export class WordWrap {
     return before + text;
   }
 
-  private gap(): string {
+  private gap() {
     let gap = '';
     for (const char of this.blank)
       gap += char === '\t' ? ' '.repeat(tabAt(this.column + gap.length)) : char;
@@ -257,7 +257,7 @@ export function wrap(text: string, columns: number): string {
     .join('\n');
 }
 
-function wrapLine(line: string, columns: number): string {
+function wrapLine(line: string, columns: number) {
   if (columnsOf(line) < columns) return line;
   const lead = /^ */.exec(line)![0];
   const first = TWO_COLUMNS.exec(line)?.[0] ?? '';
@@ -271,7 +271,7 @@ function wrapLine(line: string, columns: number): string {
   return lay(start, indent, line.slice(start.length), columns);
 }
 
-function lay(start: string, indent: string, text: string, columns: number): string {
+function lay(start: string, indent: string, text: string, columns: number) {
   const rows = new WordWrap(() => columns, { isCut: true });
   return rows.begin(start, indent) + rows.add(text) + rows.flush();
 }

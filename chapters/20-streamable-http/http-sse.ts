@@ -1,8 +1,7 @@
 // http-sse.ts: the transport of 2024-11-05. One long GET on which everything comes in, and whose
 // first event names the address to which everything is sent.
 
-import { McpError, passOn } from '../../mcp.ts';
-import type { Message, Transport, TransportEvents } from '../../mcp.ts';
+import { McpError, passOn, type Message, type Transport, type TransportEvents } from '../../mcp.ts';
 import { readEvents } from '../18-minds/sse.ts';
 import {
   resolveAddress,
@@ -11,8 +10,10 @@ import {
   readStart,
   timeoutSignal,
   errorPageText,
+  type Fetch,
+  type HeaderFields,
+  type Reply,
 } from './reply.ts';
-import type { Fetch, HeaderFields, Reply } from './reply.ts';
 
 const SEND_MS = 60_000;
 // Shorter than a handshake: a server that is not of this kind has another reason to tell.
@@ -67,7 +68,7 @@ export class HttpSseTransport implements Transport {
     throw this.error('start', `has no stream of events (HTTP ${status})`);
   }
 
-  private async readEndpoint(stream: EventStream): Promise<URL> {
+  private async readEndpoint(stream: EventStream) {
     // Not `for await`, which would close the stream.
     while (true) {
       const { done, value } = await stream.next();
@@ -84,12 +85,11 @@ export class HttpSseTransport implements Transport {
     throw this.error('protocol', `wants our messages at ${where}, which is somebody else`);
   }
 
-  private async readMessages(stream: EventStream, events: TransportEvents): Promise<void> {
+  private async readMessages(stream: EventStream, events: TransportEvents) {
     let why = this.error('closed', 'closed its stream');
     try {
-      for await (const { event, data } of stream) {
+      for await (const { event, data } of stream)
         if (event === 'message') passOn(data, this.who, events);
-      }
     } catch (error) {
       if (error instanceof RangeError) why = this.error('limit', `sent too much: ${error.message}`);
     }
@@ -110,12 +110,12 @@ export class HttpSseTransport implements Transport {
       throw this.error('lost', `answered with HTTP ${status}: ${errorPageText(text)}`);
   }
 
-  private async loginError(reply: Reply): Promise<McpError> {
+  private async loginError(reply: Reply) {
     const text = await readStart(reply.body, MAX_ERROR_BYTES);
     return loginError(this.who, reply, text);
   }
 
-  private error(kind: McpError['kind'], what: string): McpError {
+  private error(kind: McpError['kind'], what: string) {
     return new McpError(kind, `${this.who} ${what}`);
   }
 

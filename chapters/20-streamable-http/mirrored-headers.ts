@@ -22,7 +22,7 @@ export function standardHeaders({ method, params = {} }: Message): HeaderFields 
   return headers;
 }
 
-function nameIn(method: string, params: Json): unknown {
+function nameIn(method: string, params: Json) {
   if (method === 'tools/call' || method === 'prompts/get') return params.name;
   if (method.startsWith('tasks/')) return params.taskId; // of the Tasks extension, chapter 24
   return method === 'resources/read' ? params.uri : undefined;
@@ -67,41 +67,34 @@ export function mirrorsOf(inputSchema: unknown): Mirror[] {
 }
 
 /** Only through `properties` is it clear which argument is meant: then it is reachable. */
-function collectMirrors(
-  schema: unknown,
-  path: string[],
-  isReachable: boolean,
-  found: Mirror[],
-): void {
+function collectMirrors(schema: unknown, path: string[], isReachable: boolean, found: Mirror[]) {
   if (Array.isArray(schema)) {
     for (const each of schema) collectMirrors(each, path, false, found);
     return;
   }
   if (!isObject(schema)) return;
-  if (Object.hasOwn(schema, 'x-mcp-header')) {
+  if (Object.hasOwn(schema, 'x-mcp-header'))
     found.push({ path, header: checkedName(schema, path, isReachable) });
-  }
-  for (const [key, value] of Object.entries(schema)) {
-    if (key === 'properties' && isObject(value)) {
-      for (const [name, each] of Object.entries(value)) {
+
+  for (const [key, value] of Object.entries(schema))
+    if (key === 'properties' && isObject(value))
+      for (const [name, each] of Object.entries(value))
         collectMirrors(each, [...path, name], isReachable, found);
-      }
-    } else if (!NOT_A_SCHEMA.includes(key)) collectMirrors(value, path, false, found);
-  }
+    else if (!NOT_A_SCHEMA.includes(key)) collectMirrors(value, path, false, found);
 }
 
-function checkedName(schema: Json, path: string[], isReachable: boolean): string {
+function checkedName(schema: Json, path: string[], isReachable: boolean) {
   const { 'x-mcp-header': name, type } = schema;
   const where = path.join('.') || 'its schema';
-  if (typeof name !== 'string' || !/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) {
+  if (typeof name !== 'string' || !/^[!#$%&'*+.^_`|~\w-]+$/.test(name))
     throw new Error(`${where} wants the header ${excerpt(name)}, which is not a name`);
-  }
-  if (!isReachable || path.length === 0) {
+
+  if (!isReachable || path.length === 0)
     throw new Error(`${where} wants a header, but is not a plain argument`);
-  }
-  if (!['string', 'integer', 'boolean'].includes(type as string)) {
+
+  if (!['string', 'integer', 'boolean'].includes(type as string))
     throw new Error(`${where} wants a header, but is of type ${excerpt(type)}`);
-  }
+
   return name;
 }
 
@@ -133,19 +126,14 @@ export const mirrorArguments: Extension = (connection) => {
 type MirrorsByTool = Map<unknown, Mirror[]>;
 
 /** Most tools want no header, and a server may list other tools every time. */
-function keep(known: MirrorsByTool, name: unknown, mirrors: Mirror[]): void {
+function keep(known: MirrorsByTool, name: unknown, mirrors: Mirror[]) {
   known.delete(name); // so that it becomes the newest
   if (mirrors.length > 0) known.set(name, mirrors);
   const [oldest] = known.keys();
   if (known.size > MAX_KNOWN) known.delete(oldest);
 }
 
-async function called(
-  call: Call,
-  next: Next,
-  known: MirrorsByTool,
-  connection: McpConnection,
-): Promise<Json> {
+async function called(call: Call, next: Next, known: MirrorsByTool, connection: McpConnection) {
   const withHeaders = () => {
     const mirrors = known.get(call.params?.name) ?? [];
     const mirrored = mirroredHeaders(mirrors, call.params?.arguments);
@@ -163,12 +151,7 @@ async function called(
   }
 }
 
-async function listed(
-  call: Call,
-  next: Next,
-  known: MirrorsByTool,
-  connection: McpConnection,
-): Promise<Json> {
+async function listed(call: Call, next: Next, known: MirrorsByTool, connection: McpConnection) {
   const result = await next(call);
   if (!Array.isArray(result.tools)) return result;
   const leftOut: string[] = [];

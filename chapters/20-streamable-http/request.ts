@@ -63,7 +63,7 @@ function asGet(options: NodeOptions): NodeOptions {
 }
 
 /** Before there was a connection nothing can have been received; afterwards it may have been. */
-function failure(who: string, error: unknown): unknown {
+function failure(who: string, error: unknown) {
   if (error instanceof ProxyError) {
     const kind = error.isFinal ? 'config' : 'unreachable';
     return new McpError(kind, `${who} cannot be reached: ${error.message}`);

@@ -32,8 +32,12 @@ import {
   readWholeBody,
   timeoutSignal,
   errorPageText,
+  type Body,
+  type Fetch,
+  type FetchOptions,
+  type HeaderFields,
+  type Reply,
 } from './reply.ts';
-import type { Body, Fetch, FetchOptions, HeaderFields, Reply } from './reply.ts';
 import { HttpSseTransport } from './http-sse.ts';
 import { byteString, LATER_ERRORS, standardHeaders } from './mirrored-headers.ts';
 import { doze, sleep } from './pause.ts';
@@ -100,7 +104,7 @@ class HttpTransport implements Transport {
     this.events = events; // nothing is open before it is used
   }
 
-  async send(message: Message, headers: HeaderFields = {}): Promise<void> {
+  async send(message: Message, headers: HeaderFields = {}) {
     if (this.older) return this.older.send(message);
     const { id, method, params } = message;
     if (method === 'notifications/cancelled') {
@@ -118,7 +122,7 @@ class HttpTransport implements Transport {
   // ── Requests ──
 
   /** A notification, or our answer to a request of the server. */
-  private async sendOneWay(message: Message, headers: HeaderFields): Promise<void> {
+  private async sendOneWay(message: Message, headers: HeaderFields) {
     const controller = new AbortController();
     this.oneWay.add(controller);
     try {
@@ -131,7 +135,7 @@ class HttpTransport implements Transport {
     }
   }
 
-  private async request(message: RequestMessage, headers: HeaderFields): Promise<void> {
+  private async request(message: RequestMessage, headers: HeaderFields) {
     if (message.method === 'initialize') this.forgetSession();
     const controller = new AbortController();
     const { signal } = controller;
@@ -172,7 +176,7 @@ class HttpTransport implements Transport {
     return this.fetchReply({ method: 'GET', headers, signal });
   }
 
-  private headers(accept: string): HeaderFields {
+  private headers(accept: string) {
     const headers: HeaderFields = { ...this.configHeaders, accept };
     if (this.session !== undefined) headers['mcp-session-id'] = this.session;
     const { version = '' } = this;
@@ -193,7 +197,7 @@ class HttpTransport implements Transport {
     }
   }
 
-  private countFailure({ message }: McpError): void {
+  private countFailure({ message }: McpError) {
     this.failures++;
     if (this.failures !== MAX_FAILURES) return;
     // As another kind: this request was not received, but the others under way may have been.
@@ -214,7 +218,7 @@ class HttpTransport implements Transport {
 
   // ── Replies ──
 
-  private async readReply(reply: SessionReply, request: OpenRequest): Promise<void> {
+  private async readReply(reply: SessionReply, request: OpenRequest) {
     const { message, isModern } = request;
     const { status, headers } = reply;
     if (message.method === 'initialize') {
@@ -233,7 +237,7 @@ class HttpTransport implements Transport {
   }
 
   /** A body must hold the answer, since nothing comes after it. */
-  private async readBody(reply: SessionReply, request: OpenRequest): Promise<void> {
+  private async readBody(reply: SessionReply, request: OpenRequest) {
     const { id, method } = request.message;
     const text = await readWholeBody(this.who, reply.body, this.maxBytes);
     const body = this.parse(text);
@@ -270,11 +274,7 @@ class HttpTransport implements Transport {
     throw this.error('lost', 'closed the stream before it answered');
   }
 
-  private async readStream(
-    body: Body,
-    latest: Latest,
-    onMessage: (text: string) => void,
-  ): Promise<void> {
+  private async readStream(body: Body, latest: Latest, onMessage: (text: string) => void) {
     const parser = new EventParser({ maxEventBytes: this.maxBytes, latest });
     try {
       await readChunks(body, (chunk) => {
@@ -293,7 +293,7 @@ class HttpTransport implements Transport {
   }
 
   /** What came in reply to a request must be a message. */
-  private parse(text: string): unknown {
+  private parse(text: string) {
     const json = text.trim(); // also without a byte order mark
     const tooMuch = tooMuchIn(json);
     if (tooMuch) throw this.error('limit', `sent a message with ${tooMuch}`);
@@ -302,7 +302,7 @@ class HttpTransport implements Transport {
     throw this.error('protocol', `sent something that is not JSON: ${excerpt(json)}`);
   }
 
-  private passOn(message: unknown): void {
+  private passOn(message: unknown) {
     const batch = Array.isArray(message) ? message : [message];
     for (const each of batch) this.noteAnswer(asObject(each));
     this.events.message(message);
@@ -324,13 +324,13 @@ class HttpTransport implements Transport {
   // ── The session, and the stream to listen on ──
 
   /** Every later request must repeat the session and the revision. */
-  private keepSession({ newSession }: OpenRequest, { protocolVersion }: Json): void {
+  private keepSession({ newSession }: OpenRequest, { protocolVersion }: Json) {
     if (typeof protocolVersion !== 'string') return;
     this.version = protocolVersion;
     this.session = newSession;
   }
 
-  private forgetSession(): void {
+  private forgetSession() {
     this.session = undefined;
     this.version = undefined;
     this.listening.abort(); // it belongs to the old session
@@ -374,7 +374,7 @@ class HttpTransport implements Transport {
   }
 
   /** Here no call can fail, so what cannot be passed on is reported. */
-  private passOnUnrequested(text: string): void {
+  private passOnUnrequested(text: string) {
     const message = (parsed: unknown) => this.passOn(parsed);
     passOn(text, this.who, { ...this.events, message });
   }
@@ -386,7 +386,7 @@ class HttpTransport implements Transport {
     reply: SessionReply,
     message: Message,
     onAnswer = this.events.message,
-  ): Promise<void> {
+  ) {
     const { status } = reply;
     const text = await readStart(reply.body, MAX_ERROR_BYTES);
     if (isLoginRefusal(status)) throw loginError(this.who, reply, text);
@@ -403,7 +403,7 @@ class HttpTransport implements Transport {
     throw this.refusal(reply, message, text);
   }
 
-  private refusal({ status, headers }: Reply, message: Message, text: string): McpError {
+  private refusal({ status, headers }: Reply, message: Message, text: string) {
     const isBusy = status === 429 || status === 503;
     const broken = status >= 500 ? 'lost' : 'protocol';
     const kind = isBusy ? 'unreachable' : broken;
@@ -419,7 +419,7 @@ class HttpTransport implements Transport {
 
   /** A server that refuses `initialize` may be one of 2024, which has two addresses. But not if it
    *  gives a reason that only servers of the later era know. */
-  private async tryOlder(reply: SessionReply, message: Message): Promise<void> {
+  private async tryOlder(reply: SessionReply, message: Message) {
     let answer: unknown; // the refusal, if it is a message
     const keepAnswer = (refusal: unknown) => void (answer = refusal);
     const refusal = await this.handleRefusal(reply, message, keepAnswer).catch(
@@ -436,7 +436,7 @@ class HttpTransport implements Transport {
     this.events.message(answer);
   }
 
-  private async startOlder(): Promise<HttpSseTransport | undefined> {
+  private async startOlder() {
     const { who, url, configHeaders, maxBytes } = this;
     const older = new HttpSseTransport(who, url, configHeaders, maxBytes, this.fetch);
     this.end.signal.addEventListener('abort', () => void older.close()); // also while it starts
@@ -450,13 +450,13 @@ class HttpTransport implements Transport {
     }
   }
 
-  private error(kind: McpError['kind'], what: string): McpError {
+  private error(kind: McpError['kind'], what: string) {
     return new McpError(kind, `${this.who} ${what}`);
   }
 
   // ── The end ──
 
-  private stop(why: Error): void {
+  private stop(why: Error) {
     if (this.end.signal.aborted) return; // the end is told once
     this.end.abort();
     this.listening.abort();
@@ -490,13 +490,13 @@ const isEventStream = ({ status, headers }: Reply) =>
   status === 200 && `${headers['content-type']}`.includes('text/event-stream');
 
 /** What the server wants, but neither no pause at all nor one that is too long for a timer. */
-function pauseBefore({ retry }: Latest, ours: number): number {
+function pauseBefore({ retry }: Latest, ours: number) {
   const wanted = Math.max(retry ?? ours, MIN_RETRY_MS);
   return Math.min(wanted, MAX_TIMER_MS);
 }
 
 /** Resolves when the work is done or has failed, when the time is over, or at the signal. */
-async function settledWithin(ms: number, work: Promise<void>, signal: AbortSignal): Promise<void> {
+async function settledWithin(ms: number, work: Promise<void>, signal: AbortSignal) {
   await Promise.race([work, doze(ms, signal)]).catch(() => {});
 }
 
@@ -531,7 +531,7 @@ export function checkedAddress(
 }
 
 /** Where there is one: what is called like a secret, or looks like one. */
-function secretIn({ pathname, search }: URL, headers: HeaderFields): string | undefined {
+function secretIn({ pathname, search }: URL, headers: HeaderFields) {
   const looksSecret = (text: string) => holdsSecret(text) || SECRET_VALUE.test(text);
   const isSecret = ([name, value]: [string, string]) =>
     SECRET_NAME.test(name) || looksSecret(value);
@@ -544,13 +544,13 @@ function secretIn({ pathname, search }: URL, headers: HeaderFields): string | un
   return isInAddress ? '"url"' : undefined;
 }
 
-function addressOf({ url }: Json): URL | undefined {
+function addressOf({ url }: Json) {
   const isAddress = typeof url === 'string' && URL.canParse(url);
   return isAddress ? new URL(url) : undefined;
 }
 
 /** With names in lower case: ours replace those of the same name. */
-function headersIn({ headers = {} }: Json): HeaderFields | undefined {
+function headersIn({ headers = {} }: Json) {
   if (!isObject(headers)) return undefined;
   const lower: HeaderFields = {};
   for (const [name, value] of Object.entries(headers)) {

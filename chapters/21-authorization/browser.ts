@@ -67,7 +67,7 @@ export class Callback {
 
   /** Every program on this machine can come here, and every page that a browser has open. Only one
    *  has our `state`. */
-  private hear(request: IncomingMessage, response: ServerResponse): void {
+  private hear(request: IncomingMessage, response: ServerResponse) {
     const { host, origin } = new URL(this.redirectUri);
     const { method, headers, url: path = '' } = request;
     const base = this.redirectUri;
@@ -104,7 +104,7 @@ export class Callback {
   }
 }
 
-function refuse(response: ServerResponse): void {
+function refuse(response: ServerResponse) {
   const words = page('This is not the answer that we wait for.');
   response.writeHead(400, PAGE_HEADERS).end(words);
 }
@@ -193,7 +193,7 @@ async function pasteInto(
   isOpened: boolean,
   person: Person,
   signal: AbortSignal,
-): Promise<URL> {
+) {
   const prompt = 'waiting for the browser, or paste the address';
   let lines = [
     isOpened ? 'Your browser was asked to open this address:' : 'Open this address in a browser:',
@@ -210,7 +210,7 @@ async function pasteInto(
   }
 }
 
-function whyNot(text: string, { redirectUri }: Callback): string {
+function whyNot(text: string, { redirectUri }: Callback) {
   if (!text.startsWith(redirectUri))
     return `That is not it: the address of that page begins with ${redirectUri}`;
   const what = 'Open the address above, and paste where it ends this time.';

@@ -124,7 +124,7 @@ export class Fetcher {
   }
 
   /** None: only the proxy knows it. In many a company a name of the world is not known inside. */
-  private async lookUp(url: URL): Promise<LookupAddress[]> {
+  private async lookUp(url: URL) {
     try {
       return await lookUp(url.hostname.replace(/^\[|\]$/g, ''), { all: true });
     } catch (error) {

@@ -138,7 +138,7 @@ async function idpMetadata(oauth: OAuth): Promise<Metadata> {
   return metadata;
 }
 
-async function logInAtIdp(oauth: OAuth, openUserAgent: OpenUserAgent): Promise<string> {
+async function logInAtIdp(oauth: OAuth, openUserAgent: OpenUserAgent) {
   const { issuer, clientId } = oauth.config.idp!;
   const metadata = await idpMetadata(oauth);
   const { idp, client } = atIdp(oauth);

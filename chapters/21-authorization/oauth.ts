@@ -242,11 +242,7 @@ export class OAuth {
   }
 
   /** What the server asks for counts. What we had asked for before is kept, for it need not be part of that. */
-  private scopeFor(
-    challenge: Challenge,
-    { metadata, scopes }: Discovery,
-    before: string[] = [],
-  ): string[] {
+  private scopeFor(challenge: Challenge, { metadata, scopes }: Discovery, before: string[] = []) {
     const challenged = scopesIn(challenge.params.get('scope'));
     const own = scopesIn(this.config.scopes);
     const first = own.length > 0 ? own : challenged.length > 0 ? challenged : scopes;
@@ -269,10 +265,7 @@ export class OAuth {
 
   /** A server may ask for more than the configuration names, and a person may grant it. Without
    *  one, what a machine may do would be for its servers to say. */
-  private async keepBelowCeiling(
-    scope: string[],
-    consent: ScopeConsent = async () => false,
-  ): Promise<void> {
+  private async keepBelowCeiling(scope: string[], consent: ScopeConsent = async () => false) {
     const beyond = this.beyondCeiling(scope);
     const isAgreed = beyond.length === 0 || (!this.isMachine && (await consent(beyond)));
     if (isAgreed) return;
@@ -349,7 +342,7 @@ export class OAuth {
     }
   }
 
-  private tooLong({ href, searchParams }: URL): McpError {
+  private tooLong({ href, searchParams }: URL) {
     const { length } = scopesIn(searchParams.get('scope'));
     return this.error(
       `wants your browser to open an address of ${href.length} characters, with ` +
@@ -450,12 +443,7 @@ export class OAuth {
   }
 
   /** An authorization server may repeat in its error what we have sent it. */
-  private refusal(
-    issuer: string,
-    code: unknown,
-    description?: unknown,
-    status?: number,
-  ): OAuthError {
+  private refusal(issuer: string, code: unknown, description?: unknown, status?: number) {
     const words = excerpt(
       new Masker({}).text([code, description].filter(Boolean).map(show).join(': ')),
     );

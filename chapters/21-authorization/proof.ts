@@ -14,7 +14,7 @@ import type { Json } from '../../mcp.ts';
 const base64 = (value: Json) => Buffer.from(JSON.stringify(value)).toString('base64url');
 const seconds = () => Math.floor(Date.now() / 1000);
 
-function signJwt(header: Json, claims: Json, key: KeyObject): string {
+function signJwt(header: Json, claims: Json, key: KeyObject) {
   const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
   const alg = type === 'rsa' ? 'RS256' : details?.namedCurve === 'prime256v1' ? 'ES256' : undefined;
   if (!alg) throw new Error('a key has to be an RSA key, or one of the curve P-256');

@@ -81,7 +81,7 @@ export class TokenStore {
     return !this.isInMemory;
   }
 
-  private read(): LoginsFile {
+  private read() {
     if (this.isInMemory) return this.memory;
     try {
       return this.file.read();
@@ -90,7 +90,7 @@ export class TokenStore {
     }
   }
 
-  private change(edit: (store: LoginsFile) => void): void {
+  private change(edit: (store: LoginsFile) => void) {
     try {
       if (!this.isInMemory) return this.file.change(edit);
     } catch (error) {
@@ -102,7 +102,7 @@ export class TokenStore {
     edit(this.memory);
   }
 
-  private withoutFile(error: unknown): LoginsFile {
+  private withoutFile(error: unknown) {
     this.isInMemory = true;
     try {
       this.memory = structuredClone(this.file.read()); // if it cannot be written, it may still be read
@@ -192,7 +192,7 @@ export class TokenStore {
   }
 
   /** A program that was stopped in the middle of it may go on in an hour, and a call must not wait for that. */
-  private async turn(): Promise<Lock | undefined> {
+  private async turn() {
     const startedAt = performance.now();
     const file = `${this.file.file}.refresh`;
     while (!this.isInMemory && this.file.folder !== '') {
@@ -228,7 +228,7 @@ const isTime = (value: unknown) => typeof value === 'number' && value >= 0 && va
 
 // ─── The shape of the file ────────────────────────────────────────────────────────────────────
 
-function isSound(value: Json): boolean {
+function isSound(value: Json) {
   const isList = (rows: unknown, isOne: (row: unknown) => boolean) =>
     Array.isArray(rows) && rows.every(isOne);
   const may = (value: unknown, type: string) => value === undefined || typeof value === type;

@@ -1,8 +1,17 @@
 // input-required.ts: since 2026-07-28 a server asks inside its results. We answer, and send the
 // request again with the answers, until the result is complete.
 
-import { asObject, excerpt, isStateless, show } from '../../mcp.ts';
-import type { Call, Extension, Json, McpConnection, Next } from '../../mcp.ts';
+import {
+  asObject,
+  excerpt,
+  isStateless,
+  show,
+  type Call,
+  type Extension,
+  type Json,
+  type McpConnection,
+  type Next,
+} from '../../mcp.ts';
 import type { EraOptions } from './era.ts';
 import { sleep, withEither, type Pause } from '../20-streamable-http/pause.ts';
 
@@ -65,7 +74,7 @@ class Rounds {
     return { ...call, params: { ...call.params, ...added } };
   }
 
-  private answerTo(key: string, question: Json, call: Call): Promise<unknown> {
+  private answerTo(key: string, question: Json, call: Call) {
     return answerByHandler(this.connection, key, question, call);
   }
 }

@@ -1,8 +1,17 @@
 // listen-for-changes.ts: since 2026-07-28 a server tells of changes only to a client that
 // subscribes.
 
-import { asObject, isStateless, now, RpcError } from '../../mcp.ts';
-import type { Extension, Json, McpConnection, Offer, ServerDescription } from '../../mcp.ts';
+import {
+  asObject,
+  isStateless,
+  now,
+  RpcError,
+  type Extension,
+  type Json,
+  type McpConnection,
+  type Offer,
+  type ServerDescription,
+} from '../../mcp.ts';
 import type { EraOptions } from './era.ts';
 import { doze, type Pause } from '../20-streamable-http/pause.ts';
 
@@ -62,9 +71,9 @@ class Listener {
     while (connection.server === server && !connection.ended) {
       const startedAt = now();
       const refusal = await this.subscribe();
-      if (refusal) {
+      if (refusal)
         return connection.warn('listen', `does not let us listen for changes: ${refusal.message}`);
-      }
+
       if (now() - startedAt > MAX_PAUSE_MS) pauseMs = MIN_PAUSE_MS;
       if (connection.ended) return;
       this.isDeaf = true;

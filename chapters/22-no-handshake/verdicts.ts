@@ -50,7 +50,7 @@ export class KeptVerdicts implements Verdicts {
     if (this.get(entry)) this.change(({ eras }) => void delete eras[keyOf(entry)]);
   }
 
-  private change(edit: (store: ErasFile) => void): void {
+  private change(edit: (store: ErasFile) => void) {
     try {
       this.file.change(edit, LOCK_MS);
     } catch {
@@ -58,7 +58,7 @@ export class KeptVerdicts implements Verdicts {
     }
   }
 
-  private isDamaged(): boolean {
+  private isDamaged() {
     try {
       this.file.read();
       return false; // another program was writing to it, say
@@ -68,7 +68,7 @@ export class KeptVerdicts implements Verdicts {
   }
 
   /** A damaged file of a cache is no loss. The next verdict begins a new one. */
-  private startOver(): void {
+  private startOver() {
     try {
       rmSync(this.file.file, { force: true });
     } catch {} // the folder cannot be written to, say

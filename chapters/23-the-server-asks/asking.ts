@@ -1,7 +1,14 @@
 // asking.ts: what all questions of servers have in common, whatever they are about.
 
-import { asObject, isStateless, now } from '../../mcp.ts';
-import type { Call, Incoming, Json, McpConnection } from '../../mcp.ts';
+import {
+  asObject,
+  isStateless,
+  now,
+  type Call,
+  type Incoming,
+  type Json,
+  type McpConnection,
+} from '../../mcp.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 
 const PROGRESS_MS = 20_000;

@@ -119,7 +119,7 @@ class Checker {
   };
 
   /** In the order of the table: what judges the rest comes last. In draft-07 a $ref is alone. */
-  private keywordsOf(schema: Json): [string, Keyword][] {
+  private keywordsOf(schema: Json) {
     const present = this.table.filter(([name]) => Object.hasOwn(schema, name));
     const isAlone = this.isDraft7 && Object.hasOwn(schema, '$ref');
     return isAlone ? present.filter(([name]) => name === '$ref') : present;
@@ -173,7 +173,7 @@ const IS_TYPE: Record<string, (value: unknown) => boolean> = {
 const isSame = (a: unknown, b: unknown) => canonicalJson(a) === canonicalJson(b);
 const indexes = new WeakMap<unknown[], Set<string>>(); // of the values of an enum
 
-function isAmong(values: unknown[], value: unknown): boolean {
+function isAmong(values: unknown[], value: unknown) {
   const index = indexes.get(values) ?? new Set(values.map((each) => canonicalJson(each)));
   indexes.set(values, index);
   return index.has(canonicalJson(value));
@@ -209,7 +209,7 @@ function ofNumber(isGood: (value: number, bound: number) => boolean, words: stri
 }
 
 /** In floating point 0.0075 / 0.0001 is not quite 75. */
-function isMultiple(value: number, of: number): boolean {
+function isMultiple(value: number, of: number) {
   const times = value / of;
   const miss = Math.abs(times - Math.round(times));
   return miss <= Math.abs(times) * Number.EPSILON;
@@ -245,14 +245,14 @@ const pattern: Keyword = (wanted, { place: { value }, report, matches }) => {
 const itemsOf = ({ value }: InstanceLocation) => asList(value);
 
 /** One item, by one schema. */
-function checkItem(n: number, schema: unknown, task: SchemaCheck): void {
+function checkItem(n: number, schema: unknown, task: SchemaCheck) {
   const place = { value: itemsOf(task.place)[n], path: `${task.place.path}[${n}]` };
   task.takeOver(task.check(schema, place));
   task.indexes.add(n);
 }
 
 /** Every item from `first` on, by one schema. */
-function checkItems(schema: unknown, first: number, task: SchemaCheck): void {
+function checkItems(schema: unknown, first: number, task: SchemaCheck) {
   for (let n = first; n < itemsOf(task.place).length; n++) checkItem(n, schema, task);
 }
 
@@ -309,7 +309,7 @@ const inside = (path: string, name: string) => {
 };
 
 /** One property, by one schema. */
-function checkName(name: string, schema: unknown, task: SchemaCheck): void {
+function checkName(name: string, schema: unknown, task: SchemaCheck) {
   const { value, path } = task.place;
   const place = { value: (value as Json)[name], path: inside(path, name) };
   task.takeOver(task.check(schema, place));
@@ -353,16 +353,15 @@ const additionalProperties: Keyword = (wanted, task) => {
 };
 
 /** A name that is not allowed may be a slip. */
-function judgeOther(name: string, wanted: unknown, known: string[], task: SchemaCheck): void {
+function judgeOther(name: string, wanted: unknown, known: string[], task: SchemaCheck) {
   if (wanted !== false) return checkName(name, wanted, task);
   const hint = task.problems.length < MAX_PROBLEMS ? hintAt(name, known) : '';
   task.report(`is not allowed here${hint}`, inside(task.place.path, name));
 }
 
 const propertyNames: Keyword = (schema, task) => {
-  for (const name of namesOf(task.place)) {
+  for (const name of namesOf(task.place))
     task.takeOver(task.check(schema, { value: name, path: inside(task.place.path, name) }));
-  }
 };
 
 /** With this name, also those. */
@@ -387,7 +386,7 @@ const dependencies: Keyword = (wanted, task) => {
 // ─── Schemas of schemas ────────────────────────────────────────────────────────────────────────
 
 /** The same value fits another schema, too. */
-function also(schema: unknown, task: SchemaCheck): void {
+function also(schema: unknown, task: SchemaCheck) {
   const outcome = task.check(schema, task.place);
   task.takeOver(outcome);
   task.adopt(outcome);
@@ -398,7 +397,7 @@ const allOf: Keyword = (schemas, task) => {
 };
 
 /** How many of several schemas it fits. None is a problem. */
-function anyOf(schemas: unknown, task: SchemaCheck): number {
+function anyOf(schemas: unknown, task: SchemaCheck) {
   const outcomes = listOf(schemas).map((schema) => task.check(schema, task.place));
   const good = outcomes.filter(({ problems }) => problems.length === 0);
   for (const outcome of good) task.adopt(outcome);
@@ -412,7 +411,7 @@ const oneOf: Keyword = (schemas, task) => {
 };
 
 /** Of several alternatives, the one that was nearly met says most. */
-function closest(outcomes: SchemaCheck[]): string {
+function closest(outcomes: SchemaCheck[]) {
   const ordered = [...outcomes].sort((a, b) => a.problems.length - b.problems.length);
   const [first] = ordered[0]?.problems ?? [];
   return first ? ` (the nearest: ${first.path} ${first.message})` : '';
@@ -495,17 +494,17 @@ const DRAFT_2020: Record<string, Keyword> = {
 
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value]);
 
-function hintAt(text: string, known: string[]): string {
+function hintAt(text: string, known: string[]) {
   const [close] = nearest(text, known.slice(0, MAX_NEAR), 1);
   return close === undefined ? '' : `; did you mean ${JSON.stringify(close)}?`;
 }
 
-function withArticle(name: unknown): string {
+function withArticle(name: unknown) {
   if (name === 'null') return 'null';
   return /^[aeiou]/.test(`${name}`) ? `an ${name}` : `a ${name}`;
 }
 
-function shown(value: unknown): string {
+function shown(value: unknown) {
   const few = Array.isArray(value) ? value.slice(0, MAX_SHOWN) : value; // each has a character
   const text = JSON.stringify(few) ?? 'nothing';
   return text.length > MAX_SHOWN ? `${copyOf(text.slice(0, MAX_SHOWN))}…` : text;

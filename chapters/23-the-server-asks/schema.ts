@@ -18,7 +18,7 @@ let limits = IN_THREAD; // of the check at work: nothing here waits, so there is
 
 class OutOfTime extends Error {}
 
-function mustBeInTime(): void {
+function mustBeInTime() {
   if (performance.now() > limits.endsAt) throw new OutOfTime();
 }
 
@@ -45,7 +45,7 @@ export function atOnce<T>(check: () => T, ...given: unknown[]): T | undefined {
 
 const smallOnes = new WeakSet<object>(); // a schema stays, and is used for every call
 
-function isSmall(value: unknown): boolean {
+function isSmall(value: unknown) {
   if (isObject(value) && smallOnes.has(value)) return true;
   const waiting = [value];
   for (let count = 0; waiting.length > 0; count++) {

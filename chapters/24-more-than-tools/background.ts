@@ -1,8 +1,17 @@
 // background.ts: a call that takes long goes on as a task while the chat does. The model hears of
 // its end with a later prompt; a program that goes on with the conversation takes it up again.
 
-import { asList, asObject, blocksToText, copyOf, textOf } from '../../mcp.ts';
-import type { Extension, Json, McpConnection, McpManager } from '../../mcp.ts';
+import {
+  asList,
+  asObject,
+  blocksToText,
+  copyOf,
+  textOf,
+  type Extension,
+  type Json,
+  type McpConnection,
+  type McpManager,
+} from '../../mcp.ts';
 import { fitResult, fromMcp } from '../16-hands/results.ts';
 import { canonicalJson, sha256 } from '../17-the-gate/digest.ts';
 import type { Person } from '../17-the-gate/person.ts';
@@ -100,7 +109,7 @@ export class Background {
     return { resultType: 'complete', content: [{ type: 'text', text: `${what} ${rest}` }] };
   }
 
-  private watch(job: Job, task: Task): void {
+  private watch(job: Job, task: Task) {
     const { connection } = task;
     job.task = task;
     job.looked = new Promise((resolve) => {
@@ -122,7 +131,7 @@ export class Background {
   }
 
   /** At the prompt a question waits in line: it is put when the line is entered. */
-  private tellQuestion(job: Job, { status }: Task): void {
+  private tellQuestion(job: Job, { status }: Task) {
     const isNew = status === 'input_required' && !this.asking.has(job.number);
     if (status === 'input_required') this.asking.add(job.number);
     else this.asking.delete(job.number);
@@ -130,7 +139,7 @@ export class Background {
     if (isNew) this.say(`${what}; it comes up when you press Enter`);
   }
 
-  private ended(job: Job, outcome: JobEnd): void {
+  private ended(job: Job, outcome: JobEnd) {
     const { number, tool, server } = job;
     job.task = undefined;
     job.outcome = outcome;
@@ -139,7 +148,7 @@ export class Background {
     this.say(`${words}; the model hears of it with your next prompt`);
   }
 
-  private say(text: string): void {
+  private say(text: string) {
     this.options.person.say(text, 'note');
   }
 
@@ -170,7 +179,7 @@ export class Background {
   };
 
   /** Of what another program has begun we know nothing before the servers are there. */
-  private async lookAgain(signal: AbortSignal): Promise<void> {
+  private async lookAgain(signal: AbortSignal) {
     const unknown = [...this.jobs.values()].filter(({ task, outcome }) => !task && !outcome);
     if (unknown.length === 0) return;
     const over = new AbortController();
@@ -187,17 +196,17 @@ export class Background {
 
   // ── From one program to the next ──
 
-  private keep(job: Job): void {
+  private keep(job: Job) {
     const { number, task, looked, ...value } = job;
     this.record(() => this.options.kept?.keep(keyOf(job), value));
   }
 
-  private forget(job: Job): void {
+  private forget(job: Job) {
     this.jobs.delete(job.number);
     this.record(() => this.options.kept?.keep(keyOf(job)));
   }
 
-  private record(write: () => void): void {
+  private record(write: () => void) {
     try {
       write();
     } catch (error) {
@@ -206,7 +215,7 @@ export class Background {
   }
 
   /** Those of the conversation before run on, and stay in its file. */
-  private switchTo(kept: Map<string, Json>): void {
+  private switchTo(kept: Map<string, Json>) {
     for (const { task } of this.jobs.values()) task?.leave();
     this.jobs.clear();
     for (const [key, value] of kept) {
@@ -229,13 +238,13 @@ export class Background {
     return [...this.jobs.values()].some((job) => job.server === server && !job.outcome);
   }
 
-  private opened(connection: McpConnection): void {
+  private opened(connection: McpConnection) {
     this.connections.set(connection.serverName, connection);
     this.takeUp(connection);
   }
 
   /** An id is as good as a password, so only the server that gave it gets to see it again. */
-  private takeUp(connection: McpConnection): void {
+  private takeUp(connection: McpConnection) {
     if (connection.isClosed) return;
     const identity = identityOf(connection);
     for (const job of this.jobs.values()) {
@@ -277,7 +286,7 @@ export class Background {
 const keyOf = ({ number }: Job) => `task ${number}`;
 
 /** A file may hold anything. */
-function jobIn(value: Json, number: number): Job | undefined {
+function jobIn(value: Json, number: number) {
   const { server, tool, taskId, identity, startedAt } = value;
   const { words, text } = asObject(value.outcome);
   const isText = (each: unknown) => typeof each === 'string';
@@ -288,7 +297,7 @@ function jobIn(value: Json, number: number): Job | undefined {
 }
 
 /** What is started or reached, and not how it is authorized: a token may be another tomorrow. */
-function identityOf({ config }: McpConnection): string {
+function identityOf({ config }: McpConnection) {
   const { type, command, args, cwd, url } = config;
   return sha256(canonicalJson({ type, command, args, cwd, url }));
 }

@@ -2,8 +2,7 @@
 // for the results of tools: there are resources of four million characters.
 
 import type { Block, Turn } from '../../agent.ts';
-import { asObject, copyOf, isObject, show } from '../../mcp.ts';
-import type { Json, McpManager } from '../../mcp.ts';
+import { asObject, copyOf, isObject, show, type Json, type McpManager } from '../../mcp.ts';
 import { fitResult, fromMcp } from '../16-hands/results.ts';
 import { plain, quoted } from '../17-the-gate/safe-text.ts';
 import type { Attached } from '../19-the-terminal/host.ts';
@@ -78,7 +77,7 @@ export function turnsOf(messages: PromptMessage[], folder: string, name: string)
 }
 
 /** Some servers write the text itself; and a resource may be a picture. */
-function asContent(block: unknown): unknown {
+function asContent(block: unknown) {
   if (typeof block === 'string') return { type: 'text', text: block };
   const { type, resource } = asObject(block);
   return type === 'resource' && isObject(resource) ? asBlock(resource) : block;

@@ -68,7 +68,7 @@ class Yaml {
     return Object.fromEntries(entries); // also of "__proto__" this makes a field like any other
   }
 
-  private sequence(indent: number, level: number): unknown[] {
+  private sequence(indent: number, level: number) {
     const items: unknown[] = [];
     while (this.nextIndent() === indent && isItem(this.text()))
       items.push(this.item(indent, level));
@@ -89,7 +89,7 @@ class Yaml {
     return this.block(within, level + 1);
   }
 
-  private isField(text: string): boolean {
+  private isField(text: string) {
     if (/^["'[{|>&*!%@`#]/.test(text)) return false;
     return text.endsWith(':') || text.includes(': ');
   }
@@ -145,7 +145,7 @@ class Yaml {
     throw this.error('a number that JSON cannot write');
   }
 
-  private quotedScalar(rest: string, indent: number): string {
+  private quotedScalar(rest: string, indent: number) {
     const parts = [rest];
     let end = closing(rest);
     let text = rest;
@@ -165,7 +165,7 @@ class Yaml {
     return this.unquoted(text.slice(0, end + 1));
   }
 
-  private unquoted(text: string): string {
+  private unquoted(text: string) {
     const inner = text.slice(1, -1);
     if (text.startsWith("'")) return inner.replaceAll("''", "'");
     return inner.replace(/\\(x[\da-f]{2}|u[\da-f]{4}|U[\da-f]{8}|[^])/gi, (_, code: string) => {
@@ -178,7 +178,7 @@ class Yaml {
   }
 
   /** "|" keeps the line ends, ">" makes one line of them. Both end with one, or none ("-"). */
-  private blockScalar(rest: string, indent: number): string {
+  private blockScalar(rest: string, indent: number) {
     const [, style, end = ''] = /^([|>])([+-]?)$/.exec(withoutComment(rest)) ?? [];
     if (style === undefined) {
       this.at--;
@@ -232,7 +232,7 @@ class Yaml {
     return value;
   }
 
-  private flowItems(parts: string[], level: number): unknown[] {
+  private flowItems(parts: string[], level: number) {
     const items: unknown[] = [];
     while (!this.flowEnds(parts, ']', items.length)) items.push(this.flowValue(parts, level + 1));
     return items;
@@ -251,7 +251,7 @@ class Yaml {
   }
 
   /** Behind the first there is a comma, which may also be the last before the end. */
-  private flowEnds(parts: string[], end: string, count: number): boolean {
+  private flowEnds(parts: string[], end: string, count: number) {
     const hasComma = count > 0 && parts[0] === ',';
     if (hasComma) parts.shift();
     const isEnd = parts[0] === end;
@@ -262,35 +262,35 @@ class Yaml {
 
   // ── Lines ──
 
-  private text(): string {
+  private text() {
     return this.lines[this.at]!.trim();
   }
 
   /** How far the next line with something in it is indented. */
-  private nextIndent(): number | undefined {
+  private nextIndent() {
     while (this.at < this.lines.length && isEmpty(this.lines[this.at]!)) this.at++;
     const line = this.lines[this.at];
     if (line === undefined) return undefined;
     return indentOf(line);
   }
 
-  private mustNotBeDeeper(indent: number): void {
+  private mustNotBeDeeper(indent: number) {
     const next = this.nextIndent();
     if (next !== undefined && next > indent) throw this.error('a line that is indented too far');
   }
 
   /** Is the present line part of a text that began further left? */
-  private isInside(indent: number): boolean {
+  private isInside(indent: number) {
     const line = this.lines[this.at]!;
     return line.trim() === '' || indentOf(line) > indent;
   }
 
-  private goesOn(indent: number): boolean {
+  private goesOn(indent: number) {
     return this.at < this.lines.length && this.isInside(indent);
   }
 
   /** With the number of the line in its file. */
-  private error(what: string, at = this.at): Error {
+  private error(what: string, at = this.at) {
     const line = Math.min(at, this.lines.length - 1) + 2;
     return new Error(`its frontmatter has ${what} (line ${line})`);
   }

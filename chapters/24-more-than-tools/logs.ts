@@ -1,7 +1,6 @@
 // logs.ts: what servers log. Kept for /logs; what is a warning or worse is said at once.
 
-import { asObject, copyOf, isStateless, now, show } from '../../mcp.ts';
-import type { Extension, Json } from '../../mcp.ts';
+import { asObject, copyOf, isStateless, now, show, type Extension, type Json } from '../../mcp.ts';
 import { quoted, visible } from '../17-the-gate/safe-text.ts';
 import type { Host } from '../19-the-terminal/host.ts';
 import { setLogLevel } from './offers.ts';
@@ -50,7 +49,7 @@ export class Logs {
   }
 
   /** A few in a minute, and then one line that says where the others are. */
-  private tellNow(server: string, { level, text }: Log): void {
+  private tellNow(server: string, { level, text }: Log) {
     const { times, isSilenced } = this.told.get(server) ?? { times: [], isSilenced: false };
     const lately = times.filter((time) => time > now() - 60_000);
     const isTooMuch = lately.length >= MAX_A_MINUTE;

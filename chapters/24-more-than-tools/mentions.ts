@@ -1,8 +1,7 @@
 // mentions.ts: @server:uri in a prompt. Only what a person types is read: chapter 19 sees to that.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import { textOf } from '../../mcp.ts';
-import type { McpManager } from '../../mcp.ts';
+import { textOf, type McpManager } from '../../mcp.ts';
 import type { Attached, Completed, Mentions } from '../19-the-terminal/host.ts';
 import { nameBefore } from '../19-the-terminal/entries.ts';
 import type { Program } from '../19-the-terminal/program.ts';
@@ -51,7 +50,7 @@ async function attach(
 type ResourceAddress = { server: string; uri: string };
 
 /** An address may end with a full stop, but a sentence does so more often. */
-async function meant(places: ResourceAddress[], manager: McpManager): Promise<ResourceAddress> {
+async function meant(places: ResourceAddress[], manager: McpManager) {
   const last = places.at(-1)!;
   if (places.length === 1) return last;
   const listed = await addressesOf(manager, last.server).catch(() => []);
@@ -70,7 +69,7 @@ async function wholeAddress(
   { server, uri: given }: ResourceAddress,
   { manager, person }: Program,
   signal: AbortSignal,
-): Promise<string | undefined> {
+) {
   if (!given.includes('{')) return given;
   const templates = await new Offers(manager).listResourceTemplates(server);
   const isMeant = ({ uriTemplate }: ResourceTemplate) => uriTemplate === given;
@@ -94,7 +93,7 @@ function complete(typed: string, { manager }: Program): Promise<Completed> | und
   return Promise.race([find(typed, manager), patience]);
 }
 
-async function find(typed: string, manager: McpManager): Promise<Completed> {
+async function find(typed: string, manager: McpManager) {
   const place = serverIn(typed, manager);
   const rows = await addressesOf(manager, place?.server).catch(() => []);
   const filled = place && (await completeHole(place.server, place.uri, rows, manager));
@@ -104,15 +103,15 @@ async function find(typed: string, manager: McpManager): Promise<Completed> {
 }
 
 /** Those that begin so; if there is none, those with all these letters in an address, name or title. */
-function fitting(typed: string, rows: Of<Addressed>[]): string[] {
+function fitting(typed: string, rows: Of<Addressed>[]) {
   const candidates = rows.map(({ server, address, name, title }) => {
     return { word: `${server}:${address}`, names: [name, title] };
   });
   const begin = candidates.filter(({ word }) => word.startsWith(typed));
   const wanted = typed.toLowerCase();
-  const alike = candidates.filter(({ word, names }) => {
-    return [word, ...names].some((each) => isAlike(String(each ?? '').toLowerCase(), wanted));
-  });
+  const alike = candidates.filter(({ word, names }) =>
+    [word, ...names].some((each) => isAlike(String(each ?? '').toLowerCase(), wanted)),
+  );
   return (begin.length > 0 ? begin : alike).map(({ word }) => word);
 }
 
@@ -120,7 +119,7 @@ function fitting(typed: string, rows: Of<Addressed>[]): string[] {
 const isTypeable = (word: string) => /^[^\p{C}\p{Zl}\p{Zp}"]+$/u.test(word);
 
 /** All letters of what is typed, in their order: "mkg" means memory:…knowledge-graph. */
-function isAlike(name: string, typed: string): boolean {
+function isAlike(name: string, typed: string) {
   let at = 0;
   for (const char of typed) {
     at = name.indexOf(char, at) + 1;

@@ -1,7 +1,18 @@
 // offers.ts: what servers have besides tools. Functions for one server, and `Offers` for all of them.
 
-import { asObject, excerpt, isObject, isOnOffer, RpcError, textOf } from '../../mcp.ts';
-import type { CallOptions, Json, McpConnection, McpManager, ServerStatus } from '../../mcp.ts';
+import {
+  asObject,
+  excerpt,
+  isObject,
+  isOnOffer,
+  RpcError,
+  textOf,
+  type CallOptions,
+  type Json,
+  type McpConnection,
+  type McpManager,
+  type ServerStatus,
+} from '../../mcp.ts';
 
 export type Resource = Json & { uri: string };
 export type ResourceTemplate = Json & { uriTemplate: string };
@@ -77,9 +88,9 @@ export async function getPrompt(
 ): Promise<PromptMessage[]> {
   const params = { name, arguments: args };
   const { messages } = await connection.request('prompts/get', params, options);
-  if (!Array.isArray(messages)) {
+  if (!Array.isArray(messages))
     throw connection.error('protocol', `answered prompts/get with messages ${excerpt(messages)}`);
-  }
+
   const said = messages.filter(isObject);
   return said.map(({ role, content = [] }) => ({
     role: role === 'assistant' ? role : 'user',

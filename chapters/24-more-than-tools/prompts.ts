@@ -59,12 +59,7 @@ function command(prompt: Of<Prompt>): Command {
 }
 
 /** The prompt's messages, to be said to the model. */
-async function send(
-  prompt: Of<Prompt>,
-  rest: string,
-  program: Program,
-  signal: AbortSignal,
-): Promise<Turn[] | undefined> {
+async function send(prompt: Of<Prompt>, rest: string, program: Program, signal: AbortSignal) {
   const { manager, screen, person, session } = program;
   const { server, name } = prompt;
   const declared = declaredBy(prompt);
@@ -84,7 +79,7 @@ async function send(
   return isToBeSent ? turns : undefined;
 }
 
-function sizeOf(turns: Turn[]): string {
+function sizeOf(turns: Turn[]) {
   const size = turns.reduce((sum, turn) => sum + ('text' in turn ? turn.text.length : 0), 0);
   const count = turns.length === 1 ? '1 message' : `${turns.length} messages`;
   return `  sent: ${count}, ${size} characters`;
@@ -96,11 +91,11 @@ async function isAgreed(
   turns: Turn[],
   { trust, person }: Program,
   signal: AbortSignal,
-): Promise<boolean> {
+) {
   if (trust.seen.get(server)?.authority === 'user') return true;
-  const lines = turns.flatMap((turn) => {
-    return 'text' in turn ? [`${turn.role}:`, ...told(turn.text)] : [];
-  });
+  const lines = turns.flatMap((turn) =>
+    'text' in turn ? [`${turn.role}:`, ...told(turn.text)] : [],
+  );
   const whose = `The prompt ${quoted(name)} of the project's MCP server ${quoted(server)} is:`;
   return agrees(person, {
     lines: [whose, ...lines],

@@ -2,8 +2,13 @@
 // server do, which is why the row of a call depends on its arguments.
 
 import type { Tool, ToolContext, ToolOutput } from '../../agent.ts';
-import { blocksToText, isOnOffer } from '../../mcp.ts';
-import type { Json, McpManager, ServerStatus } from '../../mcp.ts';
+import {
+  blocksToText,
+  isOnOffer,
+  type Json,
+  type McpManager,
+  type ServerStatus,
+} from '../../mcp.ts';
 import { inWords } from '../16-hands/results.ts';
 import type { Host } from '../19-the-terminal/host.ts';
 import { addressesOf, blocksOf, addressLine } from './context.ts';
@@ -59,10 +64,7 @@ const READ: ResourceTool = {
   work: read,
 };
 
-function rowFor(
-  kind: ResourceTool,
-  { manager, resultsFolder: folder, mayRead }: ResourceRowsHost,
-): Tool {
+function rowFor(kind: ResourceTool, { manager, resultsFolder: folder, mayRead }: ResourceRowsHost) {
   const { name, description, required, method } = kind;
   let names: string[] = []; // of the servers that have some, when the model was last told
   const row: Tool = {
@@ -98,7 +100,7 @@ export function serversWith(servers: ServerStatus[] = [], what = 'resources'): s
   return found.map(({ name }) => name);
 }
 
-async function list({ manager, server, args }: ResourceCall): Promise<ToolOutput> {
+async function list({ manager, server, args }: ResourceCall) {
   const { like = '' } = args;
   const rows = await addressesOf(manager, server);
   const lines = rows.map((row) => addressLine(row.address, row));
@@ -109,14 +111,7 @@ async function list({ manager, server, args }: ResourceCall): Promise<ToolOutput
   return inWords(fitting.join('\n') || 'it has none');
 }
 
-async function read({
-  manager,
-  server,
-  args,
-  options,
-  folder,
-  mayRead,
-}: ResourceCall): Promise<ToolOutput> {
+async function read({ manager, server, args, options, folder, mayRead }: ResourceCall) {
   const uri = String(args.uri);
   await mayRead?.(server, uri, options.signal);
   const contents = await readResource(manager.of(server), uri, options);

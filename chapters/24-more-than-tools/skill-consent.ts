@@ -53,7 +53,7 @@ export class SkillConsent {
   }
 
   /** What cannot be bound to its content cannot be agreed to once and for all. */
-  private write({ known, entry }: Agreed, key: string | undefined, standing: SkillStanding): void {
+  private write({ known, entry }: Agreed, key: string | undefined, standing: SkillStanding) {
     const { origin } = known.source;
     const text = manifestOf(entry, origin).slice(0, MAX_MANIFEST);
     const row = { file: approvalKey(known), hash: printOf(entry, origin), text };
@@ -62,11 +62,7 @@ export class SkillConsent {
   }
 
   /** No file is fetched for the question. The text is, if the user wants to see it first. */
-  private async ask(
-    agreed: Agreed,
-    standing: SkillStanding,
-    signal: AbortSignal,
-  ): Promise<string | undefined> {
+  private async ask(agreed: Agreed, standing: SkillStanding, signal: AbortSignal) {
     let shown: string[] = [];
     for (;;) {
       const answer = await this.options.person.choose({
@@ -97,7 +93,7 @@ export class SkillConsent {
     ];
   }
 
-  private cautions({ known, entry }: Agreed, tools: unknown): string[] {
+  private cautions({ known, entry }: Agreed, tools: unknown) {
     const namesakes = this.options.namesakes(known).map(quoted).join(', ');
     const cautions: string[] = [];
     if (tools !== undefined)
@@ -110,7 +106,7 @@ export class SkillConsent {
     return cautions.map((caution) => `  ! ${caution}`);
   }
 
-  private changes({ known, entry }: Agreed): string[] {
+  private changes({ known, entry }: Agreed) {
     const before = this.options.trust.noteOf(approvalKey(known))?.text ?? '';
     const now = manifestOf(entry, known.source.origin).slice(0, MAX_MANIFEST);
     const change = changeOf(`${before}\n`, `${now}\n`);
@@ -118,7 +114,7 @@ export class SkillConsent {
   }
 }
 
-function filesOf({ uri, resources }: Skill): string[] {
+function filesOf({ uri, resources }: Skill) {
   const lines = fileLines(resources, skillRoot(uri)).map((each) => `  ${line(each)}`);
   if (resources === 'dynamic') return lines;
   const count = resources.length === 1 ? '1 file' : `${resources.length} files`;
@@ -127,7 +123,7 @@ function filesOf({ uri, resources }: Skill): string[] {
   return [`  It has ${count}${bytes}:`, ...lines];
 }
 
-function nobodyToAsk(label: string, standing: SkillStanding): string {
+function nobodyToAsk(label: string, standing: SkillStanding) {
   const why = standing === 'changed' ? 'has changed since it was approved' : 'is not approved';
   const how = `The user can look at it in a terminal, with /skills allow ${label}.`;
   return `The skill ${label} ${why}, and there is nobody to ask. ${how}`;

@@ -62,7 +62,7 @@ export function pathIn(root: string, uri: string): string | undefined {
 }
 
 /** A name of one file or folder, that stays one however often it is decoded. */
-function isSegment(segment: string): boolean {
+function isSegment(segment: string) {
   try {
     const name = decodeURIComponent(segment);
     const isPlain = !/[/\\?#\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|%[\da-f]{2}/iu.test(name);
@@ -72,7 +72,7 @@ function isSegment(segment: string): boolean {
   }
 }
 
-function checkedFields(value: unknown, name: string): SkillFields {
+function checkedFields(value: unknown, name: string) {
   if (!isObject(value)) throw new Error('it has no frontmatter');
   if (canonicalJson(value).length > MAX_FIELDS)
     throw new Error(`its frontmatter has more than ${MAX_FIELDS} characters`);
@@ -104,7 +104,7 @@ function checkedFile(value: unknown, root: string): SkillFile {
   return { uri, digest, size: Number(size) };
 }
 
-function mustBeWhole(files: SkillFile[], uri: string, root: string): void {
+function mustBeWhole(files: SkillFile[], uri: string, root: string) {
   const paths = files.map((file) => pathIn(root, file.uri)!.normalize('NFC'));
   const twice = paths.find((path, n) => paths.indexOf(path) !== n);
   if (twice !== undefined) throw new Error(`it lists ${excerpt(twice)} twice`);

@@ -27,8 +27,10 @@ import {
   pathIn,
   problemWithFields,
   skillRoot,
+  type SkillFields,
+  type Skill,
+  type SkillFile,
 } from './skill-entry.ts';
-import type { SkillFields, Skill, SkillFile } from './skill-entry.ts';
 
 /** The name of the extension, on both sides of the wire. */
 export const EXTENSION = 'io.modelcontextprotocol/skills';
@@ -139,7 +141,7 @@ export class ServerSkills implements SkillSource {
     return isOffered ? (uri, signal) => this.directory(uri, signal) : undefined;
   }
 
-  private async directory(uri: string, signal?: AbortSignal): Promise<string[]> {
+  private async directory(uri: string, signal?: AbortSignal) {
     const found: string[] = [];
     let cursor: unknown;
     do {
@@ -209,12 +211,12 @@ export class FolderSkills implements SkillSource {
     return { uri: this.uriOf(name), frontmatter };
   }
 
-  private uriOf(name: string): string {
+  private uriOf(name: string) {
     return pathToFileURL(join(this.place.folder, name, SKILL_MD)).href;
   }
 
   /** The folder of a skill, as the only one that its files may really be in. */
-  private roots(name: string): Roots {
+  private roots(name: string) {
     const { folder, inside } = this.place;
     const path = join(folder, name);
     if (inside && !inside.locate(path).inside)
@@ -247,7 +249,7 @@ export class FolderSkills implements SkillSource {
   }
 }
 
-async function foldersIn(folder: string): Promise<string[]> {
+async function foldersIn(folder: string) {
   const entries = await readdir(folder, { withFileTypes: true }).catch((): Dirent[] => []);
   const isFolder = (each: Dirent) => each.isDirectory() || each.isSymbolicLink();
   return entries
@@ -257,7 +259,7 @@ async function foldersIn(folder: string): Promise<string[]> {
 }
 
 /** All files below, by their paths. What is neither a file nor a folder is refused when it is read. */
-async function filesIn(folder: string, path = ''): Promise<string[]> {
+async function filesIn(folder: string, path = '') {
   const found: string[] = [];
   for (const entry of await readdir(join(folder, path), { withFileTypes: true })) {
     const its = path === '' ? entry.name : `${path}/${entry.name}`;

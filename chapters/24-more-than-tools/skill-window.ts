@@ -89,7 +89,7 @@ export class SkillWindow {
   }
 
   /** In memory, where only we can change it. The oldest go first. */
-  private keep(key: string, bytes: Buffer): void {
+  private keep(key: string, bytes: Buffer) {
     this.checked.set(key, bytes);
     let size = 0;
     for (const each of this.checked.values()) size += each.length;
@@ -131,7 +131,7 @@ export class SkillWindow {
     return blocksFor(held.known, path, bytes, this.options.resultsFolder);
   }
 
-  private heldBy(label: string): HeldSkill {
+  private heldBy(label: string) {
     const held = [...this.held.values()].find(({ known }) => known.label === label);
     if (held) return held;
     throw new Error(
@@ -140,7 +140,7 @@ export class SkillWindow {
   }
 
   /** What its entry does not count is counted when it is read. */
-  private spend(held: HeldSkill, uri: string, bytes: number): void {
+  private spend(held: HeldSkill, uri: string, bytes: number) {
     const { resources } = held.entry;
     const file = resources === 'dynamic' ? undefined : resources.find((each) => each.uri === uri);
     if (file?.size === undefined) held.left -= bytes;
@@ -161,7 +161,7 @@ export class SkillWindow {
   }
 
   /** What leads out of the skill is not shown. */
-  private async lookInto(held: HeldSkill, prefix: string, signal?: AbortSignal): Promise<void> {
+  private async lookInto(held: HeldSkill, prefix: string, signal?: AbortSignal) {
     const { known, entry, paths } = held;
     const root = skillRoot(entry.uri);
     const uri = prefix === '' ? root : dynamicUri(entry, prefix.slice(0, -1));
@@ -176,7 +176,7 @@ export class SkillWindow {
 
 // ─── Words ─────────────────────────────────────────────────────────────────────────────────────
 
-function dynamicUri({ uri, resources }: Skill, path: string): string | undefined {
+function dynamicUri({ uri, resources }: Skill, path: string) {
   if (resources !== 'dynamic') return undefined;
   const root = skillRoot(uri);
   const its = `${root}/${path.split('/').map(encodeURIComponent).join('/')}`;
@@ -189,7 +189,7 @@ const whose = ({ source }: KnownSkill) => (source.kind === 'user' ? 'the user' :
 
 /** Whose words these are, and where they end. No text can hold its own digest, so none can pretend
  *  to end before its end. */
-function framed({ known, entry }: Agreed, text: string, paths: string[]): string {
+function framed({ known, entry }: Agreed, text: string, paths: string[]) {
   const mark = sha256(text).slice(0, 23);
   const others = paths.filter((path) => path !== 'SKILL.md');
   const files = entry.resources === 'dynamic' ? ['Its files are listed with "file": "./".'] : [];

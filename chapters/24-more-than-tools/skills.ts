@@ -3,7 +3,7 @@
 // user has agreed to exactly these files, and nothing that came before it was checked.
 
 import { join } from 'node:path';
-import type { Tool, ToolContext, ToolOutput, Verdict } from '../../agent.ts';
+import type { Tool, ToolContext, Verdict } from '../../agent.ts';
 import { textOf, type Extension, type Json, type McpConnection } from '../../mcp.ts';
 import type { Roots } from '../16-hands/paths.ts';
 import { inWords } from '../16-hands/results.ts';
@@ -22,8 +22,14 @@ import {
   unknownSkill,
   type KnownSkill,
 } from './skills/skill-names.ts';
-import { EXTENSION, FolderSkills, offerOf, ServerSkills } from './skill-sources.ts';
-import type { Listing, SkillSource } from './skill-sources.ts';
+import {
+  EXTENSION,
+  FolderSkills,
+  offerOf,
+  ServerSkills,
+  type Listing,
+  type SkillSource,
+} from './skill-sources.ts';
 import { SkillWindow } from './skill-window.ts';
 
 const PATIENCE_MS = 2000; // for lists, before a prompt
@@ -158,7 +164,7 @@ export class Skills {
     await this.lookAtProject();
   }
 
-  private async lookAtProject(): Promise<void> {
+  private async lookAtProject() {
     this.ofProject.clear();
     for (const known of this.all().filter(({ source }) => source.kind === 'project')) {
       if (!this.options.trust.noteOf(approvalKey(known))) continue; // so it need not be hashed
@@ -172,7 +178,7 @@ export class Skills {
 
   /** What came is not what was listed. So the entry is fetched again, and what is kept of reads is
    *  forgotten: another set of files is another question. */
-  private async lookAgain({ source, uri }: KnownSkill): Promise<void> {
+  private async lookAgain({ source, uri }: KnownSkill) {
     if (source.kind !== 'server') return this.look(source);
     source.forget?.();
     const entry = await source.get(uri).catch(() => undefined);
@@ -196,7 +202,7 @@ export class Skills {
 
   /** An address that is not in the list is asked for at the server that is named before it, and at
    *  no other: a list need not be complete. */
-  private async find(label: string): Promise<KnownSkill> {
+  private async find(label: string) {
     const all = this.all();
     const known = all.find((each) => each.label === label);
     if (known) return known;
@@ -208,7 +214,7 @@ export class Skills {
     return { ...entry, entry, source, label };
   }
 
-  private sourceOf(label: string): SkillSource | undefined {
+  private sourceOf(label: string) {
     return [...this.sources.values()].find((source) => label.startsWith(`${source.label}/`));
   }
 
@@ -252,7 +258,7 @@ export class Skills {
     return { server: source.serverName, tool: { name: 'skills/get' } };
   }
 
-  private lines(): string[] {
+  private lines() {
     const standings = this.all().map((known) => ({ known, standing: this.standing(known) }));
     const wanted = standings.filter(({ standing }) => standing !== 'never');
     return wanted.map(({ known, standing }) => skillLine(known, standing === 'approved'));
@@ -277,14 +283,14 @@ export class Skills {
     }
   }
 
-  private async run(args: Json, { signal }: ToolContext): Promise<ToolOutput> {
+  private async run(args: Json, { signal }: ToolContext) {
     const { name, file, find } = args;
     if (typeof name === 'string' && typeof file === 'string')
       return { blocks: await this.window.file(name, file, signal), isError: false };
     return inWords(await this.words(args, name ?? find, signal));
   }
 
-  private async words(args: Json, given: unknown, signal: AbortSignal): Promise<string> {
+  private async words(args: Json, given: unknown, signal: AbortSignal) {
     if (given === undefined || args.find !== undefined)
       return matchingLines(this.lines(), `${args.find ?? ''}`);
     const agreed = this.agreed.get(args);
@@ -329,7 +335,7 @@ export class Skills {
     return this.window.open(await this.agreedTo({ name: label }, signal), signal);
   }
 
-  private async agreedTo(args: Json, signal: AbortSignal): Promise<Agreed> {
+  private async agreedTo(args: Json, signal: AbortSignal) {
     const verdict = await this.consent(args, signal);
     await this.lookAtProject();
     if (!verdict.allowed) throw new Error(verdict.reason);

@@ -1,8 +1,17 @@
 // subscribe.ts: `resources/subscribe` and `logging/setLevel` are gone since 2026-07-28. Callers need
 // not know: there a subscription is a request that stays open, and a level goes along with each call.
 
-import { asObject, isStateless, now, RpcError } from '../../mcp.ts';
-import type { Call, Extension, Json, McpConnection, Next } from '../../mcp.ts';
+import {
+  asObject,
+  isStateless,
+  now,
+  RpcError,
+  type Call,
+  type Extension,
+  type Json,
+  type McpConnection,
+  type Next,
+} from '../../mcp.ts';
 import { SUBSCRIPTION_KEY } from '../22-no-handshake/listen-for-changes.ts';
 import { doze, withEither, type Pause } from '../20-streamable-http/pause.ts';
 
@@ -79,7 +88,7 @@ class Stateless {
     return {};
   }
 
-  acknowledged(params: Json): void {
+  acknowledged(params: Json) {
     for (const each of this.open.values()) each.acknowledged(params);
   }
 
@@ -87,7 +96,7 @@ class Stateless {
     for (const each of this.open.values()) each.cancelled(requestId);
   }
 
-  forget(): void {
+  forget() {
     for (const each of this.open.values()) each.end();
     this.open.clear();
   }
@@ -112,7 +121,7 @@ class Subscription {
 
   /** Resolves when the server has said that it will tell. Rejects if it refuses, or does not say so
    *  in time. */
-  begin({ options }: Call): Promise<void> {
+  begin({ options }: Call) {
     const { timeoutMs = this.connection.options.callTimeoutMs } = options;
     const limit = AbortSignal.timeout(Math.min(timeoutMs, MAX_TIMER_MS));
     const isHeard = new Promise<void>((resolve) => (this.heard = resolve));
@@ -165,7 +174,7 @@ class Subscription {
     if (this.id !== undefined && this.id === requestId) this.current.abort();
   }
 
-  end(): void {
+  end() {
     this.whole.abort();
     this.current.abort();
   }

@@ -12,8 +12,12 @@ import {
   RpcError,
   show,
   textOf,
+  type Call,
+  type Extension,
+  type Json,
+  type Layer,
+  type McpConnection,
 } from '../../mcp.ts';
-import type { Call, Extension, Json, Layer, McpConnection } from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
 import { answerByHandler } from '../22-no-handshake/input-required.ts';
 import { sleep, type Pause } from '../20-streamable-http/pause.ts';
@@ -91,7 +95,7 @@ export function noteTools(
 
 const isNeedy = ({ execution }: Json) => asObject(execution).taskSupport === 'required';
 
-function takesTasks({ server }: McpConnection): boolean {
+function takesTasks({ server }: McpConnection) {
   const { requests } = asObject(server?.capabilities?.tasks);
   return asObject(asObject(requests).tools).call !== undefined;
 }
@@ -171,7 +175,7 @@ export class Task {
   }
 
   /** Between two looks. How long, the server says, within bounds. */
-  private async rest(): Promise<void> {
+  private async rest() {
     const { connection } = this;
     const { signal } = this.over;
     const transport = connection.signal;
@@ -185,7 +189,7 @@ export class Task {
   }
 
   /** Its state, as the server tells it. A server that is away may return. */
-  private async look(): Promise<Json> {
+  private async look() {
     const { connection } = this;
     const { signal } = this.over;
     for (let failures = 1; ; failures++) {
@@ -212,14 +216,14 @@ export class Task {
     return isOver && !isStateless(this.connection.server);
   }
 
-  private fetchResult(): Promise<Json> {
+  private fetchResult() {
     const { signal } = this.over;
     const options = { signal, timeoutMs: Infinity }; // a person may be asked meanwhile
     const fetching = this.connection.request('tasks/result', { taskId: this.id }, options);
     return unlessAborted(fetching, signal);
   }
 
-  private note(task: Json): void {
+  private note(task: Json) {
     const { status, statusMessage } = task;
     const { pollIntervalMs = task.pollInterval, ttlMs = task.ttl } = task; // as 2025-11-25 has them
     this.status = status as TaskStatus;
@@ -238,7 +242,7 @@ export class Task {
 
   /** The same question comes with every look until it is answered. One that does not come any more
    *  is no longer wanted, and disappears. */
-  private putQuestions({ status, inputRequests }: Json): void {
+  private putQuestions({ status, inputRequests }: Json) {
     const wanted = status === 'input_required' ? asObject(inputRequests) : {};
     for (const [key, question] of this.questions) if (!Object.hasOwn(wanted, key)) question.abort();
     for (const [key, question] of Object.entries(wanted)) {
@@ -252,7 +256,7 @@ export class Task {
   }
 
   /** Like any other question of this server. What we cannot answer ends the task: it would wait. */
-  private async answer(key: string, question: Json, signal: AbortSignal): Promise<void> {
+  private async answer(key: string, question: Json, signal: AbortSignal) {
     const { connection, id: taskId, call } = this;
     const options = { ...call.options, signal };
     try {
@@ -266,7 +270,7 @@ export class Task {
   }
 
   /** We cannot go on with it. */
-  private give(why: unknown): void {
+  private give(why: unknown) {
     void this.tellCancel();
     this.over.abort(why);
   }
@@ -281,7 +285,7 @@ export class Task {
     return this.tellCancel();
   }
 
-  private tellCancel(): Promise<boolean> {
+  private tellCancel() {
     const told = this.connection.request('tasks/cancel', { taskId: this.id });
     return told.then(
       () => true,
@@ -300,7 +304,7 @@ export class Task {
   }
 
   /** The refusal that the call would have met. */
-  private failure({ error }: Json): RpcError {
+  private failure({ error }: Json) {
     const { code, message, data } = asObject(error);
     const words =
       typeof message === 'string' ? copyOf(message.slice(0, MAX_MESSAGE)) : excerpt(error);

@@ -22,7 +22,7 @@ const OPERATORS: Record<string, Operator> = {
 };
 const EXPRESSION = /\{([+#./;?&]?)([^{}]+)\}/g;
 
-function partsOf(template: string): TemplatePart[] {
+function partsOf(template: string) {
   const parts: TemplatePart[] = [];
   let end = 0;
   for (const { 0: whole, 1: sign = '', 2: list = '', index } of template.matchAll(EXPRESSION)) {
@@ -53,7 +53,7 @@ export function expand(template: string, values: Record<string, string>): string
   return filled.join('');
 }
 
-function valueIn(operator: Operator, name: string, value: string): string {
+function valueIn(operator: Operator, name: string, value: string) {
   const text = encoded(value, operator.keeps);
   if (!operator.isNamed) return text;
   const isBare = text === '' && operator.first === ';';
@@ -61,7 +61,7 @@ function valueIn(operator: Operator, name: string, value: string): string {
 }
 
 /** encodeURIComponent leaves five characters that RFC 6570 does not. */
-function encoded(value: string, keeps: boolean): string {
+function encoded(value: string, keeps: boolean) {
   const wellFormed = copyOf(value); // half a character cannot be encoded
   if (keeps) {
     const whole = encodeURI(wellFormed).replace(/%25([0-9a-f]{2})/gi, '%$1'); // what was encoded
@@ -114,7 +114,7 @@ export function placeIn(template: string, typed: string): TemplateCursor | undef
 }
 
 /** A value ends where what follows it begins; without an end it is still being typed. */
-function endOf(next: TemplatePart | undefined, typed: string, start: number): number | undefined {
+function endOf(next: TemplatePart | undefined, typed: string, start: number) {
   const sign = typeof next === 'string' ? next[0]! : (next?.operator.first ?? '');
   const at = sign === '' ? -1 : typed.indexOf(sign, start);
   return at === -1 ? undefined : at;

@@ -1,7 +1,6 @@
 // watched-resources.ts: resources that the user wants the model to know of whenever they change.
 
-import { textOf } from '../../mcp.ts';
-import type { Extension, McpConnection } from '../../mcp.ts';
+import { textOf, type Extension, type McpConnection } from '../../mcp.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import type { Host, News } from '../19-the-terminal/host.ts';
 import { attached } from './context.ts';

@@ -1,8 +1,16 @@
 // calculator.ts: the server of fixtures/server.mjs as a function over a transport. It answers in
 // both eras: with a handshake, and without one.
 
-import { asObject, asRefusal, REVISIONS, RpcError, textOf } from '../../mcp.ts';
-import type { Id, Json, Transport } from '../../mcp.ts';
+import {
+  asObject,
+  asRefusal,
+  REVISIONS,
+  RpcError,
+  textOf,
+  type Id,
+  type Json,
+  type Transport,
+} from '../../mcp.ts';
 import { UNSUPPORTED_VERSION, VERSION_KEY } from '../20-streamable-http/mirrored-headers.ts';
 import { SERVER_INFO_KEY, STATELESS } from '../22-no-handshake/era.ts';
 
@@ -82,7 +90,7 @@ function callTool({ name, arguments: args }: Json): Json {
   }
 }
 
-function answer(method: unknown, params: Json): Json {
+function answer(method: unknown, params: Json) {
   const { [VERSION_KEY]: version } = asObject(params._meta);
   const isHandshakeEra = version === undefined;
   if (!isHandshakeEra && !STATELESS.includes(`${version}`)) {

@@ -51,9 +51,8 @@ export function encodeFrame(opcode: number, payload: Buffer, key = randomBytes(4
   const frame = Buffer.allocUnsafe(start + payload.length);
   header.copy(frame);
   key.copy(frame, header.length);
-  for (let i = 0; i < payload.length; i++) {
-    frame[start + i] = payload[i]! ^ key[i % 4]!;
-  }
+  for (let i = 0; i < payload.length; i++) frame[start + i] = payload[i]! ^ key[i % 4]!;
+
   return frame;
 }
 
@@ -81,13 +80,13 @@ export function encodeClose(code: number): Buffer {
 export function readClose(payload: Buffer): { code: number; reason: string } {
   if (payload.length === 0) return { code: NO_CODE, reason: '' };
   const code = payload.length === 1 ? 0 : payload.readUInt16BE();
-  if (!mayBeSent(code)) {
+  if (!mayBeSent(code))
     throw new Violation(PROTOCOL_ERROR, `closed with the code ${code}, which means nothing`);
-  }
+
   return { code, reason: decodeText(payload.subarray(2)) };
 }
 
-function mayBeSent(code: number): boolean {
+function mayBeSent(code: number) {
   const isDefined = code >= 1000 && code <= 1014 && !NEVER_SENT.includes(code);
   const isPrivate = code >= 3000 && code < 5000; // of libraries and applications
   return isDefined || isPrivate;
@@ -121,7 +120,7 @@ function decodeHeader(bytes: Buffer): FrameHeader | undefined {
 }
 
 /** The rules that two bytes can break. */
-function problemWith(first: number, second: number): string | undefined {
+function problemWith(first: number, second: number) {
   const opcode = first & OPCODE;
   const isControl = opcode >= CLOSE;
   if (first & RESERVED) return 'used an extension that we have not agreed on (reserved bits)';
@@ -129,9 +128,9 @@ function problemWith(first: number, second: number): string | undefined {
   if (isUnknown) return `sent a frame of kind ${opcode}, which does not exist`;
   if (second & MASK) return 'sent a masked frame, as only clients do';
   if (isControl && !(first & FIN)) return 'sent a control frame in pieces';
-  if (isControl && second > MAX_CONTROL_BYTES) {
+  if (isControl && second > MAX_CONTROL_BYTES)
     return `sent a control frame of more than ${MAX_CONTROL_BYTES} bytes`;
-  }
+
   return undefined;
 }
 
@@ -173,20 +172,20 @@ export class MessageReader {
   private header(bytes: Buffer): FrameHeader | undefined {
     const header = decodeHeader(bytes);
     if (!header || header.opcode >= CLOSE) return header;
-    if (header.opcode === BINARY) {
+    if (header.opcode === BINARY)
       throw new Violation(NOT_TEXT, 'sent a binary message, but MCP is text');
-    }
+
     const isContinued = header.opcode === CONTINUATION;
-    if (isContinued && !this.message) {
+    if (isContinued && !this.message)
       throw new Violation(PROTOCOL_ERROR, 'continued a message that it had not begun');
-    }
-    if (!isContinued && this.message) {
+
+    if (!isContinued && this.message)
       throw new Violation(PROTOCOL_ERROR, 'began a message within another');
-    }
+
     const collected = lengthOf(this.message ?? []);
-    if (collected + header.length > this.maxBytes) {
+    if (collected + header.length > this.maxBytes)
       throw new Violation(TOO_BIG, `sent a message of more than ${this.maxBytes} bytes`);
-    }
+
     return header;
   }
 

@@ -1,9 +1,16 @@
 // in-process.ts: a server that is part of our own program. A pair of transports takes the place of
 // a process and its pipes.
 
-import { McpError, textOf } from '../../mcp.ts';
-import type { ManagerOptions, Message, ServerEntry } from '../../mcp.ts';
-import type { Transport, TransportEvents, TransportFactory } from '../../mcp.ts';
+import {
+  McpError,
+  textOf,
+  type ManagerOptions,
+  type Message,
+  type ServerEntry,
+  type Transport,
+  type TransportEvents,
+  type TransportFactory,
+} from '../../mcp.ts';
 
 class PipeEnd implements Transport {
   other!: PipeEnd;
@@ -55,7 +62,7 @@ class PipeEnd implements Transport {
     }
   }
 
-  private error(what: string): McpError {
+  private error(what: string) {
     return new McpError('closed', `${this.who} ${what}`);
   }
 }
@@ -110,10 +117,10 @@ export function withBuiltIns(
     const entries = new Map<string, ServerEntry>();
     // The built-in ones first: of two servers that clash, the later is refused.
     for (const name of Object.keys(servers)) entries.set(name, builtInEntry(name));
-    for (const [name, entry] of load(report)) {
+    for (const [name, entry] of load(report))
       if (!entries.has(name)) entries.set(name, entry);
       else report(`MCP server "${name}" in ${entry.file} is ignored: ${TAKEN}`);
-    }
+
     return entries;
   };
 }

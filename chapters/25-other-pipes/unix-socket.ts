@@ -2,9 +2,21 @@
 // ways, as on stdio.
 
 import { connect, type Socket } from 'node:net';
-import { escapeSeparators, isLonger, LineBuffer, McpError, notReading, passOn } from '../../mcp.ts';
-import { MAX_LINE_BYTES, MAX_UNSENT } from '../../mcp.ts';
-import type { ErrorKind, Json, Message, Transport, TransportEvents } from '../../mcp.ts';
+import {
+  escapeSeparators,
+  isLonger,
+  LineBuffer,
+  McpError,
+  notReading,
+  passOn,
+  MAX_LINE_BYTES,
+  MAX_UNSENT,
+  type ErrorKind,
+  type Json,
+  type Message,
+  type Transport,
+  type TransportEvents,
+} from '../../mcp.ts';
 
 const GOODBYE_MS = 1000;
 
@@ -20,9 +32,9 @@ export class UnixSocketTransport implements Transport {
 
   constructor(serverName: string, { path }: Json, maxLineBytes: number) {
     const name = `MCP server "${serverName}"`;
-    if (typeof path !== 'string' || path === '' || path.includes('\0')) {
+    if (typeof path !== 'string' || path === '' || path.includes('\0'))
       throw new McpError('config', `${name}: "path" is missing or is not a string`);
-    }
+
     this.path = path;
     this.who = `${name} (${path})`;
     this.maxLineBytes = Math.min(maxLineBytes, MAX_LINE_BYTES);
@@ -42,9 +54,8 @@ export class UnixSocketTransport implements Transport {
       socket.on('connect', () => {
         resolve(); // from now on the rejection above has no effect
         socket.on('data', (chunk) => this.read(chunk));
-        for (const sign of ['end', 'close']) {
+        for (const sign of ['end', 'close'])
           socket.on(sign, () => this.end('closed', `broke off${problem}`));
-        }
       });
     });
   }
@@ -85,7 +96,7 @@ export class UnixSocketTransport implements Transport {
     await new Promise((done) => socket.once('close', done).end());
   }
 
-  private end(kind: ErrorKind, how: string): void {
+  private end(kind: ErrorKind, how: string) {
     if (this.ended) return; // report the end once
     this.ended = this.error(kind, this.isClosing ? 'was closed by us' : how);
     this.lines.clear();
@@ -97,7 +108,7 @@ export class UnixSocketTransport implements Transport {
     this.end('limit', `sent a line of more than ${this.maxLineBytes} bytes`);
   }
 
-  private error(kind: ErrorKind, what: string): McpError {
+  private error(kind: ErrorKind, what: string) {
     return new McpError(kind, `${this.who} ${what}`);
   }
 }

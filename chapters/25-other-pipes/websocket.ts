@@ -6,14 +6,37 @@ import { createHash, randomBytes } from 'node:crypto';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Socket } from 'node:net';
-import { excerpt, MAX_UNSENT, McpError, notReading, passOn, textOf } from '../../mcp.ts';
-import type { ErrorKind, Json, Message, Transport, TransportEvents } from '../../mcp.ts';
+import {
+  excerpt,
+  MAX_UNSENT,
+  McpError,
+  notReading,
+  passOn,
+  textOf,
+  type ErrorKind,
+  type Json,
+  type Message,
+  type Transport,
+  type TransportEvents,
+} from '../../mcp.ts';
 import { ProxyError, proxyFor } from '../18-minds/proxy.ts';
 import { TunnelAgent, type TunnelArgs } from '../18-minds/tunnel.ts';
 import { checkedAddress } from '../20-streamable-http/streamable.ts';
 import type { HeaderFields } from '../20-streamable-http/reply.ts';
-import { encodeClose, encodeFrame, MessageReader, readClose, decodeText } from './frames.ts';
-import { CLOSE, NORMAL, PING, PONG, TEXT, TOO_BIG, Violation } from './frames.ts';
+import {
+  encodeClose,
+  encodeFrame,
+  MessageReader,
+  readClose,
+  decodeText,
+  CLOSE,
+  NORMAL,
+  PING,
+  PONG,
+  TEXT,
+  TOO_BIG,
+  Violation,
+} from './frames.ts';
 
 const SUBPROTOCOL = 'mcp';
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'; // from the RFC
@@ -93,7 +116,7 @@ export class WebSocketTransport implements Transport {
     return (isTls ? https : http).request(this.url, options);
   }
 
-  private giveUp(why?: McpError): void {
+  private giveUp(why?: McpError) {
     this.opening!.destroy(why);
     this.stopped.abort();
   }
@@ -109,12 +132,12 @@ export class WebSocketTransport implements Transport {
     };
   }
 
-  private tooLate(): McpError {
+  private tooLate() {
     const limit = `${this.limits.connectMs / 1000} s`;
     return this.error('timeout', `did not open a WebSocket within ${limit}`);
   }
 
-  private unreachable(error: NodeJS.ErrnoException): McpError {
+  private unreachable(error: NodeJS.ErrnoException) {
     if (error instanceof McpError) return error;
     if (error instanceof ProxyError) {
       const kind = error.isFinal ? 'config' : 'unreachable';
@@ -125,7 +148,7 @@ export class WebSocketTransport implements Transport {
     return this.error('unreachable', `cannot be reached: ${why}`);
   }
 
-  private refusal({ statusCode: status = 0, headers }: IncomingMessage): McpError {
+  private refusal({ statusCode: status = 0, headers }: IncomingMessage) {
     if (status === 401 || status === 403) {
       const what = `wants a login (HTTP ${status}); put a token into its "headers"`;
       return new McpError('auth', `${this.who} ${what}`, status);
@@ -139,14 +162,14 @@ export class WebSocketTransport implements Transport {
     return this.error(isBusy ? 'unreachable' : 'protocol', what);
   }
 
-  private listen(socket: Socket, head: Buffer): void {
+  private listen(socket: Socket, head: Buffer) {
     this.socket = socket;
     socket.setKeepAlive(true, KEEP_ALIVE_MS); // finds out that a peer vanished without a word
     socket.on('data', (chunk) => this.read(chunk));
     socket.on('error', (error) => (this.problem = `: ${error.message}`)); // `close` follows
-    for (const sign of ['end', 'close']) {
+    for (const sign of ['end', 'close'])
       socket.on(sign, () => this.end('closed', `broke off${this.problem}`));
-    }
+
     if (head.length > 0) socket.unshift(head); // frames that came along with the answer
   }
 
@@ -167,7 +190,7 @@ export class WebSocketTransport implements Transport {
     }
   }
 
-  private hear(opcode: number, payload: Buffer): void {
+  private hear(opcode: number, payload: Buffer) {
     if (opcode === PING) return this.answerPing(payload);
     if (opcode === CLOSE) return this.hearGoodbye(payload);
     if (opcode !== TEXT) return; // a pong: we never ping
@@ -176,7 +199,7 @@ export class WebSocketTransport implements Transport {
 
   /** While the pipe is full only the last ping counts: else a server that pings and never reads
    *  could fill our memory. */
-  private answerPing(payload: Buffer): void {
+  private answerPing(payload: Buffer) {
     const socket = this.socket!;
     if (this.closing) return; // nothing may follow our goodbye
     if (!socket.writableNeedDrain) {
@@ -187,7 +210,7 @@ export class WebSocketTransport implements Transport {
     this.owed = payload;
   }
 
-  private payPong(): void {
+  private payPong() {
     const last = this.owed!;
     this.owed = undefined;
     this.answerPing(last);
@@ -209,7 +232,7 @@ export class WebSocketTransport implements Transport {
     });
   }
 
-  private gone(): McpError {
+  private gone() {
     const what = this.closing ? 'was closed by us' : 'is not connected';
     return this.ended ?? this.error('closed', what);
   }
@@ -233,7 +256,7 @@ export class WebSocketTransport implements Transport {
     await gone;
   }
 
-  private hearGoodbye(payload: Buffer): void {
+  private hearGoodbye(payload: Buffer) {
     const { code, reason } = readClose(payload);
     const why = reason ? `${code}: ${excerpt(reason)}` : `${code}`;
     const answer = payload.length > 0 ? code : NORMAL;
@@ -241,7 +264,7 @@ export class WebSocketTransport implements Transport {
   }
 
   /** Reports the end once, and, if there is a code, tells the server why. */
-  private end(kind: ErrorKind, how: string, code?: number): void {
+  private end(kind: ErrorKind, how: string, code?: number) {
     if (this.ended) return;
     const isOurs = this.closing && kind === 'closed';
     this.ended = this.error(kind, isOurs ? 'was closed by us' : how);
@@ -251,11 +274,11 @@ export class WebSocketTransport implements Transport {
     this.events.closed(this.ended);
   }
 
-  private hangUpSoon(): void {
+  private hangUpSoon() {
     setTimeout(() => this.socket?.destroy(), this.limits.goodbyeMs).unref();
   }
 
-  private error(kind: ErrorKind, what: string): McpError {
+  private error(kind: ErrorKind, what: string) {
     return new McpError(kind, `${this.who} ${what}`);
   }
 }
@@ -269,9 +292,9 @@ function problemWithAnswer({ headers }: IncomingMessage, key: string): string | 
   const { upgrade, 'sec-websocket-extensions': extensions } = headers;
   const { 'sec-websocket-protocol': subprotocol = SUBPROTOCOL } = headers;
   if (upgrade?.toLowerCase() !== 'websocket') return `it switched to ${excerpt(upgrade)}`;
-  if (headers['sec-websocket-accept'] !== accept) {
+  if (headers['sec-websocket-accept'] !== accept)
     return 'its Sec-WebSocket-Accept does not belong to our key';
-  }
+
   if (extensions) return `it uses the extension ${excerpt(extensions)}, which we did not offer`;
   if (subprotocol === SUBPROTOCOL) return undefined;
   return `it speaks ${excerpt(subprotocol)} instead of "${SUBPROTOCOL}"`;

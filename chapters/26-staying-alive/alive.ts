@@ -90,11 +90,11 @@ class Life {
     setMaxListeners(0, this.over.signal); // any number of calls may wait for the same server
   }
 
-  opened(): void {
+  opened() {
     this.hasBegun = true;
   }
 
-  closed(): void {
+  closed() {
     if (this.connection.isClosed) this.over.abort(); // no pause is worth waiting for any more
   }
 
@@ -183,7 +183,7 @@ class Life {
 
   /** Over HTTP every call has a connection of its own. After several that broke, another session may
    *  help, and another address behind the same name. */
-  private async openAgain(): Promise<void> {
+  private async openAgain() {
     this.lost = 0;
     this.wasAway = true;
     await this.connection.reopen();

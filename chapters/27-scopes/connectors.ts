@@ -9,8 +9,8 @@ import {
   serversIn,
   textOf,
   transportType,
+  type Json,
 } from '../../mcp.ts';
-import type { Json } from '../../mcp.ts';
 import { readWholeBody, timeoutSignal } from '../20-streamable-http/reply.ts';
 import { fetchHttp } from '../20-streamable-http/request.ts';
 import { COMMAND_MS, isLine, outputOf, parsedQuietly } from './helper.ts';
@@ -66,7 +66,7 @@ export async function fetchLists(
   return fetched;
 }
 
-async function textAt(address: unknown): Promise<string> {
+async function textAt(address: unknown) {
   if (typeof address !== 'string' || !/^https?:/.test(address) || !URL.canParse(address))
     throw new Error('it names neither a command nor an address');
   if (isExposed(address))

@@ -48,7 +48,7 @@ const isMine = ({ uid }: Stats, owners: Owners) => IS_WINDOWS || owners.includes
 const isOpen = ({ mode }: Stats) => (mode & 0o002) !== 0 && (mode & 0o1000) === 0;
 
 /** Nothing for what is not there, and for what lies below a file: no path leads to it. */
-function lookAt(file: string, look: typeof statSync | typeof lstatSync): Stats | undefined {
+function lookAt(file: string, look: typeof statSync | typeof lstatSync) {
   try {
     return look(file, { throwIfNoEntry: false });
   } catch (error) {

@@ -1,8 +1,17 @@
 // headers-helper.ts: headers that are not in a file. `headersHelper` of an entry is a command that
 // prints them; `claudeai-proxy` is HTTP with a bearer that a command of the user's settings prints.
 
-import { isExposed, isObject, MAPPING, McpError, ANY_TEXT, textOf, type Json } from '../../mcp.ts';
-import type { Transport, TransportFactory } from '../../mcp.ts';
+import {
+  isExposed,
+  isObject,
+  MAPPING,
+  McpError,
+  ANY_TEXT,
+  textOf,
+  type Json,
+  type Transport,
+  type TransportFactory,
+} from '../../mcp.ts';
 import { keepSecrets } from '../17-the-gate/safe-text.ts';
 import { checkedAddress, httpTransportsBy } from '../20-streamable-http/streamable.ts';
 import type { Fetch, HeaderFields } from '../20-streamable-http/reply.ts';
@@ -34,7 +43,7 @@ function fetchWith(get: Get, refusals: number[]): Fetch {
 }
 
 /** Runs the helper of an entry. */
-async function helped(serverName: string, config: Json): Promise<HeaderFields> {
+async function helped(serverName: string, config: Json) {
   const { headersHelper, url, cwd } = config;
   const fail = (why: string) =>
     new McpError(

@@ -1,8 +1,16 @@
 // heartbeat.ts: a connection that was silent for long is asked whether it lives. A socket may be dead
 // for hours without either side hearing of it: a laptop slept, a router forgot.
 
-import { isStateless, McpError, now, reads, transportType } from '../../mcp.ts';
-import type { Extension, McpConnection, EntryWord } from '../../mcp.ts';
+import {
+  isStateless,
+  McpError,
+  now,
+  reads,
+  transportType,
+  type Extension,
+  type McpConnection,
+  type EntryWord,
+} from '../../mcp.ts';
 
 const USUAL_MS = 5 * 60_000;
 const MIN_MS = 1000;
@@ -32,7 +40,7 @@ export function heartbeat({ later = byTimer }: { later?: Later } = {}): Extensio
   });
 }
 
-function intervalOf({ config }: McpConnection): number {
+function intervalOf({ config }: McpConnection) {
   const usual = HELD_OPEN.includes(transportType(config)) ? USUAL_MS : 0;
   return Number(config.heartbeat ?? usual);
 }
@@ -63,7 +71,7 @@ function heartOf(connection: McpConnection, everyMs: number, later: Later) {
 }
 
 /** Whoever answers, and be it with a no, is alive. */
-async function beat(connection: McpConnection): Promise<void> {
+async function beat(connection: McpConnection) {
   try {
     await connection.request('ping', {}, { timeoutMs: ANSWER_MS });
   } catch (error) {
@@ -72,7 +80,7 @@ async function beat(connection: McpConnection): Promise<void> {
   }
 }
 
-async function openAgain(connection: McpConnection): Promise<void> {
+async function openAgain(connection: McpConnection) {
   const silence = `did not answer a ping within ${ANSWER_MS / 1000} s; it is connected again`;
   connection.warn('heartbeat', silence);
   await connection.reopen();

@@ -10,8 +10,8 @@ import {
   safeEnv,
   signalGroup,
   withSafePath,
+  type Json,
 } from '../../mcp.ts';
-import type { Json } from '../../mcp.ts';
 
 export const COMMAND_MS = 10_000;
 const MAX_OUTPUT = 2 ** 20; // characters
@@ -45,7 +45,7 @@ export async function outputOf(line: HelperCommand, place: HelperOptions = {}): 
   throw new Error(`it ended with ${killedBy ?? `exit code ${code}`}`);
 }
 
-function shellFor(line: string): string[] {
+function shellFor(line: string) {
   return process.platform === 'win32'
     ? ['cmd.exe', '/d', '/s', '/c', line]
     : ['/bin/sh', '-c', line];

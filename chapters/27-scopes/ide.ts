@@ -10,8 +10,8 @@ import {
   readJsonFile,
   type Json,
   type ServerEntry,
+  type TransportFactory,
 } from '../../mcp.ts';
-import type { TransportFactory } from '../../mcp.ts';
 import { oneOfFew } from '../17-the-gate/dialogue.ts';
 import type { Person } from '../17-the-gate/person.ts';
 import { keepSecrets, quoted } from '../17-the-gate/safe-text.ts';
@@ -77,7 +77,7 @@ function lockIn(lock: string, owners: Owners): Json | undefined {
   }
 }
 
-function isAlive(pid: unknown): boolean {
+function isAlive(pid: unknown) {
   if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid < 1) return false;
   try {
     return process.kill(pid, 0);
@@ -86,7 +86,7 @@ function isAlive(pid: unknown): boolean {
   }
 }
 
-function holds(folder: string, cwd: string): boolean {
+function holds(folder: string, cwd: string) {
   try {
     const way = relative(realpathSync(folder), cwd);
     return way !== '..' && !way.startsWith(`..${sep}`);

@@ -53,7 +53,7 @@ export function offeredBy(
   return { offered, problems };
 }
 
-function readText(file: string, read: (text: string) => Json): Json | undefined {
+function readText(file: string, read: (text: string) => Json) {
   return existsSync(file) ? read(readFileSync(file, 'utf8')) : undefined;
 }
 

@@ -39,7 +39,7 @@ export function pluginSources(options: PluginOptions): ConfigSource[] {
 }
 
 /** The user's settings switch it on; those of a project may only switch it off. */
-function isOn(id: string, [mine = {}, ...others]: Json[]): boolean {
+function isOn(id: string, [mine = {}, ...others]: Json[]) {
   const inFile = (root: Json) => asObject(root.enabledPlugins)[id];
   return inFile(mine) === true && others.every((root) => inFile(root) !== false);
 }
@@ -91,11 +91,7 @@ const relativeTo = ({ root }: Plugin, path: string) =>
   path.startsWith(root) ? path.slice(root.length) : path;
 
 /** A mapping, or the name of a file in the plugin: with a mapping, or a bundle. */
-function mappingFrom(
-  given: unknown,
-  plugin: Plugin,
-  { files, unpack }: PluginOptions,
-): Json | undefined {
+function mappingFrom(given: unknown, plugin: Plugin, { files, unpack }: PluginOptions) {
   if (isObject(given)) return given;
   if (typeof given !== 'string') throw new Error('its "mcpServers" is not an object');
   const file = join(plugin.root, relativeTo(plugin, given));
@@ -113,7 +109,7 @@ function mappingFrom(
 
 /** With the plugin's own folder in the place of its variable, and there it starts: in the project,
  *  `npx` would run what a clone has brought along. */
-function settled(given: unknown, { root }: Plugin): Json {
+function settled(given: unknown, { root }: Plugin) {
   if (!isObject(given)) return given as Json; // the manager says what is wrong with it
   const here = (text: string) => text.replaceAll('${CLAUDE_PLUGIN_ROOT}', root);
   const config = withTexts(given, here) as Json;

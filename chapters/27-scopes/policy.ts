@@ -118,7 +118,7 @@ export class Policy {
     return { key: 'serverUrl', matches: ({ url }) => url !== undefined && fits(url) };
   }
 
-  private expanded(text: string): string {
+  private expanded(text: string) {
     return text.replace(
       VARIABLE,
       (whole, name: string, fallback?: string) =>

@@ -4,8 +4,16 @@
 import { realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
-import { asObject, isObject, isSameFolder, serversIn, textOf, transportType } from '../../mcp.ts';
-import type { Json, ServerEntry } from '../../mcp.ts';
+import {
+  asObject,
+  isObject,
+  isSameFolder,
+  serversIn,
+  textOf,
+  transportType,
+  type Json,
+  type ServerEntry,
+} from '../../mcp.ts';
 import { printable, quoted } from '../17-the-gate/safe-text.ts';
 import type { Serve } from '../25-other-pipes/in-process.ts';
 import type {
@@ -22,8 +30,8 @@ import {
   Files,
   foldersFrom,
   leadsOutOf,
+  type Owners,
 } from './file-owners.ts';
-import type { Owners } from './file-owners.ts';
 import { bundles } from './packages/bundle.ts';
 import { pluginSources, type Plugin, type Unpack } from './plugins.ts';
 import { blockedAll, Policy, type PolicyFile } from './policy.ts';
@@ -130,7 +138,7 @@ export class Scopes implements Sources {
     return keys.reduce((value: unknown, key) => asObject(value)[key], this.mySettings());
   }
 
-  private mySettings(): Json {
+  private mySettings() {
     const isMine = isAbsolute(this.home) && !doubtAbout(this.settingsFile, this.owners);
     return asObject(isMine && new Files().read(this.settingsFile).root);
   }
@@ -175,7 +183,7 @@ export class Scopes implements Sources {
   }
 
   /** A program that embeds us hands in its own servers. No file can do that, and none can forbid it. */
-  private handIn(entries: ServerEntries): void {
+  private handIn(entries: ServerEntries) {
     for (const name of Object.keys(this.options.sdk ?? {})) {
       const config = { type: 'sdk', name };
       entries.set(name, {
@@ -230,7 +238,7 @@ export class Scopes implements Sources {
   }
 
   /** From the least to the most important. */
-  private fileSources(files: Files, report: ReportProblem): ConfigSource[] {
+  private fileSources(files: Files, report: ReportProblem) {
     const { home, cwd } = this;
     const isHome = isAbsolute(home); // else it might be the project's
     const { settingsFile: settings, stateFile: state } = this;
@@ -252,7 +260,7 @@ export class Scopes implements Sources {
     ];
   }
 
-  private plugins(files: Files, report: ReportProblem): ConfigSource[] {
+  private plugins(files: Files, report: ReportProblem) {
     const { home, cwd } = this;
     const { unpack = this.usualUnpack() } = this.options;
     const names = [settingsIn(home), settingsIn(cwd), settingsIn(cwd, LOCAL)];
@@ -261,7 +269,7 @@ export class Scopes implements Sources {
   }
 
   /** What a bundle wants to know is in `pluginConfigs` of the user's settings, as in Claude Code. */
-  private usualUnpack(): Unpack {
+  private usualUnpack() {
     const config = ({ id }: Plugin, server: string) => {
       const { pluginConfigs } = asObject(new Files().read(this.settingsFile).root);
       return asObject(asObject(asObject(asObject(pluginConfigs)[id]).mcpServers)[server]);
@@ -317,7 +325,7 @@ export class Scopes implements Sources {
   // ── What counts ──
 
   /** Not trimmed: that would start something else than what is written. */
-  private remark({ name, file, config }: ServerEntry, report: ReportProblem): void {
+  private remark({ name, file, config }: ServerEntry, report: ReportProblem) {
     const odd = ['command', 'url', 'cwd', 'type'].filter((key) => {
       const value = isObject(config) ? config[key] : undefined;
       return typeof value === 'string' && value.trim() !== value;
@@ -329,20 +337,20 @@ export class Scopes implements Sources {
   }
 
   /** The user's own helper starts in their home: in a clone, "./headers.sh" would be the clone's. */
-  private settleHelper(entry: ServerEntry): void {
+  private settleHelper(entry: ServerEntry) {
     const { config, authority } = entry;
     if (!isObject(config) || config.headersHelper === undefined || config.cwd !== undefined) return;
     if (authority === 'user') entry.config = { ...config, cwd: this.home };
   }
 
-  private excludeOthers(entries: ServerEntries, own: ConfigSource[]): void {
+  private excludeOthers(entries: ServerEntries, own: ConfigSource[]) {
     const files = own.map(({ file }) => file);
     for (const entry of entries.values())
       if (!files.includes(entry.file))
         entry.blocked = `only the servers in ${this.managedFile} may run on this machine`;
   }
 
-  private refuseNames(entries: ServerEntries, report: ReportProblem): void {
+  private refuseNames(entries: ServerEntries, report: ReportProblem) {
     const { reserved } = this;
     for (const entry of entries.values()) {
       const { name, file, config } = entry;
@@ -358,7 +366,7 @@ export class Scopes implements Sources {
 
   /** Of plugins and connectors, what starts the same as another entry. A server that is switched off
    *  or blocked stands in nobody's way. */
-  private leaveOutCopies(entries: ServerEntries): void {
+  private leaveOutCopies(entries: ServerEntries) {
     const known: { signature: Signature; entry: ServerEntry }[] = [];
     const isCopy = ({ scope }: ServerEntry) => COPIES.includes(scope);
     const all = [...entries.values()];
@@ -375,7 +383,7 @@ export class Scopes implements Sources {
     }
   }
 
-  private applyPolicy(entries: ServerEntries, files: Files, report: ReportProblem): void {
+  private applyPolicy(entries: ServerEntries, files: Files, report: ReportProblem) {
     const { lists, broken } = this.policyFiles(files);
     const policy = new Policy(lists, this.env);
     for (const problem of policy.problems) report(problem);
@@ -501,7 +509,7 @@ export class Scopes implements Sources {
 }
 
 /** The names of plugins' servers are for plugins: what is allowed to one must not be another's. */
-function withoutPlugins(source: ConfigSource, report: ReportProblem): ConfigSource {
+function withoutPlugins(source: ConfigSource, report: ReportProblem) {
   if (source.scope === 'plugin') return source;
   const servers = source.servers.filter(([name]) => {
     const isTaken = name.startsWith('plugin:');
@@ -534,7 +542,7 @@ function merge(sources: ConfigSource[]): { entries: ServerEntries; hidden: Hidde
 
 /** The key of `projects` that means this folder. Capitals count where folders are told apart by
  *  them. */
-function projectKey(projects: Json, folder: string): string | undefined {
+function projectKey(projects: Json, folder: string) {
   const even = (path: string) => {
     const slashes = process.platform === 'win32' ? path.replaceAll('\\', '/') : path;
     return ['win32', 'darwin'].includes(process.platform) ? slashes.toLowerCase() : slashes;

@@ -1,8 +1,15 @@
 // signature.ts: what an entry starts, whatever it is called. Plugins and connectors bring servers
 // that the user may have already, under another name.
 
-import { asList, asObject, fillIn, isObject, transportType } from '../../mcp.ts';
-import type { Json, ServerEntry } from '../../mcp.ts';
+import {
+  asList,
+  asObject,
+  fillIn,
+  isObject,
+  transportType,
+  type Json,
+  type ServerEntry,
+} from '../../mcp.ts';
 
 /** `account`: with what it starts. Two accounts at one service are two servers. */
 export type Signature = { base: string; account: string };
@@ -25,13 +32,13 @@ export const isSameSignature = (one: Signature, two: Signature) =>
   one.base === two.base && (!one.account || !two.account || one.account === two.account);
 
 /** Scheme and host in lower case, no default port, no fragment: `URL` does all but the last. */
-function normalised(address: string): string {
+function normalised(address: string) {
   const url = new URL(address);
   url.hash = '';
   return url.href;
 }
 
-function pairsText(values: unknown): string {
+function pairsText(values: unknown) {
   const pairs = Object.entries(asObject(values)).sort(([one], [two]) => (one < two ? -1 : 1));
   return pairs.length > 0 ? JSON.stringify(pairs) : '';
 }

@@ -45,7 +45,7 @@ export function watchFiles({
   return () => clearInterval(timer);
 }
 
-function stateOf(file: string): string {
+function stateOf(file: string) {
   try {
     const { mtimeMs, size, ino } = statSync(file);
     return `${mtimeMs} ${size} ${ino}`;
@@ -55,7 +55,7 @@ function stateOf(file: string): string {
 }
 
 /** In words; nothing, if the same servers would start. */
-function difference(before: ServerEntries, after: ServerEntries): string {
+function difference(before: ServerEntries, after: ServerEntries) {
   const isSame = (name: string) => {
     const [one, two] = [before.get(name)!, after.get(name)!];
     return isDeepStrictEqual(

@@ -48,7 +48,7 @@ export function filesInZip(zip: Buffer, { maxFiles, maxBytes }: Bounds): Packed[
 type ZipEntry = ReturnType<typeof rowAt>;
 
 /** The directory's end is at the end, before a comment of any content. */
-function findEnd(zip: Buffer): number {
+function findEnd(zip: Buffer) {
   const first = Math.max(0, zip.length - END_BYTES - MAX_COMMENT);
   for (let at = zip.length - END_BYTES; at >= first; at--)
     if (zip.readUInt32LE(at) === END && at + END_BYTES + zip.readUInt16LE(at + 20) === zip.length)

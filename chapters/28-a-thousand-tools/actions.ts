@@ -29,9 +29,9 @@ const QUESTIONS =
 const CHINESE_QUESTION = /什么|哪|吗|怎么|多少|看/;
 
 const ACTIONS = new Map<string, Action>();
-for (const [action, verbs] of Object.entries(VERBS)) {
+for (const [action, verbs] of Object.entries(VERBS))
   for (const verb of verbs.split(' ')) ACTIONS.set(stemOf(verb), action as Action);
-}
+
 const QUESTION_WORDS = new Set(QUESTIONS.split(' ').map(stemOf));
 
 /** A question wants to read; an order begins with its verb. */

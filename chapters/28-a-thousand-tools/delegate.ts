@@ -140,7 +140,7 @@ function inherited({ options }: Agent, deeper: Tool[], names?: string[]) {
 const means = (wanted: string, name: string) =>
   name === wanted || name.startsWith(`${wanted.replace(/(__)?\*$/, '')}__`);
 
-function unknownIn(names: string[], { tools }: Agent): string | undefined {
+function unknownIn(names: string[], { tools }: Agent) {
   const known = tools.callable.map(({ definition: { name } }) => name);
   const unknown = names.find((each) => !known.some((name) => means(each, name)));
   if (unknown === undefined) return undefined;
@@ -178,7 +178,7 @@ class Heard {
 
   /** Its words are behind a mark, like all that we have not written: they may be those of a file
    *  that it has read. */
-  report(name: string, { ending, text }: ChatEnd): string {
+  report(name: string, { ending, text }: ChatEnd) {
     const words = plain(text).trim();
     const cut = words.length > MAX_REPORT ? `${words.slice(0, MAX_REPORT)}…` : words;
     const lines = [`Of its calls ${this.worked} worked, and ${this.others.length} did not.`];

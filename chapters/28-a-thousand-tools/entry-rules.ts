@@ -63,7 +63,7 @@ export function entryOpinion(tool: Json, config: Json): Opinion | undefined {
 const denied = (name: string) => `${quoted(name)} is on the deny list of its server's entry`;
 
 /** The list, in another program's words, by which a tool is not there at all. */
-function othersListAgainst(name: string, config: Json): string | undefined {
+function othersListAgainst(name: string, config: Json) {
   const { onlyTools, noTools } = listsOf(config);
   const isLeftOut = (list: string) => !isNamed(name, config[list], 'exactly');
   return noTools.find((list) => isNamed(name, config[list])) ?? onlyTools.find(isLeftOut);
@@ -73,7 +73,7 @@ function othersListAgainst(name: string, config: Json): string | undefined {
 const toolsIn = ({ tools = {} }: Json) => (Array.isArray(tools) ? { allow: tools } : tools) as Json;
 
 /** To forbid, capitals make no difference. */
-function isNamed(name: string, patterns: unknown, how?: 'exactly'): boolean {
+function isNamed(name: string, patterns: unknown, how?: 'exactly') {
   if (!Array.isArray(patterns)) return false;
   const same = (text: unknown) => (how ? String(text) : String(text).toLowerCase());
   const bare = (pattern: unknown) => same(pattern).replace(/^mcp__.*?__/i, ''); // a label is a name, too
@@ -121,7 +121,7 @@ class EntryGuard {
   }
 
   /** Not every call comes by way of the gate. A tool that was not listed may do anything. */
-  call(call: Call, next: Next): Promise<Json> {
+  call(call: Call, next: Next) {
     const name = String(call.params?.name);
     const annotations = { readOnlyHint: this.reading.has(name) };
     const opinion = entryOpinion({ name, annotations }, this.connection.config);
@@ -129,14 +129,14 @@ class EntryGuard {
     throw this.connection.error('config', `was not asked: ${opinion.why}`);
   }
 
-  read(call: Call, next: Next): Promise<Json> {
+  read(call: Call, next: Next) {
     const uri = String(call.params?.uri);
     const isListed = this.resources.every((list) => isNamed(uri, list, 'exactly'));
     const isFree = isListed || this.agreed.has(uri);
     return isFree ? next(call) : this.readIfAgreed(uri, call, next);
   }
 
-  private async readIfAgreed(uri: string, call: Call, next: Next): Promise<Json> {
+  private async readIfAgreed(uri: string, call: Call, next: Next) {
     const { serverName } = this.connection;
     const what = `${quoted(uri)} is not on the list of resources in its entry`;
     const { signal } = call.options;
@@ -155,7 +155,7 @@ class EntryGuard {
 }
 
 /** A misspelt "denny" must not be a door left open. */
-function isLists(value: unknown, keys: string[]): boolean {
+function isLists(value: unknown, keys: string[]) {
   if (!isObject(value)) return false;
   return Object.entries(value).every(([key, list]) => {
     const isList = Array.isArray(list) && list.length <= MAX_PATTERNS;

@@ -6,8 +6,17 @@ import { readdirSync, rmSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { asObject, isObject, needsApproval, show, transportType } from '../../mcp.ts';
-import type { Json, KnownServer, KnownServers, ServerEntry } from '../../mcp.ts';
+import {
+  asObject,
+  isObject,
+  needsApproval,
+  show,
+  transportType,
+  type Json,
+  type KnownServer,
+  type KnownServers,
+  type ServerEntry,
+} from '../../mcp.ts';
 import { canonicalJson, sha256 } from '../17-the-gate/digest.ts';
 import { PrivateFile } from '../17-the-gate/private-file.ts';
 import { Masker } from '../17-the-gate/safe-text.ts';
@@ -78,7 +87,7 @@ export class KnownTools implements KnownServers {
     return new PrivateFile<KnownToolsFile>(this.home, name, { version: 1, at: 0 }, isSound);
   }
 
-  private tidy(folder: string): void {
+  private tidy(folder: string) {
     const names = readdirSync(folder).filter((name) => NAME.test(name));
     if (names.length <= MAX_FILES) return;
     const files = names.map((name) => join(folder, name));
@@ -89,7 +98,7 @@ export class KnownTools implements KnownServers {
 }
 
 /** A server may put our token into a description. It must not get into a file that way. */
-function repeatsSecret({ config, authority }: ServerEntry, text: string): boolean {
+function repeatsSecret({ config, authority }: ServerEntry, text: string) {
   const masker = new Masker();
   masker.learn(asObject(config.env), authority);
   for (const value of Object.values(asObject(config.headers))) {
@@ -99,12 +108,12 @@ function repeatsSecret({ config, authority }: ServerEntry, text: string): boolea
   return masker.holds(text);
 }
 
-function removed({ file }: PrivateFile<KnownToolsFile>): void {
+function removed({ file }: PrivateFile<KnownToolsFile>) {
   rmSync(file, { force: true });
 }
 
 /** A damaged file is no loss: it is written again. */
-function readOrNothing(file: PrivateFile<KnownToolsFile>): KnownToolsFile {
+function readOrNothing(file: PrivateFile<KnownToolsFile>) {
   try {
     return file.read();
   } catch {
@@ -114,7 +123,7 @@ function readOrNothing(file: PrivateFile<KnownToolsFile>): KnownToolsFile {
 }
 
 /** As the client checks it when it comes over the wire. */
-function isSound({ at, known }: Json): boolean {
+function isSound({ at, known }: Json) {
   if (known === undefined) return at === 0;
   if (!Number.isFinite(at) || !isObject(known) || !isObject(known.server)) return false;
   const { protocolVersion } = known.server;

@@ -67,7 +67,7 @@ function partsOf(word: string): string[] {
   return small;
 }
 
-function pairsOf(run: string): string[] {
+function pairsOf(run: string) {
   if (!isUnspaced(run)) return partsOf(run);
   const characters = [...run];
   if (characters.length === 1) return characters;
@@ -93,19 +93,19 @@ export function stemOf(word: string): string {
   return rootOf(inAmerican(IRREGULAR.get(word) ?? singular(word)));
 }
 
-function singular(word: string): string {
+function singular(word: string) {
   if (/.{2}ies$/.test(word)) return `${word.slice(0, -3)}y`;
   if (/(ss|x|ch|sh)es$/.test(word)) return word.slice(0, -2);
   return /[^sui]s$/.test(word) ? word.slice(0, -1) : word;
 }
 
 /** "colour" and "summarise" as "color" and "summarize". */
-function inAmerican(word: string): string {
+function inAmerican(word: string) {
   const withZ = word.replace(/(.{3}i|y)s(e|ed|ing|ation)$/, '$1z$2');
   return withZ.replace(/(.{3})our$/, '$1or');
 }
 
-function rootOf(word: string): string {
+function rootOf(word: string) {
   const verb = word.replace(/(.{3}t)ion$/, '$1').replace(/(.{6})ment$/, '$1');
   const before = verb.replace(/(ing|ed)$/, '');
   const isEnding = before !== verb && before.length > 2 && /[aeiouy]/.test(before);
@@ -115,7 +115,7 @@ function rootOf(word: string): string {
 }
 
 /** "creat", because of "creating"; but a "plane" is not a "plan". */
-function withoutE(word: string): string {
+function withoutE(word: string) {
   if (word.length < 5 || /^..[aeiou].e$/.test(word)) return word;
   return word.replace(/e$/, '');
 }

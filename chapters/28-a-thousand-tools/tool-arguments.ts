@@ -76,12 +76,12 @@ class Mender {
     return this.byAlternative(mended, schema, level + 1);
   }
 
-  private fits(value: unknown, schema: unknown): boolean {
+  private fits(value: unknown, schema: unknown) {
     return problemsWith(schema, value, this.root).length === 0;
   }
 
   /** A text that is no good as a text may be a number, or the JSON of something. */
-  private meant(text: string, schema: Json, level: number): unknown {
+  private meant(text: string, schema: Json, level: number) {
     const meaning = meaningOf(text);
     if (meaning === undefined) return text;
     const mended = this.mend(meaning, schema, level);
@@ -89,20 +89,20 @@ class Mender {
   }
 
   /** The same list or object, with each part mended by its own schema. */
-  private withParts(value: unknown, schema: Json, level: number): unknown {
+  private withParts(value: unknown, schema: Json, level: number) {
     if (Array.isArray(value))
       return value.map((item, n) => this.mend(item, partOf(schema, n), level));
     if (!isObject(value)) return value;
-    const kept = Object.entries(value).filter(([name, each]) => {
-      return each !== null || !this.mayBeLeftOut(name, schema);
-    });
+    const kept = Object.entries(value).filter(
+      ([name, each]) => each !== null || !this.mayBeLeftOut(name, schema),
+    );
     return Object.fromEntries(
       kept.map(([name, each]) => [name, this.mend(each, partOf(schema, name), level)]),
     );
   }
 
   /** Models write null for "not given", also where the schema knows nothing of null. */
-  private mayBeLeftOut(name: string, schema: Json): boolean {
+  private mayBeLeftOut(name: string, schema: Json) {
     const part = partOf(schema, name);
     const { required } = schema;
     const isRequired = Array.isArray(required) && required.includes(name);
@@ -110,7 +110,7 @@ class Mender {
   }
 
   /** Of several schemas, the only one that it can be mended for. */
-  private byAlternative(value: unknown, schema: Json, level: number): unknown {
+  private byAlternative(value: unknown, schema: Json, level: number) {
     const alternatives = [schema.anyOf, schema.oneOf].flatMap((each) => each ?? []);
     const mended = alternatives.map((each) => this.mend(value, each, level));
     const good = mended.filter((each) => this.fits(each, schema));
@@ -131,7 +131,7 @@ function meaningOf(text: string): unknown {
 }
 
 /** Does it have a number that would come out as another one? 1e999 would even be sent as null. */
-function losesNumbers(json: string): boolean {
+function losesNumbers(json: string) {
   const outsideOfTexts = json.replace(/"(?:[^"\\]|\\[^])*(?:"|\\?$)/g, '');
   const numbers = outsideOfTexts.match(/-?\d[\d.eE+-]*/g) ?? [];
   return numbers.some((digits) => {
@@ -143,7 +143,7 @@ function losesNumbers(json: string): boolean {
 
 // ─── Parts of a schema, and of a value ─────────────────────────────────────────────────────────
 
-function follow(schema: unknown, root: Json): unknown {
+function follow(schema: unknown, root: Json) {
   let at = schema;
   for (let times = 0; times < MAX_REFERENCES; times++) {
     if (!isObject(at) || typeof at.$ref !== 'string') return at;
@@ -153,7 +153,7 @@ function follow(schema: unknown, root: Json): unknown {
 }
 
 /** The schema of an item, or of a property. */
-function partOf(schema: Json, step: string | number): unknown {
+function partOf(schema: Json, step: string | number) {
   if (typeof step === 'number') {
     const { prefixItems, items } = schema;
     const [first = items] = listOf(prefixItems ?? items).slice(step, step + 1);
@@ -165,7 +165,7 @@ function partOf(schema: Json, step: string | number): unknown {
 }
 
 /** The part of a schema that is about this place. Among alternatives, the first that has it. */
-function schemaAt(steps: (string | number)[], root: Json): unknown {
+function schemaAt(steps: (string | number)[], root: Json) {
   let at = follow(root, root);
   for (const step of steps) {
     if (!isObject(at)) return undefined;
@@ -180,7 +180,7 @@ function schemaAt(steps: (string | number)[], root: Json): unknown {
   return at;
 }
 
-function valueAt(steps: (string | number)[], value: unknown): unknown {
+function valueAt(steps: (string | number)[], value: unknown) {
   let at = value;
   for (const step of steps) {
     const isThere = typeof at === 'object' && at !== null && Object.hasOwn(at, step);
@@ -190,7 +190,7 @@ function valueAt(steps: (string | number)[], value: unknown): unknown {
 }
 
 /** items[0].name is three steps, and so is items[0]["odd name"]. */
-function stepsOf(path: string): (string | number)[] {
+function stepsOf(path: string) {
   const steps = path.matchAll(/\.?([A-Za-z_]\w*)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]/g);
   return [...steps].map(([, word, index, name]) => {
     if (index !== undefined) return Number(index);
@@ -207,7 +207,7 @@ const listOf = (value: unknown): unknown[] => {
 
 const MISFIT = 'Not called: these arguments do not fit the tool. Correct them and call it again.';
 
-function explain(problems: SchemaProblem[], args: Json, schema: Json): string {
+function explain(problems: SchemaProblem[], args: Json, schema: Json) {
   const lines = [MISFIT];
   let length = MISFIT.length;
   for (const [n, problem] of problems.entries()) {
@@ -220,7 +220,7 @@ function explain(problems: SchemaProblem[], args: Json, schema: Json): string {
   return lines.join('\n');
 }
 
-function complaint({ path, message }: SchemaProblem, args: Json, schema: Json): string {
+function complaint({ path, message }: SchemaProblem, args: Json, schema: Json) {
   const steps = stepsOf(path);
   const where = path === '' ? 'the arguments' : path;
   const given = valueAt(steps, args);
@@ -231,7 +231,7 @@ function complaint({ path, message }: SchemaProblem, args: Json, schema: Json): 
 }
 
 /** What is missing may be there under another name: filePath for path, file_path for filePath. */
-function misnamed(steps: (string | number)[], args: Json, schema: Json): string {
+function misnamed(steps: (string | number)[], args: Json, schema: Json) {
   const name = String(steps.at(-1));
   const outer = steps.slice(0, -1);
   const known = asObject(asObject(schemaAt(outer, schema)).properties);

@@ -58,7 +58,7 @@ type FoundTool = { label: string; server: number; score: number };
 
 /** A server that describes its tools by every word there is gets at most three of five places, unless
  *  it is the only one that has something. */
-function shared(found: FoundTool[], limit: number): FoundTool[] {
+function shared(found: FoundTool[], limit: number) {
   const isOnlyOne = new Set(found.map(({ server }) => server)).size === 1;
   const most = isOnlyOne ? limit : Math.ceil(limit * OF_ONE_SERVER);
   const places = new Map<number, number>(); // by server
@@ -93,7 +93,7 @@ class TermIndex implements ToolIndex {
     for (const [n, document] of documents.entries()) this.add(n, document, average);
   }
 
-  private add(tool: number, document: Document, average: Record<WeightedField, number>): void {
+  private add(tool: number, document: Document, average: Record<WeightedField, number>) {
     const counts = new Map<string, number>();
     for (const field of FIELDS) {
       const terms = document[field];
@@ -109,7 +109,7 @@ class TermIndex implements ToolIndex {
     }
   }
 
-  search(query: string, limit = 10): string[] {
+  search(query: string, limit = 10) {
     const ofTool = new Float64Array(this.labels.length);
     const ofServer = new Float64Array(this.toolsOf.length);
     const text = query.slice(0, MAX_QUERY);
@@ -129,26 +129,26 @@ class TermIndex implements ToolIndex {
 
   // ── What the query is about ──
 
-  private conceptsIn(text: string): Concept[] {
+  private conceptsIn(text: string) {
     const concepts = new Map<string, Concept>(); // by what was written: each counts once
     const add = (written: string, words: Map<string, number>, weight = 1) => {
       const isNew = words.size > 0 && !concepts.has(written);
       if (isNew && concepts.size < MAX_CONCEPTS) concepts.set(written, { words, weight });
     };
-    for (const term of this.lexicon.terms(text)) {
+    for (const term of this.lexicon.terms(text))
       add(term, new Map([[term, 1], ...this.synonymsOf(term)]));
-    }
-    for (const joined of this.lexicon.joined(text)) {
+
+    for (const joined of this.lexicon.joined(text))
       if (this.postings.has(joined)) add(joined, new Map([[joined, 1]]));
-    }
+
     const stems = this.lexicon.stems(text);
-    for (const [n, first] of stems.entries()) {
+    for (const [n, first] of stems.entries())
       for (const second of stems.slice(n + 1, n + 1 + GAP)) {
         const phrase = `${first} ${second}`;
         const others = [...this.synonymsOf(phrase).keys()];
         add(phrase, new Map(others.map((word) => [word, 1])), OF_PHRASE);
       }
-    }
+
     return [...concepts.values()];
   }
 
@@ -158,7 +158,7 @@ class TermIndex implements ToolIndex {
 
   // ── How well each tool fits ──
 
-  private score({ words, weight }: Concept, ofTool: Float64Array, ofServer: Float64Array): void {
+  private score({ words, weight }: Concept, ofTool: Float64Array, ofServer: Float64Array) {
     const counts = new Map<number, number>();
     for (const [word, share] of words) {
       const { tools = [], counts: each = [] } = this.postings.get(word) ?? {};
@@ -182,7 +182,7 @@ class TermIndex implements ToolIndex {
   }
 
   /** In how many tools a concept is: between those with the very word, and those with a synonym. */
-  private spread(words: Map<string, number>, withSynonyms: number): number {
+  private spread(words: Map<string, number>, withSynonyms: number) {
     const [[own, share] = ['', 0], [, next = 0] = []] = words;
     const isPhrase = share === next; // there is no word of its own
     const tools = isPhrase ? undefined : this.postings.get(own)?.tools.length;
@@ -197,7 +197,7 @@ function rarityOf(having: number, all: number): number {
 
 /** For each word, and for phrases of two, the other words of its groups. In a short group they are
  *  closer. */
-function synonymsIn(groups: readonly string[]): Map<string, Map<string, number>> {
+function synonymsIn(groups: readonly string[]) {
   const lexicon = new Lexicon();
   const found = new Map<string, Map<string, number>>();
   for (const group of groups) {
@@ -255,7 +255,7 @@ export function sentencesOf(text: string): { first: string; rest: string } {
 type ArgumentTexts = { names: string[]; texts: string[]; values: string[] };
 
 /** Of all arguments, also of those inside others. */
-function collect(schema: unknown, into: ArgumentTexts, depth: number): void {
+function collect(schema: unknown, into: ArgumentTexts, depth: number) {
   const { properties, items } = asObject(schema);
   for (const [name, argument] of Object.entries(asObject(properties))) {
     if (into.names.length >= MAX_ARGUMENTS) return;

@@ -57,7 +57,7 @@ export class ToolShelf {
   }
 
   /** An entry may decide it; the others are shown or deferred together. */
-  private deferredServers({ table, model, window, servers }: ShelfOffer, own: number): Set<string> {
+  private deferredServers({ table, model, window, servers }: ShelfOffer, own: number) {
     const wishes = new Map(servers.map(({ name, load }) => [name, load]));
     const deferred = new Set<string>();
     const undecided: Tool[] = [];
@@ -129,7 +129,7 @@ export class ToolShelf {
     return { ...inWords(`Loaded, call them now:\n${lines.join('\n')}`), loads: labels };
   }
 
-  private indexOf(table: ShelfOffer['table']): ToolIndex {
+  private indexOf(table: ShelfOffer['table']) {
     const index = this.indexes.get(table) ?? indexTools(searchable(table));
     this.indexes.set(table, index);
     return index;
@@ -170,30 +170,31 @@ const WHAT_ELSE = `More tools are there than you see. ${FIND} finds and loads th
 
 /** Servers with the number of their tools and a sentence each: not the tools, which may be
  *  thousands. */
-function wordsAbout(deferred: Set<string>, { table, servers }: ShelfOffer): string {
+function wordsAbout(deferred: Set<string>, { table, servers }: ShelfOffer) {
   const counts = new Map<string, number>();
   for (const { origin } of table.values()) {
     if (!origin || !deferred.has(origin.server)) continue;
     counts.set(origin.server, (counts.get(origin.server) ?? 0) + 1);
   }
   const about = new Map(servers.map((server) => [server.name, sentenceOf(server)]));
-  const lines = [...counts].map(([server, count]) => {
-    return `- ${quoted(server)}: ${count} ${count === 1 ? 'tool' : 'tools'}${about.get(server)}`;
-  });
+  const lines = [...counts].map(
+    ([server, count]) =>
+      `- ${quoted(server)}: ${count} ${count === 1 ? 'tool' : 'tools'}${about.get(server)}`,
+  );
   const more = lines.length - MAX_SERVERS;
   const rest = more > 0 ? [`- and ${more} more servers`] : [];
   return [`${WHAT_ELSE} these MCP servers:`, ...lines.slice(0, MAX_SERVERS), ...rest].join('\n');
 }
 
 /** What the server says of itself, or nothing. */
-function sentenceOf({ instructions, serverInfo }: ServerStatus): string {
+function sentenceOf({ instructions, serverInfo }: ServerStatus) {
   const { description, title } = asObject(serverInfo);
   const said = [instructions, description, title].find((text) => typeof text === 'string');
   const sentence = sentencesOf(plain(`${said ?? ''}`)).first.slice(0, MAX_SENTENCE);
   return sentence ? `\n${cited(sentence)}` : '';
 }
 
-function nothingFound(servers: ServerStatus[], table: ShelfOffer['table']): string {
+function nothingFound(servers: ServerStatus[], table: ShelfOffer['table']) {
   const names = new Set([...table.values()].flatMap(({ origin }) => origin?.server ?? []));
   const starting = servers.filter(({ state }) => state === 'connecting').map(({ name }) => name);
   const known = `There are tools of ${[...names].map(quoted).join(', ') || 'no server'}.`;
@@ -202,7 +203,7 @@ function nothingFound(servers: ServerStatus[], table: ShelfOffer['table']): stri
 }
 
 /** Enough to choose by; with the next request the whole definition comes. */
-function lineAbout({ definition }: Tool): string {
+function lineAbout({ definition }: Tool) {
   const { name, description, inputSchema } = definition;
   const { properties, required } = asObject(inputSchema);
   const needed = asList(required);

@@ -3,9 +3,21 @@
 
 import { rmSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { asObject, Connection, isObject, isWindows, McpError } from '../../mcp.ts';
-import { show, textOf, VERSION } from '../../mcp.ts';
-import type { Json, Message, Transport, TransportEvents, TransportFactory } from '../../mcp.ts';
+import {
+  asObject,
+  Connection,
+  isObject,
+  isWindows,
+  McpError,
+  show,
+  textOf,
+  VERSION,
+  type Json,
+  type Message,
+  type Transport,
+  type TransportEvents,
+  type TransportFactory,
+} from '../../mcp.ts';
 import { canonicalJson, sha256 } from '../17-the-gate/digest.ts';
 import { PrivateFile } from '../17-the-gate/private-file.ts';
 import { UnixSocketTransport } from '../25-other-pipes/unix-socket.ts';

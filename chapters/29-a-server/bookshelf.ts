@@ -63,7 +63,7 @@ const YES_OR_NO = {
 };
 
 /** Only an accepted form with a yes in it is a yes. */
-async function isAllowed(call: ServerCall, question: string): Promise<boolean> {
+async function isAllowed(call: ServerCall, question: string) {
   const answer = await call.elicit(question, YES_OR_NO, { isPermission: true });
   return answer.action === 'accept' && asObject(answer.content).allow === true;
 }
@@ -116,7 +116,7 @@ const recommend = (books: Map<string, Book>): ServerPrompt => ({
 
 // ─── As a program ──────────────────────────────────────────────────────────────────────────────
 
-async function serveShelf(): Promise<void> {
+async function serveShelf() {
   const { values } = parseArgs({
     options: {
       http: { type: 'string' }, // the port
@@ -137,9 +137,8 @@ async function serveShelf(): Promise<void> {
   const options = { port: Number(values.http), host, hostnames, card, ...(isShared && { token }) };
   const http = await serveHttp(server, options);
   console.error(`shelf listens at ${http.url}${isShared ? `, with the token ${token}` : ''}`);
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void http.close().then(() => process.exit()));
-  }
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await serveShelf();

@@ -87,20 +87,20 @@ class Cutter {
   }
 
   /** Behind the first line that is not a comment. */
-  private headOf(from: number, to: number): number {
+  private headOf(from: number, to: number) {
     let at = from;
     while (at < to - 1 && this.facts.kind[at]! & (COMMENT | INSIDE | BLANK)) at++;
     return at + 1;
   }
 
   /** Units begin at the least indentation that there is. */
-  private unitsOf(from: number, to: number, kept: number): Unit[] {
+  private unitsOf(from: number, to: number, kept: number) {
     const { depth, kind } = this.facts;
     const first = from + kept;
     let least = Infinity;
-    for (let n = first; n < to; n++) {
+    for (let n = first; n < to; n++)
       if (!(kind[n]! & (BLANK | INSIDE | CLOSER))) least = Math.min(least, depth[n]!);
-    }
+
     const units: Unit[] = [];
     let start = from;
     for (let n = Math.max(first, from + 1); n < to; n++) {
@@ -118,7 +118,7 @@ class Cutter {
     return { from, to, size: this.sizeOf(from, to), isComment };
   }
 
-  private sizeOf(from: number, to: number): number {
+  private sizeOf(from: number, to: number) {
     let size = 0;
     for (let n = from; n < to; n++) size += this.facts.size[n]!;
     return size;
@@ -141,7 +141,7 @@ class Cutter {
 
   /** What is too small goes to the next one. Not "until it is full": then one more line at the top
    *  of a file would move every boundary below it. */
-  private joined(pieces: ChunkPiece[]): ChunkPiece[] {
+  private joined(pieces: ChunkPiece[]) {
     const found: ChunkPiece[] = [];
     for (const piece of pieces) {
       const before = found.at(-1);
@@ -151,22 +151,22 @@ class Cutter {
     }
     const last = found.at(-1)!;
     const before = found.at(-2);
-    if (before && last.size < this.min && before.size + last.size <= MAX_SIZE) {
+    if (before && last.size < this.min && before.size + last.size <= MAX_SIZE)
       found.splice(-2, 2, join(before, last));
-    }
+
     return found;
   }
 
   /** Is there enough to begin a new piece with this one? Of a table, where every line is tiny, only
    *  some lines may begin one, chosen by what is in them: wherever the table has grown, the same
    *  ones are chosen. */
-  private isEnough(size: number, { from, size: next }: ChunkPiece): boolean {
+  private isEnough(size: number, { from, size: next }: ChunkPiece) {
     if (size < this.min) return false;
     return next >= this.min / 4 || size >= this.min * 3 || isChosen(this.facts.lines[from]!);
   }
 
   /** No boundary is in sight: a table, a long string. */
-  private byLines(from: number, to: number, holders: string[]): ChunkPiece[] {
+  private byLines(from: number, to: number, holders: string[]) {
     const found: ChunkPiece[] = [];
     for (let n = from; n < to; n++) {
       const size = this.facts.size[n]!;
@@ -182,7 +182,7 @@ class Cutter {
 }
 
 /** One line of four, always the same ones, and whether it ends with CRLF or not. */
-function isChosen(line: string): boolean {
+function isChosen(line: string) {
   const length = Math.min(line.endsWith('\r') ? line.length - 1 : line.length, 200);
   let hash = 0;
   for (let i = 0; i < length; i++) hash = Math.imul(hash ^ line.charCodeAt(i), 0x01000193);

@@ -55,6 +55,6 @@ export class ClientsPerson implements Person {
 }
 
 /** Exactly true: 1, "true" and a default that a client has filled in are not a person's yes. */
-function isYes(content: unknown): boolean {
+function isYes(content: unknown) {
   return (content as Json | undefined)?.allow === true;
 }

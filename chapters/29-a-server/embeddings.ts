@@ -8,8 +8,14 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { asList, asObject } from '../../mcp.ts';
 import { isBusy, Patience } from '../18-minds/patience.ts';
-import { modelAddress, ModelError, parseModelJson, post } from '../18-minds/post.ts';
-import { streamedMessages, type Address } from '../18-minds/post.ts';
+import {
+  modelAddress,
+  ModelError,
+  parseModelJson,
+  post,
+  streamedMessages,
+  type Address,
+} from '../18-minds/post.ts';
 
 const BATCH = 16; // texts in one request
 const IN_FLIGHT = 2;
@@ -74,9 +80,9 @@ export class Embeddings {
   /** Has the texts that are new made into vectors, a few requests side by side. */
   async learn(texts: Map<string, string>, signal: AbortSignal): Promise<void> {
     const missing = [...texts].filter(([key]) => !this.vectors.has(key));
-    const batches = Array.from({ length: Math.ceil(missing.length / BATCH) }, (_, n) => {
-      return missing.slice(n * BATCH, (n + 1) * BATCH);
-    });
+    const batches = Array.from({ length: Math.ceil(missing.length / BATCH) }, (_, n) =>
+      missing.slice(n * BATCH, (n + 1) * BATCH),
+    );
     const queue = batches.values(); // one queue, and two workers who empty it
     const work = async () => {
       for (const batch of queue) await this.learnBatch(batch, signal);
@@ -86,10 +92,7 @@ export class Embeddings {
 
   /** A model refuses a request for one text that is too long. So the batch is halved, and in the
    *  end the text: its beginning says most. */
-  private async learnBatch(
-    batch: [key: string, text: string][],
-    signal: AbortSignal,
-  ): Promise<void> {
+  private async learnBatch(batch: [key: string, text: string][], signal: AbortSignal) {
     const prefix = this.options.documentPrefix ?? '';
     try {
       const vectors = await this.request(
@@ -104,10 +107,7 @@ export class Embeddings {
     }
   }
 
-  private async learnLess(
-    batch: [key: string, text: string][],
-    signal: AbortSignal,
-  ): Promise<void> {
+  private async learnLess(batch: [key: string, text: string][], signal: AbortSignal) {
     const half = Math.ceil(batch.length / 2);
     if (batch.length > 1) {
       await this.learnBatch(batch.slice(0, half), signal);

@@ -86,7 +86,7 @@ export function checkOneHost(rawHeaders: string[]): void {
 
 /** Without the port; nothing if it is not an address, as in "null". Nor if it is more than one:
  *  URL would find localhost in evil@localhost, localhost/evil and localhost#evil. */
-function hostnameOf(address: string): string {
+function hostnameOf(address: string) {
   if (!/^[a-z]+:\/\/[^\s/?#@\\]+$/.test(address)) return '';
   try {
     return new URL(address).hostname.toLowerCase();
@@ -118,9 +118,9 @@ export function limitStrangers(http: Server, most: number): (known: IncomingMess
 /** A page may send text/plain to anybody, without asking first; not so JSON. */
 export function checkBodyType(headers: IncomingHttpHeaders): void {
   const [type = ''] = (headers['content-type'] ?? '').split(';');
-  if (type.trim().toLowerCase() !== 'application/json') {
+  if (type.trim().toLowerCase() !== 'application/json')
     throw new Refused(415, 'Content-Type must be application/json');
-  }
+
   const { 'content-encoding': encoding = 'identity' } = headers;
   if (encoding !== 'identity') throw new Refused(415, 'Content-Encoding is not supported');
 }

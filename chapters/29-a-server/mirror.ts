@@ -42,7 +42,7 @@ export function checkMirrors(
 }
 
 /** A header is there exactly if the value is, and means the same. */
-function same(name: string, header: string | string[] | undefined, value: unknown): void {
+function same(name: string, header: string | string[] | undefined, value: unknown) {
   const isAbsent = value === undefined || value === null;
   if (isAbsent && header === undefined) return;
   const isNumber = typeof value === 'number' && `${header}`.trim() !== '';
@@ -53,7 +53,7 @@ function same(name: string, header: string | string[] | undefined, value: unknow
 }
 
 /** =?base64?…?= is text that fits no header as it is. What is only half of that means itself. */
-function decoded(name: string, header: string | string[] | undefined): string | undefined {
+function decoded(name: string, header: string | string[] | undefined) {
   if (typeof header !== 'string') return undefined;
   const [, base64] = /^=\?base64\?(.*)\?=$/.exec(header) ?? [];
   if (base64 === undefined) return header;

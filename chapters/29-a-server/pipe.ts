@@ -2,8 +2,7 @@
 // session, both eras.
 
 import { Console } from 'node:console';
-import { RpcError } from '../../mcp.ts';
-import type { Message, Transport, TransportEvents } from '../../mcp.ts';
+import { RpcError, type Message, type Transport, type TransportEvents } from '../../mcp.ts';
 import type { Serve } from '../25-other-pipes/in-process.ts';
 import type { McpServer } from './server.ts';
 import { ClientSession } from './protocol/client-session.ts';
@@ -43,11 +42,7 @@ async function answerAll(message: unknown, server: McpServer, session: ClientSes
 
 /** What goes back; nothing to a notification, to an answer, or after a cancellation. Requests run
  *  side by side: a slow one holds up no other. */
-async function answerTo(
-  message: unknown,
-  server: McpServer,
-  session: ClientSession,
-): Promise<Message | undefined> {
+async function answerTo(message: unknown, server: McpServer, session: ClientSession) {
   try {
     // A line that is not JSON arrives as the text that it is.
     if (typeof message === 'string') throw new RpcError(-32700, 'Parse error: not JSON');

@@ -51,11 +51,7 @@ export async function findPlain(
   return { matches, isCut: hits.length > query.max_results };
 }
 
-async function filesFor(
-  all: SourceFile[],
-  glob: string | undefined,
-  options: AsideOptions,
-): Promise<SourceFile[]> {
+async function filesFor(all: SourceFile[], glob: string | undefined, options: AsideOptions) {
   if (glob === undefined) return all;
   const pattern = glob.includes('/') ? glob : `**/${glob}`; // *.ts means in all folders
   const paths = all.map(({ path }) => path);
@@ -63,14 +59,14 @@ async function filesFor(
   return all.filter(({ path }) => fitting.has(path));
 }
 
-function tooSlow(timeoutMs: number): string {
+function tooSlow(timeoutMs: number) {
   return (
     `the search was stopped after ${timeoutMs / 1000} s: use a simpler pattern ((a+)+ and its ` +
     'like can take years), a glob for fewer files, or leave out regex'
   );
 }
 
-function compile({ query, regex, ignore_case }: PlainQuery): RegExp {
+function compile({ query, regex, ignore_case }: PlainQuery) {
   const source = regex ? query : query.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
   try {
     return new RegExp(source, ignore_case ? 'i' : '');
@@ -91,12 +87,12 @@ export function literalsIn(source: string): string[] {
   const parts: string[] = source.match(each) ?? [];
   if (parts.some((part) => part === '|' || part === '(')) return [];
   const runs: string[] = [''];
-  for (const part of parts) {
+  for (const part of parts)
     if (/^[\w /"'`=:;,<>!@#%&~-]$/.test(part)) runs.push(runs.pop() + part);
     else if (/^\\[.()[\]{}$^*+?|\\/]$/.test(part)) runs.push(runs.pop() + part.slice(1));
     // What is before it may be missing.
     else if (/^[*?{]/.test(part)) runs.push(runs.pop()!.slice(0, -1), '');
     else runs.push('');
-  }
+
   return runs.filter((run) => run.length > 2);
 }

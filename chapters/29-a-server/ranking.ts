@@ -66,7 +66,7 @@ export class Ranking {
     return document;
   }
 
-  private count(text: string, n: number, document: number, counts: Map<number, number>): void {
+  private count(text: string, n: number, document: number, counts: Map<number, number>) {
     const { shift, most } = FIELDS[n]!;
     const words = this.vocabulary.numbersIn(text);
     const length = Math.min(words.length, MAX_LENGTH);
@@ -79,7 +79,7 @@ export class Ranking {
     }
   }
 
-  private grow(): void {
+  private grow() {
     const longer = new Uint16Array(this.lengths.length * 2);
     longer.set(this.lengths);
     this.lengths = longer;
@@ -118,7 +118,7 @@ export class Ranking {
     return most > 0 ? scores.map((score) => Math.min(1, score / most)) : scores;
   }
 
-  private rarity(documents: number): number {
+  private rarity(documents: number) {
     return Math.log(1 + (this.alive - documents + 0.5) / (documents + 0.5));
   }
 
@@ -148,18 +148,18 @@ export class Ranking {
     const missing = distinct.filter((word) => !add(word, STOP_WORDS.has(word) ? COMMON : 1));
     const pairs = words.map((word, n) => word + (words[n + 1] ?? ''));
     for (const pair of pairs) add(pair, 1); // "file system" may be filesystem in the code
-    for (const word of distinct.filter(({ length }) => length >= SHORTEST_BEGINNING)) {
+    for (const word of distinct.filter(({ length }) => length >= SHORTEST_BEGINNING))
       for (const other of this.vocabulary.words) {
         const likeness = likenessOf(word, other);
         if (likeness > 0) add(other, BEGINNING * likeness);
       }
-    }
+
     return { terms, unknown: missing.length };
   }
 }
 
 /** One must be the beginning of the other; the nearer their lengths, the more alike. */
-function likenessOf(word: string, other: string): number {
+function likenessOf(word: string, other: string) {
   if (word.length === other.length || other.length < SHORTEST_BEGINNING) return 0;
   const isShorter = word.length < other.length;
   if (isShorter) return other.startsWith(word) ? word.length / other.length : 0;

@@ -44,15 +44,15 @@ export class Seal {
     const dot = state.lastIndexOf('.');
     const text = state.slice(0, dot);
     // As texts: base64 is read leniently, so that other letters may mean the same bytes.
-    if (!isSameSecret(state.slice(dot + 1), this.mac(text))) {
+    if (!isSameSecret(state.slice(dot + 1), this.mac(text)))
       throw new RpcError(-32602, 'requestState is not one of ours');
-    }
+
     const inside = asObject(JSON.parse(`${Buffer.from(text, 'base64url')}`));
     const { until, of, ...notes } = inside;
     if (Number(until) < this.clock()) throw new RpcError(-32602, 'requestState has expired');
-    if (of !== lastingPart(request)) {
+    if (of !== lastingPart(request))
       throw new RpcError(-32602, 'requestState belongs to another request');
-    }
+
     return notes as Notes;
   }
 
@@ -70,7 +70,7 @@ export class Seal {
     return true;
   }
 
-  private mac(text: string): string {
+  private mac(text: string) {
     return createHmac('sha256', this.key).update(text).digest('base64url');
   }
 }
@@ -83,7 +83,7 @@ export function isSameSecret(one: string, two: string): boolean {
 }
 
 /** The request without what differs from round to round. */
-function lastingPart({ method, params }: Json): string {
+function lastingPart({ method, params }: Json) {
   const { inputResponses, requestState, _meta, ...lasting } = asObject(params);
   return sha256(canonicalJson({ method, lasting }));
 }

@@ -26,16 +26,16 @@ function secretIn(file?: string, variable?: string): string | Buffer {
   return longEnough(process.env[variable] ?? '', `the variable ${variable}`);
 }
 
-function secretInFile(file: string): string {
+function secretInFile(file: string) {
   const { mode } = statSync(file);
   const isWindows = process.platform === 'win32'; // its files have other rights
-  if (!isWindows && (mode & 0o077) !== 0) {
+  if (!isWindows && (mode & 0o077) !== 0)
     throw new McpError('config', `${file} can be read by others; run: chmod 600 ${file}`);
-  }
+
   return longEnough(readFileSync(file, 'utf8').trim(), file);
 }
 
-function longEnough(secret: string, where: string): string {
+function longEnough(secret: string, where: string) {
   if (secret.length >= FEWEST) return secret;
   const words = `${where} must hold a secret of ${FEWEST} characters or more`;
   throw new McpError('config', `${words}; one way to make it: openssl rand -hex 32`);

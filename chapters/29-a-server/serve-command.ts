@@ -186,7 +186,7 @@ function secretsFor(host = '127.0.0.1', file?: string): Secrets {
 
 // ─── Over HTTP ─────────────────────────────────────────────────────────────────────────────────
 
-async function overHttp(server: McpServer, wanted: ServeWords, screen: Screen): Promise<number> {
+async function overHttp(server: McpServer, wanted: ServeWords, screen: Screen) {
   const { port, host, hostnames, origins, token, place } = wanted;
   const options = { port, host, hostnames, origins, token, card: CARD };
   const http = await serveHttp(server, options).catch((error) => {

@@ -4,8 +4,15 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { isObject, McpError, REVISIONS, RpcError, tooMuchIn } from '../../mcp.ts';
-import type { Id, Message } from '../../mcp.ts';
+import {
+  isObject,
+  McpError,
+  REVISIONS,
+  RpcError,
+  tooMuchIn,
+  type Id,
+  type Message,
+} from '../../mcp.ts';
 import {
   HEADER_MISMATCH,
   mirrorsOf,
@@ -88,9 +95,9 @@ export class HttpServer {
     const given = Object.entries(options).filter(([, value]) => value !== undefined);
     this.options = { ...DEFAULTS, ...Object.fromEntries(given) };
     const { host, token, card } = this.options;
-    if (!isLoopbackBind(host) && !token) {
+    if (!isLoopbackBind(host) && !token)
       throw new McpError('config', `to listen at ${host}, beyond this machine, a token is needed`);
-    }
+
     this.door = doorFor(host, this.options);
     if (card) this.card = new ServerCard(card, server.options, token === undefined);
     this.http.requestTimeout = UPLOAD_MS;
@@ -147,7 +154,7 @@ export class HttpServer {
 
   // ─── The door ────────────────────────────────────────────────────────────────────────────────
 
-  private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  private async handle(request: IncomingMessage, response: ServerResponse) {
     response.on('error', () => {}); // the client has left
     try {
       if (this.admit(request, response)) await this.route(request, response);
@@ -157,7 +164,7 @@ export class HttpServer {
   }
 
   /** All checks that need no body. False if it was answered here. */
-  private admit(request: IncomingMessage, response: ServerResponse): boolean {
+  private admit(request: IncomingMessage, response: ServerResponse) {
     const { headers, rawHeaders, method = '', url = '' } = request;
     const [path = ''] = url.split('?');
     const card = this.card?.has(path) ? this.card : undefined;
@@ -190,7 +197,7 @@ export class HttpServer {
     return true;
   }
 
-  private async route(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  private async route(request: IncomingMessage, response: ServerResponse) {
     const { headers, method } = request;
     if (method === 'POST') {
       checkBodyType(headers);
@@ -215,21 +222,21 @@ export class HttpServer {
     this.listenTo(visit, headers['last-event-id'], response);
   }
 
-  private refuse(response: ServerResponse, error: unknown, id: Id | null = null): void {
+  private refuse(response: ServerResponse, error: unknown, id: Id | null = null) {
     if (response.headersSent) return void response.end();
     if (error instanceof Refused) {
       const { status, message, headers } = error;
       const body = { jsonrpc: '2.0', error: { code: -32600, message } };
       return this.reply(response, status, body, headers);
     }
-    if (error instanceof RpcError) {
+    if (error instanceof RpcError)
       return this.reply(response, statusOf(error), errorResponse(id, error));
-    }
+
     this.server.options.onError?.('HTTP', error);
     this.reply(response, 500, errorResponse(null, new RpcError(-32603, 'Internal error')));
   }
 
-  private reply(response: ServerResponse, status: number, body: object, headers = {}): void {
+  private reply(response: ServerResponse, status: number, body: object, headers = {}) {
     const text = JSON.stringify(body);
     const length = Buffer.byteLength(text);
     response.writeHead(status, { 'content-type': JSON_TYPE, 'content-length': length, ...headers });
@@ -256,14 +263,14 @@ export class HttpServer {
   }
 
   /** True for a request. The other two shapes are dealt with at once. */
-  private isRequest(message: unknown, visit: HttpSession): boolean {
+  private isRequest(message: unknown, visit: HttpSession) {
     const shape = shapeOf(message);
     if (shape === 'response') visit.session.answered(message as Message);
     if (shape === 'notification') this.server.hear(message as Message, visit.session);
     return shape === 'request';
   }
 
-  private async within(work: Promise<void>, those = this.running): Promise<void> {
+  private async within(work: Promise<void>, those = this.running) {
     those.add(work);
     try {
       await work;
@@ -272,7 +279,7 @@ export class HttpServer {
     }
   }
 
-  private mustHaveRoom(): void {
+  private mustHaveRoom() {
     if (this.running.size < this.options.maxRunning) return;
     throw new Refused(503, 'Too many requests at once', { 'retry-after': '1' });
   }
@@ -280,14 +287,14 @@ export class HttpServer {
   // ─── The handshake era ───────────────────────────────────────────────────────────────────────
 
   /** The session that a message belongs to. `initialize` without one begins one. */
-  private visitFor(message: unknown, id: HeaderValue): HttpSession {
+  private visitFor(message: unknown, id: HeaderValue) {
     if (id !== undefined) return this.visitOf(id);
     shapeOf(message); // a message that is none hears that first
     if ((message as Message).method === 'initialize') return this.newVisit();
     throw new Refused(400, 'Mcp-Session-Id is missing: send initialize first');
   }
 
-  private visitOf(id: HeaderValue): HttpSession {
+  private visitOf(id: HeaderValue) {
     const visit = this.visits.get(`${id}`);
     // 404 tells the client to begin a new session.
     if (!visit) throw new Refused(404, 'This session has ended, or never was');
@@ -297,7 +304,7 @@ export class HttpServer {
   }
 
   /** It is kept when the handshake has succeeded. */
-  private newVisit(): HttpSession {
+  private newVisit() {
     const visit: HttpSession = {
       id: randomUUID(),
       session: new ClientSession((message) => visit.listening?.send(message)),
@@ -308,7 +315,7 @@ export class HttpServer {
     return visit;
   }
 
-  private keep(visit: HttpSession): void {
+  private keep(visit: HttpSession) {
     if (this.visits.has(visit.id)) return;
     if (this.visits.size >= this.options.maxSessions) this.forget(this.longestIdle());
     this.visits.set(visit.id, visit);
@@ -316,13 +323,13 @@ export class HttpServer {
   }
 
   /** One that works or is listened to only if all do. */
-  private longestIdle(): HttpSession {
+  private longestIdle() {
     for (const visit of this.visits.values()) if (isIdle(visit)) return visit;
     const [oldest] = this.visits.values();
     return oldest!;
   }
 
-  private forget(visit: HttpSession): void {
+  private forget(visit: HttpSession) {
     this.visits.delete(visit.id);
     this.server.leave(visit.session);
     for (const stream of visit.streams.values()) {
@@ -332,7 +339,7 @@ export class HttpServer {
   }
 
   /** Forgets sessions that have been idle, and streams that nobody came back for. */
-  private tidy(): void {
+  private tidy() {
     const time = performance.now();
     for (const visit of [...this.visits.values()]) {
       const isOld = time - visit.usedAt > this.options.idleMs;
@@ -341,7 +348,7 @@ export class HttpServer {
     }
   }
 
-  private tidyStreams(visit: HttpSession, time: number): void {
+  private tidyStreams(visit: HttpSession, time: number) {
     const ended = [...visit.streams.values()].filter(({ endedAt }) => endedAt !== undefined);
     const tooMany = ended.length - MAX_KEPT;
     for (const [n, stream] of ended.entries()) {
@@ -351,7 +358,7 @@ export class HttpServer {
     }
   }
 
-  private newStream(visit: HttpSession): Stream {
+  private newStream(visit: HttpSession) {
     const isPrimed = (visit.session.version ?? '') >= PRIMED_SINCE;
     const stream = new Stream(`s${++visit.lastStream}`, { remembers: true, isPrimed });
     visit.streams.set(stream.name, stream);
@@ -366,7 +373,7 @@ export class HttpServer {
     visit: HttpSession,
     response: ServerResponse,
     isBatch: boolean,
-  ): Promise<void> {
+  ) {
     this.mustHaveRoom();
     let stream: Stream | undefined;
     const begin = () => {
@@ -376,11 +383,9 @@ export class HttpServer {
       }
       return stream;
     };
-    const answers = requests.map((request) => {
-      return this.answerOne(request, visit, begin).catch((error) =>
-        errorResponse(request.id!, error),
-      );
-    });
+    const answers = requests.map((request) =>
+      this.answerOne(request, visit, begin).catch((error) => errorResponse(request.id!, error)),
+    );
     const given = (await Promise.all(answers)).filter((each) => each !== undefined);
     if (stream) {
       for (const answer of given) stream.send(answer);
@@ -396,11 +401,7 @@ export class HttpServer {
     this.reply(response, status, isBatch ? given : first, headers);
   }
 
-  private async answerOne(
-    request: Message,
-    visit: HttpSession,
-    begin: () => Stream,
-  ): Promise<Message | undefined> {
+  private async answerOne(request: Message, visit: HttpSession, begin: () => Stream) {
     const { session } = visit;
     const send = (message: Message) => begin().send(message);
     const hangUp = () => {
@@ -414,7 +415,7 @@ export class HttpServer {
   }
 
   /** A GET: goes on with a stream that was lost, or listens to what belongs to no request. */
-  private listenTo(visit: HttpSession, last: HeaderValue, response: ServerResponse): void {
+  private listenTo(visit: HttpSession, last: HeaderValue, response: ServerResponse) {
     visit.usedAt = performance.now();
     if (last !== undefined) {
       const event = eventId(`${last}`);
@@ -448,7 +449,7 @@ export class HttpServer {
     message: Message,
     { headers }: IncomingMessage,
     response: ServerResponse,
-  ): Promise<void> {
+  ) {
     this.mustHaveRoom();
     const stream = new Stream('alone');
     const control = new AbortController();
@@ -508,15 +509,15 @@ const isIdle = ({ session, listening }: HttpSession) =>
   session.busy === 0 && !listening?.isConnected;
 
 /** No revision means the session's own. Another one than these has no sessions. */
-function isOfSessions({ 'mcp-protocol-version': version }: IncomingMessage['headers']): boolean {
+function isOfSessions({ 'mcp-protocol-version': version }: IncomingMessage['headers']) {
   return version === undefined || REVISIONS.includes(`${version}`);
 }
 
 /** Looks at all of them before one takes effect. */
-function checkedBatch(messages: unknown[]): unknown[] {
-  if (messages.length === 0 || messages.length > MAX_BATCH) {
+function checkedBatch(messages: unknown[]) {
+  if (messages.length === 0 || messages.length > MAX_BATCH)
     throw new RpcError(-32600, `A batch has 1 to ${MAX_BATCH} messages`);
-  }
+
   for (const each of messages) shapeOf(each);
   return messages;
 }

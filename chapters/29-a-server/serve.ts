@@ -110,13 +110,13 @@ export class Served {
     this.renew(passedOn);
   }
 
-  private gateFor(person?: Person): Gate {
+  private gateFor(person?: Person) {
     const { mode, rules, roots, trust, passedOn } = this.options;
     const opinion = (tool: Tool) => passedOn?.opinionOf(tool);
     return new Gate({ mode, rules, roots, trust, person, opinion });
   }
 
-  private newHands(): Tool[] {
+  private newHands() {
     const { roots, resultsFolder, shellEnv } = this.options;
     return hands({
       roots,
@@ -161,7 +161,7 @@ export class Served {
   // ─── The user's servers ──────────────────────────────────────────────────────────────────────
 
   /** Their tools, as they are now. Too many are not listed: two tools find and call them. */
-  private renew(passedOn: PassedOn): void {
+  private renew(passedOn: PassedOn) {
     const { rows } = passedOn;
     if (rows === this.shown) return;
     this.shown = rows;
@@ -253,12 +253,7 @@ export class Served {
   }
 
   /** The turn begins behind the question: a person who thinks holds up no other client. */
-  private async runInTurn(
-    row: Tool,
-    args: Json,
-    call: ServerCall,
-    isUnasked?: boolean,
-  ): Promise<ToolOutput> {
+  private async runInTurn(row: Tool, args: Json, call: ServerCall, isUnasked?: boolean) {
     const { signal } = call;
     const isFree = row.readOnly || row.origin; // a server has a line of its own
     const end = isFree ? () => {} : await this.changes.take(signal);
@@ -274,7 +269,7 @@ export class Served {
   }
 
   /** A person may think, and a command may run, for longer than a client waits in silence. */
-  private async passSlowly(row: Tool, args: Json, call: ServerCall): Promise<Json> {
+  private async passSlowly(row: Tool, args: Json, call: ServerCall) {
     let count = 0;
     const sign = () => call.progress(++count, undefined, 'still at it');
     const timer = setInterval(sign, SIGN_OF_LIFE_MS);

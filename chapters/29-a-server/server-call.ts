@@ -175,10 +175,7 @@ export class ServerCall {
     return Object.fromEntries(await Promise.all(entries));
   }
 
-  private askInResult(
-    questions: InputRequests,
-    { isPermission = false }: AskOptions,
-  ): InputResponses {
+  private askInResult(questions: InputRequests, { isPermission = false }: AskOptions) {
     const { answers, asked, nonce } = this.earlierRounds();
     const found: InputResponses = {};
     const missing: InputRequests = {};
@@ -203,14 +200,14 @@ export class ServerCall {
 
   /** The first question under a key, the second: a handler may ask twice, and each time it runs it
    *  asks in the same order. */
-  private placeOf(key: string): string {
+  private placeOf(key: string) {
     const count = (this.counts.get(key) ?? 0) + 1;
     this.counts.set(key, count);
     return count === 1 ? key : `${key}#${count}`;
   }
 
   /** The answer to a question, if it is here and counts. */
-  private answerFor({ key, place, of, method, isPermission }: Asking): Json | undefined {
+  private answerFor({ key, place, of, method, isPermission }: Asking) {
     const { answers, asked } = this.earlierRounds();
     const responses = asObject(this.request.params.inputResponses);
     const given = ownValue(responses, key);
@@ -227,7 +224,7 @@ export class ServerCall {
     return isForIt && isInputResponse(method, given) ? given : undefined;
   }
 
-  private isFirstUse(): boolean {
+  private isFirstUse() {
     const { nonce } = this.earlierRounds();
     this.isFresh ??= nonce !== undefined && this.office.seal.isFirstUse(nonce);
     return this.isFresh;

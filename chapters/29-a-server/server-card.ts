@@ -32,9 +32,9 @@ export class ServerCard {
 
   constructor(options: CardOptions, server: ServerOptions, isPublic: boolean) {
     const { name } = options;
-    if (!NAME.test(name) || name.length > 200) {
+    if (!NAME.test(name) || name.length > 200)
       throw new McpError('config', `${name} is no name for a card, such as com.example/weather`);
-    }
+
     this.options = options;
     this.server = server;
     this.isPublic = isPublic;

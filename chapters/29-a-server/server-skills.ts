@@ -62,7 +62,7 @@ class ServedSkills {
     });
   }
 
-  async named(uri: string): Promise<Skill> {
+  async named(uri: string) {
     const skill = (await this.listed()).find((each) => this.ours(each.uri) === uri);
     if (!skill) throw new RpcError(-32602, `No skill is served at ${uri.slice(0, 200)}`, { uri });
     return this.entry(skill);
@@ -99,13 +99,13 @@ class ServedSkills {
     return pageOf('resources', [...children.values()], params);
   }
 
-  private async skillAround(uri: string): Promise<Listed | undefined> {
-    return (await this.listed()).find((each) => {
-      return uri.startsWith(`${skillRoot(this.ours(each.uri))}/`);
-    });
+  private async skillAround(uri: string) {
+    return (await this.listed()).find((each) =>
+      uri.startsWith(`${skillRoot(this.ours(each.uri))}/`),
+    );
   }
 
-  private async listed(): Promise<Listed[]> {
+  private async listed() {
     const { skills, leftOut } = await this.source.list();
     leftOut.forEach((what) => this.leaveOut(what));
     return skills;
@@ -121,7 +121,7 @@ class ServedSkills {
     return { uri: this.ours(uri), frontmatter, resources: files };
   }
 
-  private ours(uri: string): string {
+  private ours(uri: string) {
     return SCHEME + uri.slice(this.base.length);
   }
 

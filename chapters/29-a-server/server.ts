@@ -7,8 +7,18 @@
 // A transport gives it one request at a time (`answer`), and tells it which clients it remembers
 // (`join`, `leave`). It answers with a result, or throws the refusal.
 
-import { asObject, excerpt, isObject, ownValue, REVISIONS, RpcError, textOf } from '../../mcp.ts';
-import type { Json, Message, Offer } from '../../mcp.ts';
+import {
+  asObject,
+  excerpt,
+  isObject,
+  ownValue,
+  REVISIONS,
+  RpcError,
+  textOf,
+  type Json,
+  type Message,
+  type Offer,
+} from '../../mcp.ts';
 import {
   mirrorsOf,
   UNSUPPORTED_VERSION,
@@ -34,13 +44,11 @@ import {
   promptArguments,
   stringParam,
   toolResult,
-} from './protocol/server-rows.ts';
-import type {
-  ResourceAnswer,
-  ServerPrompt,
-  ServerResource,
-  ServerTemplate,
-  ServerTool,
+  type ResourceAnswer,
+  type ServerPrompt,
+  type ServerResource,
+  type ServerTemplate,
+  type ServerTool,
 } from './protocol/server-rows.ts';
 import { Seal } from './request-state.ts';
 import type { ClientSession } from './protocol/client-session.ts';
@@ -196,17 +204,17 @@ export class McpServer {
 
   /** Tells all clients that want to know: there are other tools, prompts or resources now. */
   changed(what: Offer): void {
-    for (const session of this.sessions) {
+    for (const session of this.sessions)
       if (session.isOpen) session.tell(`notifications/${what}/list_changed`);
-    }
+
     this.subscriptions.changed(what);
   }
 
   /** Tells those that watch it: this resource has another content now. */
   updated(uri: string): void {
-    for (const session of this.sessions) {
+    for (const session of this.sessions)
       if (session.watched.has(uri)) session.tell('notifications/resources/updated', { uri });
-    }
+
     this.subscriptions.updated(uri);
   }
 
@@ -287,7 +295,7 @@ export class McpServer {
   }
 
   /** What the client can do. Throws if it speaks another revision, or does not say. */
-  private introduction({ _meta }: Json): Json {
+  private introduction({ _meta }: Json) {
     const meta = asObject(_meta);
     const { [VERSION_KEY]: version, [CAPABILITIES_KEY]: capabilities } = meta;
     if (typeof version !== 'string') throw new Unintroduced(VERSION_KEY);
@@ -300,7 +308,7 @@ export class McpServer {
     return capabilities;
   }
 
-  private async carryOut(run: Method, params: Json, call: ServerCall): Promise<Json> {
+  private async carryOut(run: Method, params: Json, call: ServerCall) {
     try {
       return await run(params, call);
     } catch (error) {
@@ -320,9 +328,8 @@ export class McpServer {
         const optional = instructions && { instructions };
         return { supportedVersions: STATELESS, capabilities, ...optional };
       },
-      'subscriptions/listen': (params, call) => {
-        return this.subscriptions.listen(params, call, this.offers(), this.options.watched);
-      },
+      'subscriptions/listen': (params, call) =>
+        this.subscriptions.listen(params, call, this.offers(), this.options.watched),
       ...(this.options.tasks && this.tasks.methods),
     };
   }
@@ -354,7 +361,7 @@ export class McpServer {
     };
   }
 
-  private completes(): boolean {
+  private completes() {
     return this.options.prompts !== undefined || this.options.templates !== undefined;
   }
 
@@ -383,9 +390,8 @@ export class McpServer {
         'resources/read': (params, call) => this.read(params, call),
       }),
       ...(offers.includes('prompts') && {
-        'prompts/list': (params) => {
-          return this.page('prompts', [...this.prompts.values()].map(describedPrompt), params);
-        },
+        'prompts/list': (params) =>
+          this.page('prompts', [...this.prompts.values()].map(describedPrompt), params),
         'prompts/get': (params, call) => this.getPrompt(params, call),
       }),
       ...(this.completes() && {
@@ -397,7 +403,7 @@ export class McpServer {
 
   // ─── Tools ───────────────────────────────────────────────────────────────────────────────────
 
-  private async callTool(params: Json, call: ServerCall): Promise<Json> {
+  private async callTool(params: Json, call: ServerCall) {
     const name = stringParam(params, 'name');
     const args = argumentsIn(params);
     const known = this.tools.get(name);
@@ -419,7 +425,7 @@ export class McpServer {
 
   // ─── Resources ───────────────────────────────────────────────────────────────────────────────
 
-  private async listResources(params: Json, call: ServerCall): Promise<Json> {
+  private async listResources(params: Json, call: ServerCall) {
     const all = [...this.resources.values()].map(described);
     for (const { list } of this.templates.values()) all.push(...((await list?.(call)) ?? []));
     return this.page('resources', all, params);
@@ -455,9 +461,9 @@ export class McpServer {
   private async complete(params: Json, call: ServerCall): Promise<Json> {
     const ref = asObject(params.ref);
     const { name, value } = asObject(params.argument);
-    if (typeof name !== 'string' || typeof value !== 'string') {
+    if (typeof name !== 'string' || typeof value !== 'string')
       throw new RpcError(-32602, 'argument must have a name and a value');
-    }
+
     const others = asObject(asObject(params.context).arguments);
     const completer = this.completerFor(ref, name);
     return { completion: completion((await completer?.(value, others, call)) ?? []) };
@@ -466,9 +472,9 @@ export class McpServer {
   private completerFor({ type, name, uri }: Json, argument: string) {
     const prompt = type === 'ref/prompt' ? this.prompts.get(`${name}`) : undefined;
     const template = type === 'ref/resource' ? this.templates.get(`${uri}`) : undefined;
-    if (!prompt && !template) {
+    if (!prompt && !template)
       throw new RpcError(-32602, `Unknown reference: ${excerpt(name ?? uri)}`);
-    }
+
     if (prompt) return prompt.arguments?.find((each) => each.name === argument)?.complete;
     const { complete = {} } = template!;
     return ownValue(complete, argument);

@@ -4,9 +4,20 @@
 // Chapter 16 judges each path and holds its folder for each file it opens: right for one file, and
 // far too slow for three thousand. Here a folder is judged and held once, for all the files in it.
 
-import { closeSync, constants, existsSync, fstatSync, lstatSync, openSync } from 'node:fs';
-import { readdirSync, readlinkSync, readSync, realpathSync } from 'node:fs';
-import type { Dirent, Stats } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  readSync,
+  realpathSync,
+  type Dirent,
+  type Stats,
+} from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as breathe } from 'node:timers/promises';
 import { reasonFor, reasonForLinks } from '../16-hands/delicate.ts';
@@ -69,7 +80,7 @@ export class CodeTree {
     return all.sort((one, two) => (one.path < two.path ? -1 : 1));
   }
 
-  private async look(): Promise<void> {
+  private async look() {
     const before = this.changes;
     const look = new FolderScan();
     for (const root of this.options.roots.folders) await this.walk(root, look);
@@ -79,7 +90,7 @@ export class CodeTree {
     if (this.changes !== before && before > 0) this.options.onChange?.();
   }
 
-  private async walk(root: string, look: FolderScan): Promise<void> {
+  private async walk(root: string, look: FolderScan) {
     const ignore = await GitIgnore.from(root, this.options.roots.topOf(root));
     const waiting = [root];
     for (let real = waiting.pop(); real !== undefined; real = waiting.pop()) {
@@ -109,7 +120,7 @@ export class CodeTree {
     }
   }
 
-  private isWanted(path: string, entry: Dirent, ignore: GitIgnore, look: FolderScan): boolean {
+  private isWanted(path: string, entry: Dirent, ignore: GitIgnore, look: FolderScan) {
     const isFolder = entry.isDirectory();
     if (++look.entries > MAX_ENTRIES) look.isFull = true;
     if (!isFolder && !entry.isFile()) return false; // a link leads elsewhere, a FIFO never ends
@@ -122,7 +133,7 @@ export class CodeTree {
     return !isHidden;
   }
 
-  private update(real: string, name: string, held: HeldFolder, look: FolderScan): void {
+  private update(real: string, name: string, held: HeldFolder, look: FolderScan) {
     const known = this.files.get(real);
     const before = known ?? this.others.get(real);
     const stats = before && lstatSync(real, { throwIfNoEntry: false });
@@ -151,7 +162,7 @@ export class CodeTree {
     stats: Stats,
     known: SourceFile | undefined,
     look: FolderScan,
-  ): void {
+  ) {
     const stamp = stampOf(stats);
     const why = this.reasonAgainst(real, stats);
     const bytes = why ? undefined : this.read(fd, stats.size);
@@ -182,7 +193,7 @@ export class CodeTree {
     return bytes.subarray(0, length);
   }
 
-  private keep(real: string, bytes: Buffer, stamp: Stamp, known?: SourceFile): void {
+  private keep(real: string, bytes: Buffer, stamp: Stamp, known?: SourceFile) {
     if (known) this.drop(known);
     this.others.delete(real);
     const path = slashed(this.options.roots.show(real));
@@ -191,7 +202,7 @@ export class CodeTree {
     this.bytes += bytes.length;
   }
 
-  private drop({ real, bytes }: SourceFile): void {
+  private drop({ real, bytes }: SourceFile) {
     this.files.delete(real);
     this.changes++;
     this.bytes -= bytes.length;
@@ -207,7 +218,7 @@ class FolderScan {
   private skipped = { binary: 0, hidden: 0, tooLarge: 0, tooMany: 0 };
   private since = performance.now();
 
-  skip(why: Reason): void {
+  skip(why: Reason) {
     this.skipped[why]++;
   }
 
@@ -215,12 +226,12 @@ class FolderScan {
     return performance.now() - this.since > TURN_MS;
   }
 
-  async turn(): Promise<void> {
+  async turn() {
     await breathe();
     this.since = performance.now();
   }
 
-  notes(): string[] {
+  notes() {
     const { hidden, tooLarge, tooMany } = this.skipped;
     const notes = [
       hidden > 0 && `${hidden} files that may hold secrets were left out`,

@@ -14,9 +14,16 @@ import {
   isWindows,
   McpManager,
   now,
+  McpError,
+  RpcError,
+  textOf,
+  VERSION,
+  type Extension,
+  type Handler,
+  type Incoming,
+  type Json,
+  type McpConnection,
 } from '../../mcp.ts';
-import { McpError, RpcError, textOf, VERSION } from '../../mcp.ts';
-import type { Extension, Handler, Incoming, Json, McpConnection } from '../../mcp.ts';
 import { fingerprint, Trust } from '../17-the-gate/trust.ts';
 import { forConnections, loadHere, type Composition } from '../19-the-terminal/host.ts';
 import { SERVER_INFO_KEY } from '../22-no-handshake/era.ts';
@@ -109,16 +116,16 @@ export class Up {
   }
 
   /** Else another program has taken our place. */
-  private isFound(): boolean {
+  private isFound() {
     return upIn(this.folder)?.token === this.token;
   }
 
-  private look(): void {
+  private look() {
     const isIdle = this.clients.size === 0 && now() - this.usedAt > this.idleMs;
     if (isIdle || !this.isFound()) void this.stop();
   }
 
-  private async stop(): Promise<void> {
+  private async stop() {
     await this.manager.disconnectAll();
     this.end();
   }
@@ -150,7 +157,7 @@ export class Up {
 
   // ─── A client ────────────────────────────────────────────────────────────────────────────────
 
-  private meet(wire: Socket): void {
+  private meet(wire: Socket) {
     const transports = { up: () => new LineTransport(wire, wire) };
     const options = { ...PATIENT, transports, extensions: [this.relay()] };
     void new Connection('client', { type: 'up' }, options).connect();
@@ -163,12 +170,12 @@ export class Up {
         (method: string) =>
         (params: Json, { signal }: Incoming) =>
           this.pass(client, method, params, signal);
-      const known = (handler: Handler): Handler => {
-        return (params, incoming) => {
+      const known =
+        (handler: Handler): Handler =>
+        (params, incoming) => {
           if (this.clients.has(client)) return handler(params, incoming);
           throw new RpcError(-32600, 'say hello first');
         };
-      };
       const methods: Record<string, Handler> = {
         'up/status': () => this.status(),
         'up/start': (params) => this.start(params),
@@ -200,14 +207,14 @@ export class Up {
     return { config };
   }
 
-  private left(client: Connection): void {
+  private left(client: Connection) {
     this.usedAt = now();
     this.clients.delete(client);
     if (this.staying.delete(client) && this.staying.size === 0) void this.stop();
   }
 
   /** Of the server that is meant, if it is up, and exactly the one that is meant. */
-  private async configFor({ server, version, print, env }: Json): Promise<Json | undefined> {
+  private async configFor({ server, version, print, env }: Json) {
     const name = `${server}`;
     const stateNow = () => this.manager.status().find((each) => each.name === name)?.state;
     if (stateNow() === 'connecting') await this.manager.loadAndConnect();
@@ -223,7 +230,7 @@ export class Up {
   }
 
   /** One that has died, once for all that want it. */
-  private startAgain(name: string): Promise<void> {
+  private startAgain(name: string) {
     const start = () => this.manager.reconnect(name).finally(() => this.starting.delete(name));
     const starting = this.starting.get(name) ?? start();
     this.starting.set(name, starting);
@@ -231,7 +238,7 @@ export class Up {
   }
 
   /** For a client that has not read the files: is it still the entry that may run here? */
-  private async isUnchanged(name: string, env: Json): Promise<boolean> {
+  private async isUnchanged(name: string, env: Json) {
     const entry = this.entries(() => {}).get(name);
     const mayRun = entry && !entry.blocked && (await this.trust.approve(entry)) === true;
     const running = this.manager.entry(name)!;
@@ -262,13 +269,13 @@ export class Up {
   }
 
   /** What a server says by itself. */
-  private tellAll(name: string, message: unknown): void {
+  private tellAll(name: string, message: unknown) {
     const { id, method, params } = asObject(message);
     if (id === undefined && NEWS.test(`${method}`))
       for (const client of this.clientsOf(name)) notify(client, `${method}`, asObject(params));
   }
 
-  private clientsOf(name: string): Connection[] {
+  private clientsOf(name: string) {
     const all = [...this.clients].filter(([, server]) => server === name);
     return all.map(([client]) => client);
   }
@@ -287,7 +294,7 @@ export class Up {
 }
 
 /** In a folder that only we can enter. On Windows a pipe has none, and the token is all. */
-function socketIn(folder: string): string {
+function socketIn(folder: string) {
   const name = `up-${randomBytes(8).toString('hex')}`;
   if (isWindows) return `\\\\.\\pipe\\mcp-by-hand-${name}`;
   const path = join(folder, name);
@@ -295,7 +302,7 @@ function socketIn(folder: string): string {
   throw new McpError('config', `the path of a socket has at most ${MAX_PATH} bytes: ${path}`);
 }
 
-function notify(client: Connection, method: string, params: Json): void {
+function notify(client: Connection, method: string, params: Json) {
   client.notify(method, params).catch(() => {}); // it may be gone
 }
 
@@ -306,7 +313,7 @@ function again(
   method: string,
   params: Json,
   signal: AbortSignal,
-): Promise<Json> {
+) {
   const { progressToken } = asObject(params._meta);
   const tell = (progress: Json) =>
     notify(from, 'notifications/progress', { ...progress, progressToken });
@@ -327,7 +334,7 @@ function refuse(server: McpConnection, method: string, error: unknown): Promise<
 
 /** A client that waits for another one's call is not out of time. The numbers have to grow, and stay
  *  below those of the server. */
-function signsOfLife(client: Connection, { _meta }: Json): NodeJS.Timeout | undefined {
+function signsOfLife(client: Connection, { _meta }: Json) {
   const { progressToken } = asObject(_meta);
   let progress = 0;
   const message = 'another call is under way';

@@ -19,7 +19,7 @@ function namesIn(text: string): string[] {
 }
 
 /** The words of a name, stemmed. One letter alone says nothing. */
-function wordsOfName(name: string): string[] {
+function wordsOfName(name: string) {
   if (name.length > MAX_WORD * 4) return [];
   const parts = name.match(PART) ?? [];
   return parts
@@ -41,13 +41,12 @@ export class Vocabulary {
   /** The numbers of the words in a text, with repetitions. */
   numbersIn(text: string): number[] {
     const found: number[] = [];
-    for (const name of namesIn(text)) {
-      for (const number of this.ofName(name)) found.push(number);
-    }
+    for (const name of namesIn(text)) for (const number of this.ofName(name)) found.push(number);
+
     return found;
   }
 
-  private ofName(name: string): number[] {
+  private ofName(name: string) {
     const known = this.known.get(name);
     if (known) return known;
     const numbers = wordsOfName(name).map((word) => this.add(word));
@@ -55,7 +54,7 @@ export class Vocabulary {
     return numbers;
   }
 
-  private add(word: string): number {
+  private add(word: string) {
     const known = this.numbers.get(word);
     if (known !== undefined) return known;
     // A piece of a text keeps the whole text in memory. A copy does not.

@@ -29,10 +29,10 @@ export function exchangesOf(messages: Sighting[]): {
   exchanges: RecordedExchange[];
 } {
   const tied = new Tied();
-  for (const message of messages) {
+  for (const message of messages)
     if (message.dir === 'out') tied.fromClient(message);
     else tied.fromServer(message);
-  }
+
   return { prelude: tied.prelude, exchanges: tied.exchanges };
 }
 
@@ -42,7 +42,7 @@ class Tied {
   private open = new Map<string, RecordedExchange>(); // by the id of the request
   private asked = new Map<string, Cue>(); // requests of the server, by id
 
-  fromClient(message: Sighting): void {
+  fromClient(message: Sighting) {
     const { msg } = message;
     const id = idKey(msg.id);
     if (isResponse(msg)) {
@@ -56,7 +56,7 @@ class Tied {
     this.open.set(id, exchange);
   }
 
-  fromServer(message: Sighting): void {
+  fromServer(message: Sighting) {
     const { msg } = message;
     const id = idKey(msg.id);
     if (isResponse(msg)) {
@@ -83,7 +83,7 @@ class Tied {
   }
 }
 
-function isOwner(request: Json, msg: Json): boolean {
+function isOwner(request: Json, msg: Json) {
   if (!isNotification(msg)) return false;
   const params = asObject(msg.params);
   if (msg.method === 'notifications/subscriptions/acknowledged')

@@ -57,7 +57,7 @@ export class HttpRecorder {
     }
   }
 
-  private async pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  private async pass(request: IncomingMessage, response: ServerResponse) {
     const { method = '', headers, rawHeaders, url: path = '' } = request;
     const { url, learn } = this.target;
     checkOneHost(rawHeaders);
@@ -87,7 +87,7 @@ export class HttpRecorder {
     response: ServerResponse,
     name: string,
     signal: AbortSignal,
-  ): Promise<void> {
+  ) {
     const isStream = `${headers['content-type']}`.includes('text/event-stream');
     const events = new EventParser({ maxEventBytes: MAX_COPIED });
     const chunks: Uint8Array[] = [];
@@ -101,12 +101,12 @@ export class HttpRecorder {
     this.see('in', name, `${Buffer.concat(chunks)}`);
   }
 
-  private see(dir: 'out' | 'in', name: string, text: string): void {
+  private see(dir: 'out' | 'in', name: string, text: string) {
     if (text.trim() !== '') this.target.write(() => seen(dir, name, text), text.length);
   }
 
   /** Each client counts its requests from 1. So two sessions at a time are two servers in the trace. */
-  private nameFor(session: unknown, body: string): string {
+  private nameFor(session: unknown, body: string) {
     const { server, write } = this.target;
     const { method } = asObject(parseMessage(body));
     if (method !== 'initialize') return this.sessions.get(session) ?? server;
@@ -118,7 +118,7 @@ export class HttpRecorder {
   }
 }
 
-function passed(headers: Json): Record<string, string> {
+function passed(headers: Json) {
   const kept = Object.entries(headers).filter(([name]) => !OF_THE_WAY.test(name));
   return Object.fromEntries(kept) as Record<string, string>;
 }

@@ -43,7 +43,7 @@ export async function recordBetween(
 /** What we are told to do, the server is told. It decides when to end, and we end after it: so until
  *  then the listeners of the program, which would exit, are put aside. At a terminal Ctrl-C reaches
  *  both, and many servers take a second one for "at once". */
-function passSignals(child: ChildProcess, isAtTerminal: boolean): () => void {
+function passSignals(child: ChildProcess, isAtTerminal: boolean) {
   const pass = (signal: NodeJS.Signals) => {
     if (!isAtTerminal || signal === 'SIGTERM') child.kill(signal);
   };

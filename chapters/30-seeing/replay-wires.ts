@@ -37,7 +37,7 @@ export class PipeReplay {
     return this.transport.start({ message, closed });
   }
 
-  private async hear(message: Json): Promise<void> {
+  private async hear(message: Json) {
     const id = idKey(message.id);
     if (isResponse(message)) {
       this.replies.get(id)?.(message);
@@ -63,7 +63,7 @@ export class PipeReplay {
     };
   }
 
-  private send(message: Json): void {
+  private send(message: Json) {
     this.transport.send({ ...message, jsonrpc: '2.0' }).catch(() => {}); // the client has left
   }
 }
@@ -131,7 +131,7 @@ export class ReplayServer extends McpServer {
     this.ending.abort();
   }
 
-  private clientOf(key: object): ReplayClient {
+  private clientOf(key: object) {
     const client = this.clients.get(key) ?? { replay: this.newReplay(), owed: [] };
     this.clients.set(key, client);
     return client;

@@ -75,7 +75,7 @@ export class Replay {
     return { said: { error: { code: -32000, message } }, afterwards: nothing };
   }
 
-  private miss(text: string): void {
+  private miss(text: string) {
     this.misses++;
     this.options.onMiss?.(text);
   }
@@ -119,7 +119,7 @@ export class Replay {
     begin: number,
     line: ClientChannel,
     recorded?: Json,
-  ): Promise<number> {
+  ) {
     let at = begin;
     for (const cue of cues) {
       if (line.isGone()) break;
@@ -136,7 +136,7 @@ export class Replay {
     return at;
   }
 
-  private isSubscription(id: unknown): boolean {
+  private isSubscription(id: unknown) {
     return this.exchanges.some(({ request: { msg } }) => isStream(msg) && msg.id === id);
   }
 
@@ -147,7 +147,7 @@ export class Replay {
   }
 
   /** A token or a subscription belongs to a request: it has the number that the client uses now. */
-  private mapped(msg: Json, recorded: Json | undefined, given: Json): Json {
+  private mapped(msg: Json, recorded: Json | undefined, given: Json) {
     if (!isObject(msg.params)) return msg;
     const params = { ...msg.params };
     const token = tokenOf(recorded?.params);
@@ -159,7 +159,7 @@ export class Replay {
     return { ...msg, params };
   }
 
-  private async wait(ms: number): Promise<void> {
+  private async wait(ms: number) {
     const { speed = 0 } = this.options;
     const pause = speed > 0 ? ms / speed : 0;
     if (pause > 0) await new Promise((done) => setTimeout(done, pause));
@@ -176,7 +176,7 @@ export class Replay {
     return undefined;
   }
 
-  private async passOn(request: Message): Promise<RecordedAnswer> {
+  private async passOn(request: Message) {
     try {
       return await this.options.live!(request);
     } catch (error) {
@@ -186,7 +186,7 @@ export class Replay {
   }
 
   /** Names the recorded request that is most like this one, and where it differs. */
-  private explain({ method, params }: Message): string {
+  private explain({ method, params }: Message) {
     const same = this.exchanges.filter(({ request }) => request.msg.method === method);
     if (same.length === 0) {
       const known = [...new Set(this.exchanges.map(({ request }) => word(request.msg.method)))];
@@ -215,7 +215,7 @@ function saidIn({ result, error }: Json): RecordedAnswer {
   return error === undefined ? { result } : { error: asObject(error) };
 }
 
-function isSameRequest(recorded: Json, given: Message): boolean {
+function isSameRequest(recorded: Json, given: Message) {
   if (recorded.method !== given.method) return false;
   const key = requestKey(recorded);
   if (key === requestKey(given)) return true;
@@ -226,7 +226,7 @@ function isSameRequest(recorded: Json, given: Message): boolean {
 }
 
 /** Names and capabilities of clients differ. What counts is the revision. */
-function isSameOpening({ request, answer }: RecordedExchange, given: Message): boolean {
+function isSameOpening({ request, answer }: RecordedExchange, given: Message) {
   if (request.msg.method !== 'initialize') return false;
   const wanted = asObject(given.params).protocolVersion;
   const recorded = asObject(request.msg.params).protocolVersion;
@@ -244,7 +244,7 @@ function refusal(opening: RecordedExchange | undefined, params: Json): Json {
 }
 
 /** Accepted, declined, an error: a word for how a question of the server was answered. */
-function outcomeOf({ result, error }: Json): string {
+function outcomeOf({ result, error }: Json) {
   if (error !== undefined) return 'an error';
   const { action } = asObject(result);
   return typeof action === 'string' ? `"${action}"` : 'a result';

@@ -99,12 +99,12 @@ function twins(rule: string, values: unknown[]): Problem[] {
 const objectsIn = (list: unknown) => asList(list).map(asObject);
 
 /** Ids, on either wire or in a turn of ours. */
-function callsIn({ content, tool_calls, calls }: Json): unknown[] {
+function callsIn({ content, tool_calls, calls }: Json) {
   const uses = objectsIn(content).filter(({ type }) => type === 'tool_use');
   return [...uses, ...objectsIn(tool_calls), ...objectsIn(calls)].map(({ id }) => id);
 }
 
-function resultsIn({ role, content, tool_call_id, results }: Json): unknown[] {
+function resultsIn({ role, content, tool_call_id, results }: Json) {
   if (role === 'tool') return [tool_call_id];
   const ids = objectsIn(content).flatMap(({ tool_use_id }) => tool_use_id ?? []);
   return [...ids, ...objectsIn(results).map(({ id }) => id)];

@@ -56,7 +56,7 @@ async function explained(who: string, url: URL): Promise<never> {
   throw new McpError('lost', `${who} cannot be reached: no server answers there${maybe}`);
 }
 
-function notLetIn(): string {
+function notLetIn() {
   const origin = location?.origin ?? 'this page';
   if (origin !== 'null' && location?.protocol !== 'file:')
     return `does not let ${origin} in (CORS); ours does with --allow-origin ${origin}`;
@@ -65,7 +65,7 @@ function notLetIn(): string {
 }
 
 /** Browsers have had two names for it; one that knows neither forbids nothing. */
-async function isForbidden(hostname: string): Promise<boolean> {
+async function isForbidden(hostname: string) {
   const near = isOfThisMachine(hostname) ? 'loopback-network' : 'local-network';
   for (const name of [near, 'local-network-access']) {
     const found = await navigator?.permissions?.query({ name }).catch(() => undefined);

@@ -52,7 +52,7 @@ export function globSize(pattern: string): number {
   return alternativesOf(pattern).join('').length;
 }
 
-function alternativesOf(pattern: string): string[] {
+function alternativesOf(pattern: string) {
   if (pattern.length > MAX_PATTERN)
     throw new Error(`the pattern has more than ${MAX_PATTERN} characters`);
   const expanded = expandBraces(pattern);
@@ -74,7 +74,7 @@ function fits<P, T>(
   isStar: (part: P) => boolean,
   one: (part: P, item: T) => boolean,
   steps: Steps,
-): boolean {
+) {
   let [p, i, afterStar, retry] = [0, 0, -1, 0];
   while (i < items.length) {
     if (--steps.left < 0) return false;
@@ -87,7 +87,7 @@ function fits<P, T>(
   return pattern.slice(p).every(isStar);
 }
 
-function nameFits(parts: GlobPart[], name: string, hidden: boolean, steps: Steps): boolean {
+function nameFits(parts: GlobPart[], name: string, hidden: boolean, steps: Steps) {
   const [first] = parts;
   if (name.startsWith('.') && !hidden && !(first && !first.star && first.isDot)) return false;
   return fits(
@@ -130,7 +130,7 @@ function parseClass(text: string): (char: string) => boolean {
 }
 
 /** a{b,c}d → abd, acd. The innermost pair goes first, so pairs may stand in pairs. */
-function expandBraces(pattern: string): string[] {
+function expandBraces(pattern: string) {
   const finished: string[] = [];
   const unfinished = [pattern];
   while (unfinished.length > 0) {

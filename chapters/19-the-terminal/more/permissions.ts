@@ -51,7 +51,7 @@ const HOW_TO_PERMIT =
   'write /permissions, or with it allow, ask or deny and a rule such as bash(npm test:*), or revoke ' +
   'and what it lists';
 
-function showPermissions({ gate, trust, screen, started, masker }: Program): void {
+function showPermissions({ gate, trust, screen, started, masker }: Program) {
   const from = gate.mode === started.mode ? started.from : 'this session';
   const file = `${trust.folder}/trust.json`;
   const lines = [
@@ -64,7 +64,7 @@ function showPermissions({ gate, trust, screen, started, masker }: Program): voi
   for (const line of lines) screen.print(masker.text(line));
 }
 
-function rulesOf(rules: readonly Rule[], effect: Effect): string[] {
+function rulesOf(rules: readonly Rule[], effect: Effect) {
   const meant = rules.filter((rule) => rule.effect === effect);
   return meant.map(({ text, source = 'this program' }) => `${effect} ${quoted(text)} (${source})`);
 }
@@ -87,7 +87,7 @@ export function agreedLines(trust: Trust): string[] {
   ];
 }
 
-function grantLine(grant: Grant): string {
+function grantLine(grant: Grant) {
   if (grant.kind === 'shell') return `command ${quoted(grant.command)}: always`;
   if (grant.kind === 'write') return `file ${quoted(grant.path)}: always`;
   if (grant.kind === 'server')

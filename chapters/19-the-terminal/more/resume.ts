@@ -34,12 +34,12 @@ export function conversationList(kept: Conversation[]): string {
 }
 
 /** What people talked in. Scripts know the ids of theirs, and may have made thousands. */
-function choices(kept: Conversation[]): Conversation[] {
+function choices(kept: Conversation[]) {
   const chats = kept.filter(({ kind }) => kind === 'chat');
   return (chats.length > 0 ? chats : kept).slice(0, MAX_LISTED);
 }
 
-function lineOf({ name, usedAt, firstPrompt, count }: Conversation): string {
+function lineOf({ name, usedAt, firstPrompt, count }: Conversation) {
   const time = new Date(usedAt).toLocaleString('sv').slice(0, 16); // 2026-01-31 12:00, as it is here
   const called = name ? [`called ${quoted(name)}`] : [];
   return [time, turnCount(count), ...called, quoted(cutToWidth(firstPrompt, PROMPT_SHOWN))].join(
@@ -50,11 +50,7 @@ function lineOf({ name, usedAt, firstPrompt, count }: Conversation): string {
 const turnCount = (count: number) => (count === 1 ? '1 turn' : `${count} turns`);
 
 /** Asks which one. Nothing means: none of them. */
-async function choose(
-  kept: Conversation[],
-  { person, session }: Program,
-  signal: AbortSignal,
-): Promise<Conversation | undefined> {
+async function choose(kept: Conversation[], { person, session }: Program, signal: AbortSignal) {
   const shown = choices(kept);
   const here = ({ id }: Conversation) => (id === session.id ? ' · this one' : '');
   const rows = shown.map((each, n) => `${String(n + 1).padStart(3)}  ${lineOf(each)}${here(each)}`);

@@ -26,7 +26,7 @@ export function drawnTable(lines: string[], options: TableOptions): string[] | u
   return inColumns([names, ...rows], cellsOf(separator), options) ?? inLines(names, rows, options);
 }
 
-function cellsOf(line: string): string[] {
+function cellsOf(line: string) {
   const inside = line.trim().replace(/^\||(?<!\\)\|$/g, '');
   return inside.split(/(?<!\\)\|/).map((text) => text.replaceAll('\\|', '|').trim());
 }
@@ -54,12 +54,7 @@ function inColumns(rows: string[][], aligned: string[], { columns, cell, dim }: 
   return [...head, rule, ...body.flat()];
 }
 
-function drawnRow(
-  row: Cell[],
-  widths: number[],
-  aligned: string[],
-  dim: TableOptions['dim'],
-): string[] {
+function drawnRow(row: Cell[], widths: number[], aligned: string[], dim: TableOptions['dim']) {
   const height = Math.max(...row.map(({ rows }) => rows.length));
   return Array.from({ length: height }, (_, at) => {
     const parts = row.map(({ rows, widths: used }, n) => {
@@ -72,11 +67,7 @@ function drawnRow(
   });
 }
 
-function inLines(
-  names: string[],
-  rows: string[][],
-  { columns, cell, dim }: TableOptions,
-): string[] {
+function inLines(names: string[], rows: string[][], { columns, cell, dim }: TableOptions) {
   const rule = dim('─'.repeat(Math.min(LEAST, columns)));
   const drawn = rows.map((row) =>
     row.flatMap((text, n) => (text === '' ? [] : cell(`${names[n]}: ${text}`, columns).rows)),

@@ -70,7 +70,7 @@ export class Trace {
     if (file) this.append(file, line);
   }
 
-  private append(file: string, line: string): void {
+  private append(file: string, line: string) {
     try {
       appendPrivately(file, line);
     } catch (error) {

@@ -34,12 +34,7 @@ const wantedBy = (args: string[]): Reach => readReach(args, {}).reach;
 
 // ─── One server ────────────────────────────────────────────────────────────────────────────────
 
-async function onServer(
-  wanted: Reach,
-  screen: Screen,
-  rows: LoadRows,
-  talk: Talk,
-): Promise<number> {
+async function onServer(wanted: Reach, screen: Screen, rows: LoadRows, talk: Talk) {
   const way = await wayTo(wanted, screen, await rows());
   return talkAfterHandshake(wanted, way, screen, talk);
 }
@@ -60,7 +55,7 @@ export const readVerb: Run = async (args, screen, rows) => {
 };
 
 /** Bytes go to a file or a program, never to a terminal. */
-function printContents({ text, blob, uri, mimeType }: ResourceContents, screen: Screen): void {
+function printContents({ text, blob, uri, mimeType }: ResourceContents, screen: Screen) {
   if (typeof text === 'string') return screen.print(text.replace(/\r?\n$/, ''));
   const bytes = Buffer.from(String(blob ?? ''), 'base64');
   if (!process.stdout.isTTY) return void process.stdout.write(bytes);
@@ -90,7 +85,7 @@ export const promptVerb: Run = async (args, screen, rows) => {
   });
 };
 
-function textIn(content: unknown[]): string {
+function textIn(content: unknown[]) {
   const said = (block: unknown) => {
     const { text } = (block ?? {}) as Json;
     return typeof text === 'string' ? text : JSON.stringify(block);
@@ -103,12 +98,7 @@ function textIn(content: unknown[]): string {
 /** By the key under which each is shown. */
 type Listers = Record<string, (connection: McpConnection) => Promise<Json[]>>;
 
-async function list(
-  args: string[],
-  screen: Screen,
-  rows: LoadRows,
-  listers: Listers,
-): Promise<number> {
+async function list(args: string[], screen: Screen, rows: LoadRows, listers: Listers) {
   const wanted = wantedBy(args);
   const [odd] = wanted.words;
   if (odd !== undefined) throw usage(`what is ${odd}? One server, or all of them`);
@@ -146,7 +136,7 @@ async function list(
   }
 }
 
-function lineOf(row: Json): string {
+function lineOf(row: Json) {
   const address = String(row.uri ?? row.uriTemplate ?? row.name);
   const isPrompt = row.uri === undefined && row.uriTemplate === undefined;
   const words = isPrompt ? ` (${formOf(declaredBy(row))})` : '';

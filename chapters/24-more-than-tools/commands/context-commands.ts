@@ -79,11 +79,11 @@ const showPrompts: Command['run'] = async ([server], program, signal) => {
 };
 
 /** In one row. */
-function printRow(text: string, { screen, masker }: Program): void {
+function printRow(text: string, { screen, masker }: Program) {
   screen.print(masker.text(cutToWidth(text, screen.width - 1)));
 }
 
-function mustBeKnown(server: string | undefined, manager: McpManager): void {
+function mustBeKnown(server: string | undefined, manager: McpManager) {
   const names = manager.status().map(({ name }) => name);
   if (server === undefined || names.includes(server)) return;
   const hint = nearestHint(server, names, '/mcp lists them');
@@ -92,12 +92,7 @@ function mustBeKnown(server: string | undefined, manager: McpManager): void {
 
 // ─── What is watched ───────────────────────────────────────────────────────────────────────────
 
-async function watch(
-  words: string[],
-  watches: Watches,
-  program: Program,
-  signal: AbortSignal,
-): Promise<void> {
+async function watch(words: string[], watches: Watches, program: Program, signal: AbortSignal) {
   const { agent, manager, screen } = program;
   const isOff = words[0] === 'off';
   const what = (isOff ? words.slice(1) : words).join(' ');
@@ -107,9 +102,9 @@ async function watch(
     if (!isOff) await watches.add(server, uri, manager.of(server));
     else if (!(await watches.remove(server, uri))) throw new Error(`${what} is not watched`);
   }
-  const lines = watches.list.map(({ server, uri, hasChanged }) => {
-    return `  ${server}:${uri}${hasChanged ? ' (changed)' : ''}`;
-  });
+  const lines = watches.list.map(
+    ({ server, uri, hasChanged }) => `  ${server}:${uri}${hasChanged ? ' (changed)' : ''}`,
+  );
   screen.print(lines.length === 0 ? 'nothing is watched' : ['watched:', ...lines].join('\n'));
 }
 
@@ -123,12 +118,7 @@ function addressIn(what: string, manager: McpManager): { server: string; uri: st
 
 // ─── Logs ──────────────────────────────────────────────────────────────────────────────────────
 
-async function showLogs(
-  words: string[],
-  logs: Logs,
-  program: Program,
-  signal: AbortSignal,
-): Promise<void> {
+async function showLogs(words: string[], logs: Logs, program: Program, signal: AbortSignal) {
   const { agent, manager, screen } = program;
   const level = words.find((word) => LEVELS.includes(word));
   const [server, odd] = words.filter((word) => word !== level);
@@ -146,22 +136,17 @@ async function showLogs(
   }
 }
 
-function lineOf(server: string, { at, level, text }: Log): string {
+function lineOf(server: string, { at, level, text }: Log) {
   const time = at.toTimeString().slice(0, 8);
   return `${server} ${time} ${level}: ${text.replaceAll('\n', '\n  ')}`;
 }
 
 /** Those that have logged, and those that can. */
-function loggers(logs: Logs, manager: McpManager): string[] {
+function loggers(logs: Logs, manager: McpManager) {
   return [...new Set([...logs.servers, ...serversWith(manager.status(), 'logging')])];
 }
 
-async function setLevel(
-  server: string,
-  level: string,
-  logs: Logs,
-  manager: McpManager,
-): Promise<void> {
+async function setLevel(server: string, level: string, logs: Logs, manager: McpManager) {
   logs.levels.set(server, level);
   const isTold = serversWith(manager.status(), 'logging').includes(server);
   if (isTold) await setLogLevel(manager.of(server), level);

@@ -38,7 +38,7 @@ export function skillsCommand(skills: Skills): Command {
   };
 }
 
-function list(skills: Skills, { screen }: Program): void {
+function list(skills: Skills, { screen }: Program) {
   const all = skills.all();
   const { leftOut } = skills;
   for (const known of all) {
@@ -69,7 +69,7 @@ async function act(
   { action, label }: WantedSkill,
   { screen }: Program,
   signal: AbortSignal,
-): Promise<void> {
+) {
   if (!ACTIONS.includes(action) || label === '')
     throw new Error('write /skills, or /skills and use, show, allow or revoke, and a NAME');
   if (action === 'show') return screen.printLines(await skills.show(label, signal));

@@ -13,8 +13,16 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { asObject, isObject, STDIO_WORDS, StdioTransport, tooMuchIn } from '../../../mcp.ts';
-import type { Json, Transport, TransportFactory } from '../../../mcp.ts';
+import {
+  asObject,
+  isObject,
+  STDIO_WORDS,
+  StdioTransport,
+  tooMuchIn,
+  type Json,
+  type Transport,
+  type TransportFactory,
+} from '../../../mcp.ts';
 import { withTexts } from '../../17-the-gate/safe-text.ts';
 import type { Plugin, Unpack } from '../plugins.ts';
 import { filesInZip, type Packed } from '../zip.ts';
@@ -69,7 +77,7 @@ export const bundledStdio: TransportFactory = (serverName, config, maxBytes) => 
 bundledStdio.words = STDIO_WORDS;
 
 /** What was approved names the folder, and the folder the content: another content is refused. */
-function unpackFor(config: string): void {
+function unpackFor(config: string) {
   for (const [folder, file] of waiting) {
     if (!config.includes(basename(folder))) continue;
     const { files, hash } = readBundle(file);
@@ -80,7 +88,7 @@ function unpackFor(config: string): void {
   }
 }
 
-function manifestIn({ size, content }: Packed): Json {
+function manifestIn({ size, content }: Packed) {
   const text = size > MAX_MANIFEST ? '' : content().toString('utf8');
   if (size > MAX_MANIFEST || tooMuchIn(text)) throw new Error('its manifest.json is too big');
   const manifest: unknown = JSON.parse(text);
@@ -89,7 +97,7 @@ function manifestIn({ size, content }: Packed): Json {
 }
 
 /** Whole or not at all: another program may look at the same moment. */
-function unpackInto(folder: string, files: ReturnType<typeof filesInZip>): void {
+function unpackInto(folder: string, files: ReturnType<typeof filesInZip>) {
   const unfinished = `${folder}.${process.pid}`;
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { recursive: true, mode: 0o700 });
@@ -126,7 +134,7 @@ function entryFrom(manifest: Json, folder: string, platform: NodeJS.Platform, se
   return { ...filled, cwd: filled.cwd ?? folder };
 }
 
-function userValues(wanted: Json, set: Json): Map<string, string> {
+function userValues(wanted: Json, set: Json) {
   const found = Object.entries(wanted).flatMap(([key, about]): [string, string][] => {
     const value = Object.hasOwn(set, key) ? set[key] : asObject(about).default;
     return ['string', 'number', 'boolean'].includes(typeof value) ? [[key, `${value}`]] : [];

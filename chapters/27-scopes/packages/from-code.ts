@@ -69,7 +69,7 @@ export async function fromCode(config: Json, where: Where, root: Json, ask: AskF
   return withTexts(rest, (text) => converted(text, where, values)) as Json;
 }
 
-function converted(text: string, { home }: Where, inputs: Map<string, string>): string {
+function converted(text: string, { home }: Where, inputs: Map<string, string>) {
   return text
     .replace(/\$\{env:(\w+)\}/g, '${$1}')
     .replace(/\$\{workspaceFolder(?::[^{}]*)?\}/g, '${CLAUDE_PROJECT_DIR}')

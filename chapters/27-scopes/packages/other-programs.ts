@@ -84,7 +84,7 @@ function fromCodex(config: Json): Json {
 }
 
 /** httpUrl is Streamable HTTP, url the older HTTP+SSE; $NAME is a variable. */
-function fromGemini({ httpUrl, url, ...rest }: Json): Json {
+function fromGemini({ httpUrl, url, ...rest }: Json) {
   const address = httpUrl ?? url;
   const type = httpUrl === undefined ? 'sse' : 'http';
   const config = { ...rest, ...(address !== undefined && { type, url: address }) };
@@ -98,7 +98,7 @@ function fromZed({ source, settings, command, ...rest }: Json): Json {
   return { command: path, ...more, ...rest };
 }
 
-function fromOpencode({ type, command, environment, ...rest }: Json): Json {
+function fromOpencode({ type, command, environment, ...rest }: Json) {
   const [program, ...args] = asList(command);
   const local = { command: program, args, ...(environment !== undefined && { env: environment }) };
   const config = type === 'remote' ? { type: 'http', ...rest } : { ...local, ...rest };

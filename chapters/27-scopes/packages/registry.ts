@@ -92,7 +92,7 @@ async function fromPackage(given: Json, ask: AskFor): Promise<Json> {
   return { command, args, ...(Object.keys(env).length > 0 && { env }) };
 }
 
-async function argumentsOf(list: unknown, ask: AskFor): Promise<string[]> {
+async function argumentsOf(list: unknown, ask: AskFor) {
   const words: string[] = [];
   for (const each of items(list)) {
     const { type, name, valueHint, isRequired } = each;
@@ -129,13 +129,13 @@ async function valuesOf(list: unknown, ask: AskFor): Promise<Record<string, stri
 }
 
 /** What is written is taken, with its {variables}; what is not written is asked for. */
-async function valueOf(given: Json, name: string, ask: AskFor): Promise<string | undefined> {
+async function valueOf(given: Json, name: string, ask: AskFor) {
   if (typeof given.value === 'string')
     return filled(text(given.value), asObject(given.variables), ask);
   return ask(wantedIn(given, name));
 }
 
-async function filled(template: string, variables: Json, ask: AskFor): Promise<string> {
+async function filled(template: string, variables: Json, ask: AskFor) {
   let whole = '';
   let at = 0;
   for (const { 0: mark, 1: name = '', index } of template.matchAll(/\{(\w+)\}/g)) {
@@ -162,7 +162,7 @@ function wantedIn(given: Json, name: string): RegistryInput {
   };
 }
 
-function text(value: unknown): string {
+function text(value: unknown) {
   if (typeof value === 'string' && value.length <= MAX_TEXT && !value.includes('\0')) return value;
   throw new Error('one of its texts is missing, or too long');
 }

@@ -20,7 +20,7 @@ class TomlReader {
     this.text = text;
   }
 
-  document(): Json {
+  document() {
     const root: Json = {};
     let table = root;
     for (this.skip(true); this.at < this.text.length; this.skip(true)) {
@@ -34,7 +34,7 @@ class TomlReader {
   }
 
   /** [a.b] is a table in a table, [[a.b]] one more in a list. */
-  private header(root: Json, end: string, isList = false): Json {
+  private header(root: Json, end: string, isList = false) {
     const keys = this.keys();
     if (!this.take(end)) this.fail(end);
     const last = keys.pop()!;
@@ -47,7 +47,7 @@ class TomlReader {
     return table;
   }
 
-  private tableAt(from: Json, keys: string[]): Json {
+  private tableAt(from: Json, keys: string[]) {
     let table = from;
     for (const key of keys) {
       if (own(table, key) === undefined) set(table, key, {});
@@ -59,7 +59,7 @@ class TomlReader {
     return table;
   }
 
-  private pair(table: Json, level: number): void {
+  private pair(table: Json, level: number) {
     const keys = this.keys();
     if (!this.take('=')) this.fail('=');
     this.skip(false);
@@ -69,7 +69,7 @@ class TomlReader {
     set(place, last, this.value(level));
   }
 
-  private keys(): string[] {
+  private keys() {
     const keys: string[] = [];
     do {
       this.skip(false);
@@ -91,7 +91,7 @@ class TomlReader {
     return Number.isNaN(number) ? word : number; // a date stays a text
   }
 
-  private list(level: number): unknown[] {
+  private list(level: number) {
     const items: unknown[] = [];
     for (this.skip(true); !this.take(']'); this.skip(true)) {
       items.push(this.value(level));
@@ -101,7 +101,7 @@ class TomlReader {
     return items;
   }
 
-  private inline(level: number): Json {
+  private inline(level: number) {
     const table: Json = {};
     for (this.skip(true); !this.take('}'); this.skip(true)) {
       this.pair(table, level);
@@ -111,7 +111,7 @@ class TomlReader {
     return table;
   }
 
-  private string(): string | undefined {
+  private string() {
     for (const quote of ['"""', "'''", '"', "'"]) {
       if (!this.take(quote)) continue;
       if (quote.length === 3) this.take('\n'); // the first line feed does not belong to it
@@ -132,7 +132,7 @@ class TomlReader {
     return this.fail(`a ${quote} that ends the text`);
   }
 
-  private unescaped(written: string): string {
+  private unescaped(written: string) {
     const plain: Record<string, string> = { b: '\b', t: '\t', n: '\n', f: '\f', r: '\r' };
     return written
       .replace(/\\[ \t]*\n\s*/g, '') // a line that goes on
@@ -144,19 +144,19 @@ class TomlReader {
   }
 
   /** Blanks and comments; also line feeds where they mean nothing. */
-  private skip(alsoLines: boolean): void {
+  private skip(alsoLines: boolean) {
     const blank = alsoLines ? /[ \t\n]*/y : /[ \t]*/y;
     do this.match(blank);
     while (this.match(/#[^\n]*/y) !== undefined);
   }
 
-  private take(text: string): boolean {
+  private take(text: string) {
     if (!this.text.startsWith(text, this.at)) return false;
     this.at += text.length;
     return true;
   }
 
-  private match(pattern: RegExp): string | undefined {
+  private match(pattern: RegExp) {
     pattern.lastIndex = this.at;
     const found = pattern.exec(this.text)?.[0];
     this.at += found?.length ?? 0;
@@ -172,7 +172,7 @@ class TomlReader {
 const own = (table: Json, key: string) => (Object.hasOwn(table, key) ? table[key] : undefined);
 
 /** A key may be called __proto__. */
-function set(table: Json, key: string, value: unknown): void {
+function set(table: Json, key: string, value: unknown) {
   const field = { value, writable: true, enumerable: true, configurable: true };
   Object.defineProperty(table, key, field);
 }

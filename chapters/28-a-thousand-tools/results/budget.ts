@@ -28,12 +28,12 @@ export function fitTurn(results: Result[], folder: string, room: number): void {
   dropImages(results);
 }
 
-function textIn({ blocks }: Result): number {
+function textIn({ blocks }: Result) {
   return blocks.reduce((sum, block) => sum + (block.type === 'text' ? block.text.length : 0), 0);
 }
 
 /** The largest go first, here as well. */
-function dropImages(results: Result[]): void {
+function dropImages(results: Result[]) {
   const images = results.flatMap(({ blocks }) => blocks.filter((block) => imageIn(block) > 0));
   let all = images.reduce((sum, block) => sum + imageIn(block), 0);
   const dropped = new Set<Block>();
@@ -42,9 +42,8 @@ function dropImages(results: Result[]): void {
     dropped.add(block);
     all -= imageIn(block);
   }
-  for (const result of results) {
+  for (const result of results)
     result.blocks = result.blocks.map((block) => (dropped.has(block) ? LEFT_OUT : block));
-  }
 }
 
 const imageIn = (block: Block) => (block.type === 'image' ? block.data.length : 0);

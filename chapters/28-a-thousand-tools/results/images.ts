@@ -22,7 +22,7 @@ const savable = (words: string, { data, mimeType }: Json): unknown => {
 const seeable = (words: string): Block => ({ type: 'text', text: `[${words}]` });
 
 /** `instead` makes a block of words about a picture that is too large. */
-function fitting<T>(item: T, instead: (words: string, block: Json) => T): T {
+function fitting<T>(item: T, instead: (words: string, block: Json) => T) {
   const block = asObject(item);
   if (block.type !== 'image' || typeof block.data !== 'string') return item;
   const { width = 0, height = 0 } = sizeOf(block.data) ?? {};

@@ -1,8 +1,14 @@
 // output.ts: a tool may say what its structured result looks like. If it does not keep its word,
 // the result is still there, and the model may make something of it: so that is a warning.
 
-import { asList, isObject, textOf } from '../../../mcp.ts';
-import type { Extension, Json, McpConnection } from '../../../mcp.ts';
+import {
+  asList,
+  isObject,
+  textOf,
+  type Extension,
+  type Json,
+  type McpConnection,
+} from '../../../mcp.ts';
 import { TooSlow } from '../../16-hands/aside.ts';
 import { problemsFound } from '../../23-the-server-asks/schema.ts';
 
@@ -29,7 +35,7 @@ export const checkOutput: Extension = (connection) => {
   };
 };
 
-function remember(result: Json, schemas: Map<unknown, Json>): Json {
+function remember(result: Json, schemas: Map<unknown, Json>) {
   const tools = asList(result.tools).filter(isObject);
   for (const { name, outputSchema } of tools) {
     schemas.delete(name);
@@ -52,7 +58,7 @@ async function problemWith(result: Json, schema: Json, signal?: AbortSignal) {
   }
 }
 
-function tell(connection: McpConnection, name: string, problem: string): void {
+function tell(connection: McpConnection, name: string, problem: string) {
   const what = `has a tool ${JSON.stringify(name)} whose structured result`;
   connection.warn(`output of ${name}`, `${what} ${problem}`);
 }

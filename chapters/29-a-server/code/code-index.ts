@@ -43,7 +43,7 @@ export class CodeIndex {
     return turn;
   }
 
-  private async updateNow(signal: AbortSignal, progress: Progress): Promise<void> {
+  private async updateNow(signal: AbortSignal, progress: Progress) {
     await this.tree.refresh(signal);
     let hasChanged = false;
     for (const [real, known] of this.indexed) {
@@ -59,11 +59,7 @@ export class CodeIndex {
     }
   }
 
-  private async addAll(
-    fresh: SourceFile[],
-    signal: AbortSignal,
-    progress: Progress,
-  ): Promise<void> {
+  private async addAll(fresh: SourceFile[], signal: AbortSignal, progress: Progress) {
     let since = performance.now();
     for (const [n, file] of fresh.entries()) {
       this.add(file);
@@ -75,7 +71,7 @@ export class CodeIndex {
     }
   }
 
-  private add(file: SourceFile): void {
+  private add(file: SourceFile) {
     const known: Indexed = { file, version: file.version, documents: [] };
     this.indexed.set(file.real, known);
     if (file.bytes.length > MAX_INDEXED) return;
@@ -96,7 +92,7 @@ export class CodeIndex {
     }
   }
 
-  private drop(real: string, { documents }: Indexed): void {
+  private drop(real: string, { documents }: Indexed) {
     for (const document of documents) {
       this.ranking.remove(document);
       delete this.places[document];
@@ -115,7 +111,7 @@ export class CodeIndex {
   }
 
   /** What is not in the index is said: a search that finds nothing there looks complete. */
-  private tooLarge(): string[] {
+  private tooLarge() {
     const files = [...this.indexed.values()].map(({ file }) => file);
     const large = files.filter(({ bytes }) => bytes.length > MAX_INDEXED);
     if (large.length === 0) return [];
@@ -134,7 +130,7 @@ export class CodeIndex {
     };
   }
 
-  private textOf(document: number): string {
+  private textOf(document: number) {
     const { at, from, to } = this.places[document]!;
     if (this.last?.at !== at) this.last = { at, lines: at.file.bytes.toString().split('\n') };
     return this.last.lines.slice(from, to).join('\n');
@@ -191,7 +187,7 @@ export class CodeIndex {
     scores: Float64Array,
     notes: string[],
     signal: AbortSignal,
-  ): Promise<void> {
+  ) {
     const first = best(scores, CANDIDATES).map(({ document }) => document);
     const all = async () => {
       await embeddings.learn(this.textsOf(first, embeddings), signal);
@@ -216,7 +212,7 @@ export class CodeIndex {
     if (skipped > 0) notes.push(`${model} took no vector of ${skipped} chunks`);
   }
 
-  private textsOf(documents: number[], embeddings: Embeddings): Map<string, string> {
+  private textsOf(documents: number[], embeddings: Embeddings) {
     const texts = new Map<string, string>();
     for (const document of documents) {
       const { at, symbol, key } = this.places[document] ?? {};

@@ -35,9 +35,8 @@ export function codeRows(
       readOnly: true,
       // The gate allows what only reads, inside the folder, and asks about the rest.
       touches: ({ file_path = '.' }) => ({ kind: 'read', path: `${file_path}` }),
-      run: async (args, options): Promise<ToolOutput> => {
-        return fromMcp(await call(tool.name, args, options), resultsFolder);
-      },
+      run: async (args, options): Promise<ToolOutput> =>
+        fromMcp(await call(tool.name, args, options), resultsFolder),
     }),
   );
 }
@@ -47,7 +46,7 @@ function definitionOf(tool: ServerTool): { description: string; inputSchema: Jso
   return { description: `${description}`, inputSchema: inputSchema as Json };
 }
 
-async function connectTo(server: Parameters<typeof overPipe>[0]): Promise<McpConnection> {
+async function connectTo(server: Parameters<typeof overPipe>[0]) {
   const config = { type: 'in-process', name: CODE_SERVER };
   const transports = { 'in-process': builtIn(overPipe(server)) };
   const connection = new McpConnection(CODE_SERVER, config, { transports });

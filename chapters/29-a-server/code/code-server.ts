@@ -60,7 +60,7 @@ class CodeFolder {
 
   /** The rules of .gitignore for what is in a folder. What is ignored is not searched, so it is not
    *  listed or read either: it is where keys and the settings of one machine are kept. */
-  private async rulesIn(folder: string, shown: string): Promise<GitIgnore | undefined> {
+  private async rulesIn(folder: string, shown: string) {
     const isIn = (root: string) => `${folder}${sep}`.startsWith(`${root}${sep}`);
     const root = this.roots.folders.find(isIn);
     if (!root) return undefined;
@@ -83,14 +83,14 @@ class CodeFolder {
       const why = error.code === 'ENOTDIR' ? 'it is a file' : error.code;
       throw new Error(`${shown} cannot be listed: ${why}`);
     });
-    const kept = found.filter((entry) => {
-      return !rules?.leavesOut(join(real, entry.name), entry.isDirectory());
-    });
+    const kept = found.filter(
+      (entry) => !rules?.leavesOut(join(real, entry.name), entry.isDirectory()),
+    );
     const names = kept.map(({ name }) => name).sort();
     return names.slice(0, MAX_ENTRIES + 1).map((name) => entryOf(join(real, name)));
   }
 
-  async read(path: string): Promise<string> {
+  async read(path: string) {
     const location = this.locate(path);
     const { real, shown } = location;
     const rules = await this.rulesIn(dirname(real), shown);
@@ -295,7 +295,7 @@ const APP = 'ui://code/results';
 const SHOWN_IN_APP = ['search_code', 'search_by_embedding'];
 
 /** A host that can shows the results in it. Others have the text, and the model has only that. */
-function withApp(tool: ServerTool): ServerTool {
+function withApp(tool: ServerTool) {
   if (!SHOWN_IN_APP.includes(tool.name)) return tool;
   const older = { 'ui/resourceUri': APP }; // as it was called at first
   return { ...tool, _meta: { ui: { resourceUri: APP }, ...older } };

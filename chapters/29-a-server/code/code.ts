@@ -18,7 +18,7 @@ import { secretsFrom } from '../secrets.ts';
 // Started as a program, and not imported by a test.
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await serveCode();
 
-async function serveCode(): Promise<void> {
+async function serveCode() {
   const { values, positionals } = parseArgs({
     options: { http: { type: 'string' }, 'secret-file': { type: 'string' } },
     allowPositionals: true,
@@ -37,7 +37,6 @@ async function serveCode(): Promise<void> {
   const http = await serveHttp(server, { port: Number(values.http), token });
   console.error(`code listens at ${http.url}, for ${roots.cwd}`);
   console.error(`clients must send: Authorization: Bearer ${token}`);
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void http.close().then(() => process.exit()));
-  }
 }

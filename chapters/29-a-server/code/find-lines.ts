@@ -42,7 +42,7 @@ export function linesInTexts(texts: Uint8Array[], search: LineSearch): LineHit[]
 }
 
 /** A line of a minified file is a megabyte: only what is around the match is shown. */
-function around(line: string, at: number): string {
+function around(line: string, at: number) {
   if (line.length <= MAX_LINE) return line;
   const from = Math.max(0, Math.min(at - 100, line.length - MAX_LINE));
   const shown = Buffer.from(line.slice(from, from + MAX_LINE)).toString(); // no half characters

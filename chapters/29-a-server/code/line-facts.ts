@@ -33,9 +33,9 @@ const FAMILIES: [names: string, syntax: Syntax][] = [
   ['md markdown mdx rst txt adoc', { ...NONE, prose: true }],
 ];
 const SYNTAX = new Map(
-  FAMILIES.flatMap(([names, syntax]) => {
-    return names.split(' ').map((name): [string, Syntax] => [name, syntax]);
-  }),
+  FAMILIES.flatMap(([names, syntax]) =>
+    names.split(' ').map((name): [string, Syntax] => [name, syntax]),
+  ),
 );
 
 const ENDS = 'end|else|elif|elsif|except|catch|finally|rescue|ensure|then|do|fi|done|esac';
@@ -58,7 +58,7 @@ export function lineFactsOf(text: string, extension: string): LineFacts {
   return facts;
 }
 
-function look(facts: LineFacts, n: number, scanner: Scanner, syntax: Syntax): void {
+function look(facts: LineFacts, n: number, scanner: Scanner, syntax: Syntax) {
   const line = facts.lines[n]!;
   const start = indentation(facts, n);
   const wasInside = scanner.isInside;
@@ -70,7 +70,7 @@ function look(facts: LineFacts, n: number, scanner: Scanner, syntax: Syntax): vo
 }
 
 /** Counts what is in a line, and returns where it begins. */
-function indentation(facts: LineFacts, n: number): number {
+function indentation(facts: LineFacts, n: number) {
   const line = facts.lines[n]!;
   let start = -1;
   let depth = 0;
@@ -124,12 +124,12 @@ class Scanner {
     return this.end !== '';
   }
 
-  pass(line: string, from: number): void {
+  pass(line: string, from: number) {
     let at = from;
     while (at < line.length) at = this.end ? this.inside(line, at) : this.outside(line, at);
   }
 
-  private inside(line: string, at: number): number {
+  private inside(line: string, at: number) {
     if (this.end !== BACKTICK) {
       const end = line.indexOf(this.end, at);
       if (end === -1) return line.length;
@@ -146,7 +146,7 @@ class Scanner {
     return at + 2;
   }
 
-  private outside(line: string, at: number): number {
+  private outside(line: string, at: number) {
     const { block, hash, template, triple } = this.syntax;
     const char = line[at]!;
     if (char === '/' && block) return this.slash(line, at);
@@ -161,7 +161,7 @@ class Scanner {
     return at + 1;
   }
 
-  private templates(char: string): void {
+  private templates(char: string) {
     if (char === BACKTICK) this.end = BACKTICK;
     const depth = this.braces.length - 1;
     if (depth < 0) return;
@@ -173,7 +173,7 @@ class Scanner {
     } else this.braces[depth]!--;
   }
 
-  private slash(line: string, at: number): number {
+  private slash(line: string, at: number) {
     const next = line[at + 1];
     if (next === '/') return line.length;
     if (next === '*') {
@@ -187,24 +187,24 @@ class Scanner {
 }
 
 /** A string ends with its line at the latest: it may be an apostrophe in a comment. */
-function endOfString(line: string, from: number): number {
+function endOfString(line: string, from: number) {
   const quote = line[from];
-  for (let at = from + 1; at < line.length; at++) {
+  for (let at = from + 1; at < line.length; at++)
     if (line[at] === '\\') at++;
     else if (line[at] === quote) return at + 1;
-  }
+
   return line.length;
 }
 
 /** Looked for nearby only: a line of a megabyte may hold a slash in every third place. */
-function endOfRegex(line: string, from: number): number {
+function endOfRegex(line: string, from: number) {
   let isInClass = false;
   const end = Math.min(line.length, from + MAX_REGEX);
-  for (let at = from + 1; at < end; at++) {
+  for (let at = from + 1; at < end; at++)
     if (line[at] === '\\') at++;
     else if (line[at] === '[') isInClass = true;
     else if (line[at] === ']') isInClass = false;
     else if (line[at] === '/' && !isInClass) return at + 1;
-  }
+
   return from + 1; // it was a division
 }

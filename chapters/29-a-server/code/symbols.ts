@@ -57,7 +57,7 @@ export function definedIn(line: string): string {
 }
 
 /** A call looks like a method until behind its parentheses. */
-function methodIn(words: string): string {
+function methodIn(words: string) {
   const [begin, before = '', name = ''] = CALL_OR_METHOD.exec(words) ?? [];
   const isCall = /\b(?:return|new|await|throw|else)\s/.test(before);
   if (begin === undefined || isCall || NOT_NAMES.has(name)) return '';

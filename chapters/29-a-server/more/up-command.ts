@@ -66,7 +66,7 @@ export const downCommand: Run = async (args, screen) => {
   return EXIT.done;
 };
 
-async function deskHere(): Promise<Connection | undefined> {
+async function deskHere() {
   const file = upIn(process.cwd());
   return file && deskOf(file).catch(() => undefined);
 }
@@ -75,7 +75,7 @@ const goneFrom = (desk: Connection) =>
   new Promise<void>((done) => desk.signal.addEventListener('abort', () => done()));
 
 /** Until Ctrl-C, or the end of the terminal: with the last who stays, the servers end. */
-async function stayHere(desk: Connection, screen: Screen): Promise<void> {
+async function stayHere(desk: Connection, screen: Screen) {
   await desk.request('up/stay');
   screen.say('they end with this command, unless another terminal has: up --stay', 'dim');
   screen.onInterrupt = () => void desk.close();
@@ -83,7 +83,7 @@ async function stayHere(desk: Connection, screen: Screen): Promise<void> {
 }
 
 /** Asks what has to be asked: later nobody is there. */
-async function approveAll(names: string[], screen: Screen, rows: LoadRows): Promise<void> {
+async function approveAll(names: string[], screen: Screen, rows: LoadRows) {
   const composition = await rows();
   await composition.sources?.prepare?.();
   for (const name of names) await findEntry(name, screen, composition);
@@ -96,7 +96,7 @@ async function approveAll(names: string[], screen: Screen, rows: LoadRows): Prom
 // ─── The program that stays ────────────────────────────────────────────────────────────────────
 
 /** Starts ourselves, without a terminal. */
-async function begin(): Promise<Connection | undefined> {
+async function begin() {
   const words = [...process.execArgv, process.argv[1]!, 'up', '--daemon'];
   const child = spawn(process.execPath, words, {
     detached: true,
@@ -111,7 +111,7 @@ async function begin(): Promise<Connection | undefined> {
   return deskHere();
 }
 
-async function keepUp(rows: LoadRows): Promise<number> {
+async function keepUp(rows: LoadRows) {
   const up = new Up(await rows());
   try {
     await up.listen();

@@ -1,8 +1,15 @@
 // client-session.ts: what a server remembers of one client between two requests: on a pipe always,
 // over HTTP only in the handshake era.
 
-import { asObject, excerpt, isObject, RpcError } from '../../../mcp.ts';
-import type { Id, Json, Message } from '../../../mcp.ts';
+import {
+  asObject,
+  excerpt,
+  isObject,
+  RpcError,
+  type Id,
+  type Json,
+  type Message,
+} from '../../../mcp.ts';
 import { unlessAborted } from '../../15-the-loop/unless-aborted.ts';
 
 const MAX_WATCHED = 1000; // resources that one client may watch
@@ -99,9 +106,9 @@ export class ClientSession {
   // ─── What it watches ─────────────────────────────────────────────────────────────────────────
 
   watch(uri: string): void {
-    if (this.watched.size >= MAX_WATCHED) {
+    if (this.watched.size >= MAX_WATCHED)
       throw new RpcError(-32603, `No more than ${MAX_WATCHED} resources can be watched`);
-    }
+
     this.watched.add(uri);
   }
 

@@ -2,9 +2,18 @@
 // directions of a socket.
 
 import type { Readable, Writable } from 'node:stream';
-import { escapeSeparators, isLonger, LineBuffer, MAX_UNSENT } from '../../../mcp.ts';
-import { McpError, notReading, passOn } from '../../../mcp.ts';
-import type { Message, Transport, TransportEvents } from '../../../mcp.ts';
+import {
+  escapeSeparators,
+  isLonger,
+  LineBuffer,
+  MAX_UNSENT,
+  McpError,
+  notReading,
+  passOn,
+  type Message,
+  type Transport,
+  type TransportEvents,
+} from '../../../mcp.ts';
 
 const MAX_REQUEST_BYTES = 64 * 2 ** 20;
 

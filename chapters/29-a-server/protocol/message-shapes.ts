@@ -13,13 +13,13 @@ export function shapeOf(message: unknown): Shape {
   if (!isObject(message)) throw new RpcError(-32600, 'A message must be an object');
   const { jsonrpc, id, method, params, result, error } = message;
   if (jsonrpc !== '2.0') throw new RpcError(-32600, 'jsonrpc must be "2.0"');
-  if (id !== undefined && !isId(id)) {
+  if (id !== undefined && !isId(id))
     throw new RpcError(-32600, 'id must be a string or an integer');
-  }
+
   if (typeof method === 'string') {
-    if (params !== undefined && !isObject(params)) {
+    if (params !== undefined && !isObject(params))
       throw new RpcError(-32600, 'params must be an object');
-    }
+
     return id === undefined ? 'notification' : 'request';
   }
   const isAnswer = id !== undefined && (result !== undefined || isObject(error));

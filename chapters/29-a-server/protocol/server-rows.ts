@@ -96,9 +96,9 @@ export function promptMessages(answer: PromptAnswer): Json[] {
 
 /** What a list tells of a row: everything but its functions. */
 export function described(row: object): Json {
-  const shown = Object.entries(row).filter(([, value]) => {
-    return value !== undefined && typeof value !== 'function';
-  });
+  const shown = Object.entries(row).filter(
+    ([, value]) => value !== undefined && typeof value !== 'function',
+  );
   return Object.fromEntries(shown);
 }
 
@@ -140,12 +140,12 @@ export function pageOf<Row>(key: string, all: Row[], { cursor }: Json, size = 10
 
 const cursorAt = (position: number) => Buffer.from(`at ${position}`).toString('base64url');
 
-function positionIn(cursor: unknown): number {
+function positionIn(cursor: unknown) {
   const [, digits] = /^at (\d{1,9})$/.exec(`${Buffer.from(`${cursor}`, 'base64url')}`) ?? [];
   const position = Number(digits);
-  if (typeof cursor !== 'string' || cursor !== cursorAt(position)) {
+  if (typeof cursor !== 'string' || cursor !== cursorAt(position))
     throw new RpcError(-32602, 'Unknown cursor');
-  }
+
   return position;
 }
 

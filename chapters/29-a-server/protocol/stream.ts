@@ -53,7 +53,7 @@ export class Stream {
     if (this.endedAt !== undefined) this.hangUp();
   }
 
-  private replay(after: number): void {
+  private replay(after: number) {
     for (const { number, text } of this.events) if (number > after) this.write(text);
   }
 
@@ -65,20 +65,19 @@ export class Stream {
     this.write(text);
   }
 
-  private remember(event: StreamEvent): void {
+  private remember(event: StreamEvent) {
     this.events.push(event);
     this.length += event.text.length;
     // The last one is never forgotten: it may be the result.
-    while (this.events.length > 1 && this.isTooLong()) {
+    while (this.events.length > 1 && this.isTooLong())
       this.length -= this.events.shift()!.text.length;
-    }
   }
 
-  private isTooLong(): boolean {
+  private isTooLong() {
     return this.events.length > MAX_EVENTS || this.length > MAX_REMEMBERED;
   }
 
-  private write(text: string): void {
+  private write(text: string) {
     const { response } = this;
     if (!response || response.destroyed) return;
     // It may come back, and hear what it has missed.

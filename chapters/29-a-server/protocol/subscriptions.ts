@@ -44,15 +44,13 @@ export class Subscriptions {
   }
 
   changed(what: Offer): void {
-    for (const { wanted, tell } of this.open) {
+    for (const { wanted, tell } of this.open)
       if (wanted[WATCHED[what]] === true) tell(`notifications/${what}/list_changed`, {});
-    }
   }
 
   updated(uri: string): void {
-    for (const { uris, tell } of this.open) {
+    for (const { uris, tell } of this.open)
       if (uris.has(uri)) tell('notifications/resources/updated', { uri });
-    }
   }
 
   end(): void {

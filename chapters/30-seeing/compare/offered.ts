@@ -43,7 +43,7 @@ function fromLists(whole: Json): Offered {
 }
 
 /** The pages of a list belong together; a list that begins anew takes the place of the one before. */
-function fromTrace(text: string, file: string): Offered {
+function fromTrace(text: string, file: string) {
   const recording = readTrace(text);
   const servers = serversOf(recording);
   if (servers.length !== 1)

@@ -52,7 +52,7 @@ function compareLists(kind: string, before: ByKey, after: ByKey): OfferChange[] 
   return [...compareNames(kind, before, after), ...inBoth];
 }
 
-function compareNames(kind: string, before: ByKey, after: ByKey): OfferChange[] {
+function compareNames(kind: string, before: ByKey, after: ByKey) {
   const missing = (from: ByKey, other: ByKey) => [...from.keys()].filter((key) => !other.has(key));
   return [
     ...missing(before, after).map((name) => change(`${kind} ${name}`, 'gone', true)),
@@ -93,7 +93,7 @@ function compareOne(what: string, old: Json, now: Json): OfferChange[] {
 }
 
 /** A prompt's arguments are a list of names: as a schema, they compare like those of a tool. */
-function inputOf(offered: Json): Json {
+function inputOf(offered: Json) {
   if (offered.inputSchema !== undefined) return asObject(offered.inputSchema);
   const list = asList(offered.arguments).filter(isObject);
   const required = list.filter((each) => each.required === true).map(({ name }) => show(name));

@@ -47,7 +47,7 @@ function lessIn(wide: Json, narrow: Json, how: How, at = '', depth = 0): string[
   const without = isReversed ? 'also' : 'no longer';
   return [...types(), ...values(), ...bounds(), ...fields(), ...items(), ...unknown()];
 
-  function types(): string[] {
+  function types() {
     const [before, after] = [typesOf(wide), typesOf(narrow)];
     if (after.length === 0) return [];
     const isAllowed = (type: string) =>
@@ -57,7 +57,7 @@ function lessIn(wide: Json, narrow: Json, how: How, at = '', depth = 0): string[
     return lost.length > 0 ? [`${here}${without} ${lost.join(' or ')}`] : [];
   }
 
-  function values(): string[] {
+  function values() {
     const [before, after] = [valuesOf(wide), valuesOf(narrow)];
     if (!after) return [];
     if (!before) return [`${here}only ${after.map(show).join(', ')}, ${was} any value`];
@@ -65,7 +65,7 @@ function lessIn(wide: Json, narrow: Json, how: How, at = '', depth = 0): string[
     return lost.length > 0 ? [`${here}${without} ${lost.join(', ')}`] : [];
   }
 
-  function bounds(): string[] {
+  function bounds() {
     return Object.entries(BOUNDS).flatMap(([key, isLargerLess]) => {
       const [before, after] = [wide[key], narrow[key]];
       if (typeof after !== 'number' || after === before) return [];
@@ -104,7 +104,7 @@ function lessIn(wide: Json, narrow: Json, how: How, at = '', depth = 0): string[
     return lessIn(wide.items, narrow.items, how, `${at}[]`, depth + 1);
   }
 
-  function unknown(): string[] {
+  function unknown() {
     const keys = [...new Set([...Object.keys(wide), ...Object.keys(narrow)])];
     const odd = keys.filter((key) => !KNOWN.has(key) && !key.startsWith('x-'));
     const changed = odd.filter((key) => JSON.stringify(wide[key]) !== JSON.stringify(narrow[key]));

@@ -65,7 +65,7 @@ export class Keeper {
   }
 
   /** A full disk, or a folder that cannot be written, must not end what it is a trace of. */
-  private attempt(write: () => void): void {
+  private attempt(write: () => void) {
     try {
       write();
     } catch (error) {

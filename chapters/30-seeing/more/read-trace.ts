@@ -55,7 +55,7 @@ function clock(): (record: Json) => number {
   };
 }
 
-function sort(record: Json, line: number, ms: number, recording: Recording): void {
+function sort(record: Json, line: number, ms: number, recording: Recording) {
   const { dir, server, msg } = record;
   const isHeader = record.trace !== undefined || record.type === 'trace';
   if (isHeader) return takeHeader(record, line, recording);
@@ -73,7 +73,7 @@ function sort(record: Json, line: number, ms: number, recording: Recording): voi
   recording.happenings.push({ line, ms, server: name, record: happened });
 }
 
-function takeHeader(record: Json, line: number, recording: Recording): void {
+function takeHeader(record: Json, line: number, recording: Recording) {
   const version = Number(word(record.trace ?? 0));
   const { program, started } = record;
   const lines = [...recording.header.lines, line];

@@ -16,8 +16,9 @@ export function shapeAt(...keys: string[]): Json {
 /** Of each rule there is a schema. */
 export function misfits(rules: Json, value: unknown) {
   return Object.entries(rules).flatMap(([rule, schema]) =>
-    problemsWith(schema, value, SHAPES).map(({ path, message }): [string, string] => {
-      return [rule, `${path || 'the whole'} ${message}`];
-    }),
+    problemsWith(schema, value, SHAPES).map(({ path, message }): [string, string] => [
+      rule,
+      `${path || 'the whole'} ${message}`,
+    ]),
   );
 }
