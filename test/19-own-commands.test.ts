@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { filledIn } from '../chapters/19-the-terminal/own-commands.ts';
+import { promptFrom } from '../chapters/19-the-terminal/own-commands.ts';
 import { readPrices } from '../chapters/18-minds/prices.ts';
 import { cleanUp } from './help/basics.ts';
 import { call, fail, say, startModelServer } from './help/model-server.ts';
@@ -19,22 +19,22 @@ const PRICES = {
 };
 
 test('a command is a prompt with holes, and nothing in it is obeyed', () => {
-  assert.deepEqual(filledIn('Fix $1 in $2: $ARGUMENTS. $3$1.50', '"a b" c $1'), {
+  assert.deepEqual(promptFrom('Fix $1 in $2: $ARGUMENTS. $3$1.50', '"a b" c $1'), {
     prompt: 'Fix a b in c: "a b" c $1. $1a b.50',
     ignored: [],
   });
-  assert.deepEqual(filledIn('Look.', ''), { prompt: 'Look.', ignored: [] });
-  assert.deepEqual(filledIn('Look.', 'at it').prompt, 'Look.\n\nat it');
+  assert.deepEqual(promptFrom('Look.', ''), { prompt: 'Look.', ignored: [] });
+  assert.deepEqual(promptFrom('Look.', 'at it').prompt, 'Look.\n\nat it');
   const head =
     '---\ndescription: x\nargument-hint: [a] [b]\nallowed-tools: Bash(git *)\nmodel: y\n---\n';
-  const { prompt, ignored } = filledIn(
+  const { prompt, ignored } = promptFrom(
     `${head}See !\`rm -rf .\` and @secret.txt, a@b.c, $ARGUMENTS`,
     '@mine',
   );
   assert.equal(prompt, 'See !`rm -rf .` and @secret.txt, a@b.c, @mine');
   const told = ['allowed-tools: Bash(git *)', 'model: y', '!`rm -rf .`', '@secret.txt,', '@mine'];
   assert.deepEqual(ignored, told);
-  assert.equal(filledIn('@a '.repeat(50), '').ignored.at(-1), '40 more');
+  assert.equal(promptFrom('@a '.repeat(50), '').ignored.at(-1), '40 more');
 });
 
 test("yours are sent as they are, a project's after you have read them, and once more after a change", async () => {

@@ -30,7 +30,7 @@ export const ownCommands: MoreCommands = (program) => {
   const theirs = isSameFolder(home, cwd) ? [] : namesIn(join(cwd, FOLDER));
   const shared = theirs.map((name) => {
     const file = `${FOLDER}/${name}.md`;
-    return [name, commandOf(file, (signal) => approved(file, program, signal))] as const;
+    return [name, commandOf(file, (signal) => approvedText(file, program, signal))] as const;
   });
   const all = [...shared, ...mine];
   return all.length === 0 ? undefined : Promise.resolve(Object.fromEntries(all));
@@ -45,7 +45,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-async function approved(file: string, program: Program, signal: AbortSignal) {
+async function approvedText(file: string, program: Program, signal: AbortSignal) {
   const { roots, notes, screen } = program;
   const note = await noteAt(file, roots, (text) => screen.warn(text));
   const words = {
@@ -59,7 +59,7 @@ function commandOf(file: string, read: (signal: AbortSignal) => Promise<string |
   const run: Command['run'] = async (_, { screen }, signal, rest) => {
     const text = await read(signal);
     if (text === undefined) return screen.say(`${file} was not sent`, 'dim');
-    const { prompt, ignored } = filledIn(text, rest);
+    const { prompt, ignored } = promptFrom(text, rest);
     if (ignored.length > 0) screen.say(`  not obeyed: ${ignored.join(', ')}`, 'yellow');
     screen.say(`  sent: ${file}, ${prompt.length} characters`, 'dim');
     const turns: Turn[] = [{ role: 'user', text: prompt }];
@@ -73,7 +73,7 @@ const ARGUMENT = /\$(ARGUMENTS|[1-9])(?!\w)/g;
 const TO_BE_RUN = /!`[^`\n]*`|(?<=^|\s)@[^\s]+/g;
 
 /** What is filled in is not looked through again. */
-export function filledIn(text: string, rest: string): { prompt: string; ignored: string[] } {
+export function promptFrom(text: string, rest: string): { prompt: string; ignored: string[] } {
   const head = HEAD.exec(text)?.[1]?.split('\n') ?? [];
   const body = text.replace(HEAD, '').trim();
   const words = (rest.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replace(/^"(.*)"$/, '$1'));

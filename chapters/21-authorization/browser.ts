@@ -148,13 +148,13 @@ export function throughBrowserOf(person: Person, signal: AbortSignal): OpenUserA
     const callback = await Callback.open(redirectUri, isFixed);
     const go = (url: URL, state: string) => {
       callback.expect(state);
-      return answerTo(url, callback, person, signal);
+      return answerAtCallback(url, callback, person, signal);
     };
     return { redirectUri: callback.redirectUri, go, close: (words) => callback.close(words) };
   };
 }
 
-async function answerTo(
+async function answerAtCallback(
   url: URL,
   callback: Callback,
   person: Person,

@@ -354,5 +354,18 @@ function flowParts(text: string): { parts: string[]; rest: string } | undefined 
 
 /** One line end becomes a blank, each further one stays. So do the ends of lines that are indented
  *  further than the others. */
-const folded = (lines: string[]) =>
-  lines.join('\n').replace(/(?<=^\S.*)\n(\n*)(?=\S)/gm, (_, further: string) => further || ' ');
+function folded(lines: string[]): string {
+  let text = '';
+  let ends = ''; // the line ends since the last line that was not empty
+  let wasFlush = false;
+  for (const [at, line] of lines.entries()) {
+    if (at > 0) ends += '\n';
+    if (line === '') continue;
+    const isFlush = /^\S/.test(line);
+    text += wasFlush && isFlush ? ends.slice(1) || ' ' : ends;
+    text += line;
+    wasFlush = isFlush;
+    ends = '';
+  }
+  return text + ends;
+}

@@ -34,15 +34,15 @@ export function overPipe(server: McpServer): Serve {
 
 async function answerAll(message: unknown, server: McpServer, session: ClientSession) {
   const isBatch = Array.isArray(message) && message.length > 0 && session.mayBatch;
-  if (!isBatch) return answerTo(message, server, session);
-  const answers = await Promise.all(message.map((each) => answerTo(each, server, session)));
+  if (!isBatch) return answerOne(message, server, session);
+  const answers = await Promise.all(message.map((each) => answerOne(each, server, session)));
   const given = answers.filter((each) => each !== undefined);
   return given.length > 0 ? (given as unknown as Message) : undefined;
 }
 
 /** What goes back; nothing to a notification, to an answer, or after a cancellation. Requests run
  *  side by side: a slow one holds up no other. */
-async function answerTo(message: unknown, server: McpServer, session: ClientSession) {
+async function answerOne(message: unknown, server: McpServer, session: ClientSession) {
   try {
     // A line that is not JSON arrives as the text that it is.
     if (typeof message === 'string') throw new RpcError(-32700, 'Parse error: not JSON');
