@@ -1,4 +1,4 @@
-// judge.ts: what the judge of an exercise says of the program in a folder.
+// judge.ts: what the judge of an exercise says of the program in a folder. It runs the bench in Node.
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -9,7 +9,17 @@ import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { endGroup, nodeInOwnGroup } from './own-group.ts';
-import type { Bench, Exercise, Judge } from './exercise.ts';
+import {
+  benchIn,
+  endedBy,
+  ENDLESS,
+  freezeWhatJudges,
+  LEFT_EARLY,
+  LIMIT_MS,
+  LOOP_S,
+  TOO_LATE,
+} from './bench.ts';
+import type { Exercise, Judge } from './exercise.ts';
 import type { Book } from './pages.ts'; // types only: hundreds of solutions are judged, each by this file alone
 
 /** Runs a judge, which is an exercise.ts, in this process, on the program in this folder. If that was compiled, then into
@@ -22,78 +32,24 @@ export async function judge(
   word = ALL_WELL,
 ): Promise<void> {
   const print = console.log.bind(console); // as it is before the solution is loaded
-  let isFailed = false;
-  for (const each of OUT_OF_REACH) Object.freeze(each);
+  freezeWhatJudges();
   for (const way of ['exit', 'reallyExit'])
     Object.defineProperty(process, way, { writable: false, configurable: false });
-  const wire: { direction: string; text: string; serverName?: string }[] = [];
-  let hope = { what: 'Node can load the program', wanted: 'no error' };
-  const fail = (came: unknown) => {
-    isFailed = true;
-    const text = cutShort(show(came)).replaceAll('\n', '\n            ');
-    print(`✗ ${hope.what}\n  expected: ${hope.wanted}\n  came:     ${text}`);
-    const names = new Set(wire.map(({ serverName }) => serverName)); // one alone needs no name
-    const lines = wire
-      .slice(-12)
-      .map(({ direction, text, serverName }) =>
-        [direction === 'out' ? '→' : '←', names.size > 1 && serverName, text]
-          .filter(Boolean)
-          .join(' '),
-      );
-    const isWire = wire.some(({ text }) => text.includes('"jsonrpc"'));
-    if (wire.length > 0)
-      print(`  ${isWire ? 'on the wire' : 'what happened'}:\n    ${lines.join('\n    ')}`);
-    process.exit(1);
+  const load = (name: string) => {
+    const isCompiled = modules !== undefined && name.endsWith('.ts');
+    const path = isCompiled ? join(modules, name.replace(/\.ts$/, '.js')) : join(folder, name);
+    return import(pathToFileURL(path).href);
   };
+  const { bench, fail } = benchIn({ load, print, inspect, leave: () => process.exit(1) });
   process.on('uncaughtException', fail);
   process.chdir(folder);
   watchForLoops();
-  const bench: Bench = {
-    load: (file) => {
-      const isCompiled = modules !== undefined && file.endsWith('.ts');
-      const path = isCompiled ? join(modules, file.replace(/\.ts$/, '.js')) : join(folder, file);
-      return import(pathToFileURL(path).href);
-    },
-    see: (direction, message, serverName) => {
-      wire.push({
-        direction,
-        text: cutShort(JSON.stringify(message) ?? show(message)),
-        serverName,
-      });
-    },
-    expect: async (what, wanted, promise, isRight) => {
-      hope = { what, wanted };
-      const late = new Promise((done) =>
-        setTimeout(done, 3000, 'nothing, in three seconds').unref(),
-      );
-      const came = await Promise.race([promise, late]).catch((error) => error);
-      if (isRight instanceof RegExp ? !isRight.test(show(came)) : !isRight(came)) fail(came);
-      wire.length = 0; // the next check begins with a clean page
-      print(`✓ ${what}`);
-    },
-  };
   const module = await import(pathToFileURL(file).href);
   await (module.judge as Judge)(bench).catch(fail);
-  if (!isFailed) print(word);
+  print(word);
   process.exit(0);
 }
 const ALL_WELL = '(that was all)';
-/** What a judge compares with. A solution that changes it would judge itself. */
-const OUT_OF_REACH = [Array.prototype, JSON, Promise, Promise.prototype, RegExp.prototype];
-
-export const cutShort = (text: string) => (text.length > 400 ? `${text.slice(0, 400)}…` : text);
-export const show = (value: unknown) =>
-  typeof value === 'string' || value instanceof Error
-    ? `${value}`
-    : inspect(value, { depth: 6, breakLength: 100 });
-
-const LIMIT_MS = 60_000; // a busy machine may need its time
-const LOOP_S = 10; // so long nothing else has run
-const odd = (what: string) => `✗ it comes to an end\n  expected: a verdict\n  came:     ${what}\n`;
-const ENDLESS = odd(
-  `none; for ${LOOP_S} s nothing else has run: is there a loop without an end, or without an await in it, ` +
-    'or one that begins again for each item, so that its work grows with the square of the list?',
-);
 
 /** In a loop without an end this thread has no time for anything else. So it counts the seconds, and another looks whether
  *  it still does. (A program with a hole may also leave Node with nothing to do, and that is no success: so it counts on.) */
@@ -149,9 +105,9 @@ export async function verdict(book: Book, args: string[]): Promise<Verdict> {
   clearTimeout(timer);
   const isGreen = code === 0 && stdout.endsWith(`${word}\n`);
   if (isGreen) return { isGreen, output: stdout.slice(0, -word.length - 1) };
-  if (isLate) return { isGreen, output: stdout + stderr + odd(`none in ${LIMIT_MS / 1000} s`) };
-  if (code === 0) return { isGreen, output: stdout + odd('the program left before it was judged') };
-  const ended = signal && !stdout.includes(ENDLESS) ? odd(`it was ended by ${signal}`) : '';
+  if (isLate) return { isGreen, output: stdout + stderr + TOO_LATE };
+  if (code === 0) return { isGreen, output: stdout + LEFT_EARLY };
+  const ended = signal && !stdout.includes(ENDLESS) ? endedBy(signal) : '';
   return { isGreen, output: stdout + stderr + ended };
 }
 
