@@ -281,7 +281,7 @@ test('of two answers at once one counts', async () => {
   assert.deepEqual(await asked, { key: 'n' });
 });
 
-test('a test file quotes all it is made of, and needs a server that is started by a command', async () => {
+test('a test file quotes all it is made of', () => {
   const evil = '`${process.exit(1)}\'"\n*/</script>';
   const wanted = {
     server: evil,
@@ -291,7 +291,9 @@ test('a test file quotes all it is made of, and needs a server that is started b
   };
   const text = testFile(wanted, { command: evil, args: [evil] });
   const strings = text.split('\n').filter((line) => line.includes('process.exit'));
+  assert.equal(strings.length, 7);
   for (const line of strings)
     assert.match(line, /"`\$\{process\.exit\(1\)\}'\\"\\n\*\/<\/script>"/);
-  assert.throws(() => testFile(wanted, { url: 'http://127.0.0.1/' }), /started by a command/);
+  const empty = testFile({ server: 's', name: 'n' }, { url: 'http://127.0.0.1/' });
+  assert.match(empty, /callTool\("n", \{\}\);\n  assert\.deepEqual\(content, \[\]\);/);
 });

@@ -73,6 +73,14 @@ export async function flaws(page: Page): Promise<string[]> {
   return page.evaluate(found);
 }
 
+/** What reaches over the right edge, besides what scrolls by itself. */
+export const sticksOut = (page: Page): Promise<string[]> =>
+  page.evaluate(`[...document.querySelectorAll('body *')].filter((each) =>
+    !each.closest('#chart, .item, .said, select') && each.checkVisibility() &&
+    (each.getBoundingClientRect().right > innerWidth + 1 ||
+      (getComputedStyle(each).overflowX !== 'hidden' && each.scrollWidth > innerWidth + 1))
+  ).map(({ id, tagName }) => tagName + id)`);
+
 /** What a page must not run. */
 export const SCRIPT = 'alert(1);document.title="owned"';
 export const HOSTILE = [

@@ -15,6 +15,7 @@ import {
   lines,
   message,
   screen,
+  sticksOut,
   viewed,
 } from '../help/viewer.ts';
 
@@ -254,10 +255,7 @@ test(
           await page.click(`#tab-${tab}`).catch(() => {}); // out of sight at 360: by the next line
           await page.evaluate(`showTab('${tab}')`);
           assert.deepEqual(await flaws(page), [], `${tab} ${width} ${scheme}`);
-          const sticksOut = `[...document.querySelectorAll('body *')].filter((each) =>
-          !each.closest('#chart, #tabs, .item, .said') && each.checkVisibility() &&
-          each.getBoundingClientRect().right > innerWidth + 1).map(({ id, tagName }) => tagName + id)`;
-          assert.deepEqual(await page.evaluate(sticksOut), [], `${tab} ${width}`);
+          assert.deepEqual(await sticksOut(page), [], `${tab} ${width}`);
         }
       }
     await screen(page);

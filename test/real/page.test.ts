@@ -17,6 +17,7 @@ import {
   message,
   screen,
   SCRIPT,
+  sticksOut,
   viewed,
 } from '../help/viewer.ts';
 
@@ -506,11 +507,7 @@ test(
     await page.goTo(viewed(lines([{ trace: 1 }, ...talk]), `${'long'.repeat(40)}.jsonl`));
     await page.see(/12 rows/);
     await page.press('j', '?');
-    const sticksOut = `[...document.querySelectorAll('body *')].filter((each) =>
-      !each.closest('#chart, .said') && each.checkVisibility() &&
-      (each.getBoundingClientRect().right > 361 ||
-        (getComputedStyle(each).overflowX !== 'hidden' && each.scrollWidth > 361))).map(({ id, tagName }) => tagName + id)`;
-    assert.deepEqual(await page.evaluate(sticksOut), []);
+    assert.deepEqual(await sticksOut(page), []);
     await screen(page);
   },
 );
