@@ -55,6 +55,7 @@ import type { ClientSession } from './protocol/client-session.ts';
 import { resultResponse, errorResponse } from './protocol/message-shapes.ts';
 import { Subscriptions } from './protocol/subscriptions.ts';
 import { Tasks } from './protocol/server-tasks.ts';
+import type { TaskStore } from './task-store.ts';
 
 export type ServerOptions = {
   name: string;
@@ -65,7 +66,7 @@ export type ServerOptions = {
   resources?: ServerResource[];
   templates?: ServerTemplate[];
   prompts?: ServerPrompt[];
-  tasks?: boolean; // offers the extension, so that handlers can go on in the background
+  tasks?: boolean | TaskStore; // offers the extension: handlers can go on in the background
   extensions?: Json; // others that it declares, with what each says of itself
   sealingKey?: Uint8Array; // processes that share it can answer each other's questions
   pageSize?: number; // of lists
@@ -125,7 +126,10 @@ export class McpServer {
     this.templates = byKey(options.templates, 'uriTemplate');
     this.prompts = byKey(options.prompts, 'name');
     this.seal = new Seal(options.sealingKey);
-    this.tasks = new Tasks({ seal: this.seal });
+    const { tasks, onError } = options;
+    const store = typeof tasks === 'object' ? tasks : undefined;
+    const beginAgain = (call: ServerCall) => this.beginAgain(call);
+    this.tasks = new Tasks({ seal: this.seal }, { store, onError, beginAgain });
     for (const tool of this.tools.values()) {
       if (!TOOL_NAME.test(tool.name)) throw new Error(`${excerpt(tool.name)} cannot name a tool`);
       mirrorsOf(tool.inputSchema); // throws if its annotations are impossible
@@ -281,7 +285,7 @@ export class McpServer {
     const capabilities = this.introduction(params);
     const run = this.ofStateless.get(method);
     if (!run) throw new RpcError(-32601, `Method not found: ${method.slice(0, 100)}`);
-    const { tasks: offersTasks } = this.options;
+    const offersTasks = Boolean(this.options.tasks);
     const office = { seal: this.seal, tasks: this.tasks, offersTasks };
     const call = new ServerCall(request, exchange, office, capabilities);
     const result = await this.carryOut(run, params, call);
@@ -421,6 +425,17 @@ export class McpServer {
       if (isOurs || call.signal.aborted) throw error;
       return failed(textOf(error));
     }
+  }
+
+  /** Work runs a second time only if its author says that this does no harm. */
+  private async beginAgain(call: ServerCall): Promise<string | Json> {
+    const { params } = call.request;
+    const tool = this.tools.get(stringParam(params, 'name'));
+    const { readOnlyHint, idempotentHint } = tool?.annotations ?? {};
+    if (!tool || (readOnlyHint !== true && idempotentHint !== true))
+      throw new RpcError(-32603, 'The process that worked on this task has ended');
+
+    return tool.run(argumentsIn(params), call);
   }
 
   // ─── Resources ───────────────────────────────────────────────────────────────────────────────

@@ -3,22 +3,17 @@
 
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { httpTransports } from '../../chapters/20-streamable-http/http.ts';
 import { inBothEras } from '../../chapters/22-no-handshake/era.ts';
 import { secretsFrom } from '../../chapters/29-a-server/secrets.ts';
-import { McpConnection, type Extension, type Json } from '../../mcp.ts';
-import { cleanUp, folder, later, pause, rejection, root, until } from '../help/basics.ts';
+import { McpConnection, type Extension } from '../../mcp.ts';
+import { cleanUp, folder, later, rejection, root, until } from '../help/basics.ts';
+import { poster, secretFile, SINCE, startNginx } from '../help/nginx.ts';
 
 afterEach(cleanUp);
-
-const META = 'io.modelcontextprotocol/';
-const SINCE = '2026-07-28';
 
 /** A process of the shelf; resolves with its port. */
 async function startShelf(secretFile: string): Promise<number> {
@@ -33,88 +28,6 @@ async function startShelf(secretFile: string): Promise<number> {
   child.stderr.setEncoding('utf8').on('data', (text) => (said += text));
   await until(() => /listens at/.test(said) || child.exitCode !== null, 'the shelf listens');
   return Number(/:(\d+)\/mcp/.exec(said)?.[1] ?? assert.fail(said));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}
-
-async function startNginx(ports: number[]): Promise<string> {
-  const place = folder().replaceAll(' ', '\\ ');
-  const home = place.replaceAll('\\ ', ' ');
-  mkdirSync(join(home, 'logs'));
-  const port = await freePort();
-  const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (name) => `${name}_temp_path temp_${name};`,
-  );
-  const lines = [
-    'daemon off; worker_processes 1; pid nginx.pid; error_log logs/error.log;',
-    'events { worker_connections 64; }',
-    `http { access_log off; ${own.join(' ')}`,
-    `  upstream shelves { ${ports.map((each) => `server 127.0.0.1:${each};`).join(' ')} }`,
-    `  server { listen 127.0.0.1:${port}; location / {`,
-    '    proxy_pass http://shelves; proxy_http_version 1.1;',
-    '    proxy_set_header Host $http_host; proxy_set_header Connection "";',
-    '    add_header x-upstream $upstream_addr always; } } }',
-  ];
-  writeFileSync(join(home, 'nginx.conf'), lines.join('\n'));
-  const child = spawn('nginx', ['-p', `${home}/`, '-c', 'nginx.conf', '-e', 'logs/start.log'], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  later(async () => {
-    child.kill('SIGTERM');
-    if (child.exitCode === null) await once(child, 'exit');
-  });
-  let said = '';
-  child.stderr.setEncoding('utf8').on('data', (text) => (said += text));
-  child.on('error', (error) => (said += error.message));
-  const isUp = () =>
-    fetch(`http://127.0.0.1:${port}/health`).then(
-      ({ status }) => status === 200,
-      () => false,
-    );
-  while (!(await isUp())) {
-    assert.equal(child.exitCode, null, said);
-    assert.doesNotMatch(said, /ENOENT/);
-    await pause(20);
-  }
-  return `http://127.0.0.1:${port}/mcp`;
-}
-
-function secretFile(): string {
-  const file = join(folder(), 'secret');
-  writeFileSync(file, randomBytes(32).toString('hex'), { mode: 0o600 });
-  return file;
-}
-
-function poster(url: string, token: string) {
-  return async (method: string, params: Json) => {
-    const _meta = {
-      [`${META}protocolVersion`]: SINCE,
-      [`${META}clientCapabilities`]: { elicitation: {} },
-    };
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        authorization: `Bearer ${token}`,
-        'mcp-protocol-version': SINCE,
-        'mcp-method': method,
-        ...(params.name ? { 'mcp-name': `${params.name}` } : {}),
-      },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } }),
-    });
-    return {
-      at: response.headers.get('x-upstream'),
-      status: response.status,
-      body: (await response.json()) as any,
-    };
-  };
 }
 
 const yes = { answer: { action: 'accept', content: { allow: true } } };

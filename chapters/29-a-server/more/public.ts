@@ -3,3 +3,4 @@
 export { serveStdio } from '../pipe.ts';
 export { serveHttp } from '../serve-http.ts';
 export { McpServer } from '../server.ts';
+export { isOver, type TaskRecord, type TaskStore } from '../task-store.ts';
