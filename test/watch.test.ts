@@ -15,9 +15,8 @@ test('the wire of any chapter can be watched: a pipe without a client; connectio
   const book = readBook();
   const watch = async (which: string) => {
     const { title, folder: program, demo } = stageDemo(book, stepOf(which), stepOf(which));
-    const { messages, happenings, problems } = readTrace(
-      await watched(join(folder(), 't.jsonl'), title, program, demo),
-    );
+    const { trace } = await watched(join(folder(), 't.jsonl'), title, program, demo);
+    const { messages, happenings, problems } = readTrace(trace);
     assert.deepEqual(problems, []);
     const types = happenings.map(({ record }) => record.type);
     return { ways: messages.map(({ dir, server }) => `${dir} ${server}`), types, messages };

@@ -55,7 +55,7 @@ async function runsOf(book: Book, block: Fence, how: How): Promise<Run[]> {
 
 /** How long a demo may take. Only one that shows that it is stopped has to wait for that; where it did not come as far as
  *  it should in that time, the machine may have been busy. */
-function limitOf({ body }: Fence, how: How): number {
+export function limitOf({ body }: Fence, how: How): number {
   if (!body.includes(`${STOPPED} it still waits.`)) return 60_000;
   return how === 'in one file' ? 5000 : 30_000;
 }
@@ -91,14 +91,7 @@ async function runShown(
   const staged = await stagedDemo(book, command, how, limitMs);
   const start = how === 'in one file' ? await startInOneFile(book, typed) : typed;
   const direct = staged?.command ?? start;
-  const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
-  const env = {
-    PATH: path,
-    HOME: home,
-    USERPROFILE: home,
-    WORK: join(home, 'work'),
-    NO_COLOR: '1',
-  };
+  const env = envIn(home);
   const run = promisify(execFile)('sh', ['-c', `{ ${direct}\n} 2>&1`], {
     cwd: book.root,
     env,
@@ -108,10 +101,24 @@ async function runShown(
     ({ stdout }) => stdout,
     ({ stdout }) => `${stdout}`,
   );
-  const whole = (staged?.title ?? '') + output;
-  return linesOf(
-    stripVTControlCharacters(whole).replaceAll(book.root, '').replaceAll(home, '~').trimEnd(),
-  );
+  return asShown(book, home, (staged?.title ?? '') + output);
+}
+
+/** Whatever this machine has set, a page does not depend on it. */
+export function envIn(home: string): NodeJS.ProcessEnv {
+  return {
+    PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`,
+    HOME: home,
+    USERPROFILE: home,
+    WORK: join(home, 'work'),
+    NO_COLOR: '1',
+  };
+}
+
+/** The lines of a page for what was printed. */
+export function asShown(book: Book, home: string, printed: string): string[] {
+  const plain = stripVTControlCharacters(printed);
+  return linesOf(plain.replaceAll(book.root, '').replaceAll(home, '~').trimEnd());
 }
 
 /** What `npm run chapter 4.1 before` does, without reading the book once more: most blocks show that command. (A test

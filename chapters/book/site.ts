@@ -1,43 +1,102 @@
-// site.ts: what a browser can show of this book, as one folder that opens without a server.
+// site.ts: the book, and a client that runs in a page, as one folder that opens without a server.
 //
 //   npm run site            writes dist-site/
 //   npm run site serve      and serves it to this machine, for pages that talk to servers on it
 
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { extname, join } from 'node:path';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, extname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { resolve } from 'node:path';
-import { put } from './files.ts';
-import { root } from './pages.ts';
+import { isFile, read } from './files.ts';
+import { readBook, root, type Book } from './pages.ts';
 import { playgroundFiles } from './playground.ts';
+import { problemsOfSite } from './site/checks.ts';
+import { growthPage } from './site/growth.ts';
+import { loadMarkdown } from './site/markdown.ts';
+import { render, renderFolder, renderSource, type Finding } from './site/render.ts';
+import { ENGLISH, Shelf, type Woven } from './site/shelf.ts';
+import { Shell } from './site/shell.ts';
+import { wiresOf } from './site/wires.ts';
+import { bundleForWeb } from './web.ts';
 
 const FOLDER = 'dist-site';
 const PORT = 8033;
-const TYPES: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript' };
+const TYPES: Record<string, string> = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+};
 
-type Files = Map<string, string>;
+export type SiteFiles = Map<string, string | Buffer>;
 
-/** All pages by their names, with links among them that need no server. */
-export async function siteFiles(): Promise<Files> {
-  const files: Files = new Map([...(await playgroundFiles())]);
-  return files.set('index.html', index());
+/** All files by their names, and what is wrong with them. */
+export async function siteFiles(book: Book = readBook()) {
+  const files: SiteFiles = new Map([['.nojekyll', '']]);
+  const [wires, playground] = await Promise.all([wiresOf(book), playgroundFiles()]);
+  for (const [name, text] of playground) files.set(name, text);
+  for (const [step, script] of wires.scripts) files.set(`wire-${step}.js`, script);
+  await addPages(book, files);
+  files.set('book.css', read(root, 'chapters/book/site/book.css'));
+  const entry = `import { beginBook } from './chapters/book/site/dom/book.ts'; beginBook();`;
+  files.set('book.js', await bundleForWeb(entry, { format: 'iife', minify: true }));
+  return { files, problems: [...wires.problems, ...problemsOfSite(book, files)] };
 }
 
-const index = () => `<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>mcp-by-hand</title>
-<h1>mcp-by-hand</h1>
-<p><a href="playground.html">Talk to a server</a>: a client in a page, with servers that run in it.</p>
-</html>
-`;
+async function addPages(book: Book, files: SiteFiles, woven: Woven[] = []): Promise<void> {
+  const shelf = new Shelf(book, woven);
+  const shell = new Shell(book, shelf);
+  const Markdown = await loadMarkdown();
+  const md = new Markdown({ html: true });
+  const findings: Record<string, Finding[]> = {};
+  const ids = new Map<string, string[]>(); // the anchors of a page in English
+  const addPage = (page: Parameters<typeof render>[2]) => {
+    const text = page.text ?? read(book.root, page.page);
+    const shown = render(md, shelf, page, text, page.text ? ids.get(page.page) : []);
+    const { html, title, headings } = shown;
+    if (page.language === ENGLISH)
+      ids.set(
+        page.page,
+        headings.map(({ id }) => id),
+      );
+    const sheet = { title, language: page.language, body: html, headings, page };
+    files.set(page.name, shell.around(sheet));
+    (findings[page.language] ??= []).push(...shown.findings);
+  };
+  for (const page of shelf.pages.values()) addPage(page); // it grows while it is read
+  for (const page of shelf.translations) addPage(page);
+  for (const [file, name] of shelf.sources) {
+    const isWhole = isFile(book.root, file);
+    const body = isWhole
+      ? renderSource(file, read(book.root, file))
+      : renderFolder(file, shelf.filesIn(file));
+    files.set(name, shell.around({ title: file, language: ENGLISH, body }));
+  }
+  for (const [file, name] of shelf.pictures) files.set(name, readFileSync(join(book.root, file)));
+  const growth = { title: 'How the program grows', language: ENGLISH, body: growthPage(book) };
+  files.set('growth.html', shell.around(growth));
+  for (const [language, all] of Object.entries(findings)) {
+    const rows = all.map(({ page, heading, id, text }) => [page, heading, id, text.trim()]);
+    const name = JSON.stringify(language);
+    files.set(
+      `search-${language}.js`,
+      `(window.FINDINGS ??= {})[${name}] = ${JSON.stringify(rows)};\n`,
+    );
+  }
+}
 
 /** To this machine alone, and nothing but these files. */
-export async function serveSite(files: Files, port = 0): Promise<{ server: Server; url: string }> {
+export async function serveSite(
+  files: SiteFiles,
+  port = 0,
+): Promise<{ server: Server; url: string }> {
   const server = createServer(({ url = '/', method }, response) => {
     const name = url === '/' ? 'index.html' : url.split(/[?#]/)[0]!.slice(1);
     const text = method === 'GET' ? files.get(name) : undefined;
-    const type = `${TYPES[extname(name)] ?? 'text/plain'}; charset=utf-8`;
+    const kind = TYPES[extname(name)] ?? 'text/plain';
+    const type = kind === 'image/png' ? kind : `${kind}; charset=utf-8`;
     const headers = { 'content-type': type, 'x-content-type-options': 'nosniff' };
     response.writeHead(text === undefined ? 404 : 200, headers).end(text ?? 'not here\n');
   });
@@ -47,9 +106,20 @@ export async function serveSite(files: Files, port = 0): Promise<{ server: Serve
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` };
 }
 
+/** Afterwards the folder holds these files, and no others. */
+export function writeSite(folder: string, files: SiteFiles): void {
+  rmSync(folder, { recursive: true, force: true });
+  for (const [name, text] of files) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
+}
+
 async function main(command = ''): Promise<void> {
-  const files = await siteFiles();
-  for (const [name, text] of files) put(join(root, FOLDER, name), text);
+  const { files, problems } = await siteFiles();
+  for (const problem of problems) console.error(problem);
+  if (problems.length > 0) process.exitCode = 1;
+  writeSite(join(root, FOLDER), files);
   console.log(`${files.size} files in ${FOLDER}/: open ${join(FOLDER, 'index.html')}`);
   if (command !== 'serve') return;
   const { url } = await serveSite(files, PORT);

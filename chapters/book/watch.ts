@@ -122,7 +122,7 @@ function watchHeadings(): void {
   };
 }
 
-const [, , folder = '', demo = ''] = process.argv;
+const [, , folder = '', demo = '', limitMs] = process.argv;
 const load = (file: string): Promise<Program> =>
   import(pathToFileURL(join(resolve(folder), file)).href).catch(() => ({})); // it comes later
 const [mcp, agent] = [await load('mcp.ts'), await load('agent.ts')];
@@ -130,4 +130,4 @@ if (mcp.McpConnection) watchConnections(mcp);
 else watchPipes(mcp);
 if (agent.Agent) watchAgents(agent);
 watchHeadings();
-await runDemo(resolve(folder), demo);
+await runDemo(resolve(folder), demo, Number(limitMs));

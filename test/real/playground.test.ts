@@ -9,7 +9,7 @@ import { after, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { put } from '../../chapters/book/files.ts';
 import { playgroundFiles } from '../../chapters/book/playground.ts';
-import { serveSite, siteFiles } from '../../chapters/book/site.ts';
+import { serveSite } from '../../chapters/book/site.ts';
 import { serveHttp, type HttpOptions } from '../../chapters/29-a-server/serve-http.ts';
 import { McpServer } from '../../chapters/29-a-server/server.ts';
 import type { Json } from '../../mcp.ts';
@@ -25,7 +25,7 @@ const options = { skip, timeout: 100_000 }; // only ends a hang
 let served: Promise<string> | undefined;
 /** The site on loopback, once for this file. */
 function site(): Promise<string> {
-  served ??= siteFiles().then(async (files) => {
+  served ??= playgroundFiles().then(async (files) => {
     const { server, url } = await serveSite(files);
     later(() => server.close());
     return url;
@@ -399,7 +399,7 @@ test('no CORS, nobody there, and a redirect are told apart', options, async () =
 
 /** A site on the web, as far as the browser can tell. */
 async function onTheWeb(page: Page): Promise<void> {
-  const files = await siteFiles();
+  const files = await playgroundFiles();
   await page.send('Fetch.enable', { patterns: [{ urlPattern: 'https://pages.example/*' }] });
   const paused = new Set<string>();
   const serve = setInterval(() => {
@@ -471,7 +471,7 @@ test(
   options,
   async () => {
     const place = folder();
-    for (const [name, text] of await siteFiles()) put(join(place, name), text);
+    for (const [name, text] of await playgroundFiles()) put(join(place, name), text);
     const page = await browser();
     await page.goTo(pathToFileURL(join(place, 'playground.html')).href);
     await says(page, /Talk to a server/);
