@@ -3,6 +3,7 @@
 
 import { homedir } from 'node:os';
 import { hands } from './16-hands/tools.ts';
+import { planRows } from './17-the-gate/plan.ts';
 import { models } from './18-minds/models.ts';
 import type { Compose } from './19-the-terminal/host.ts';
 import { ownCommands } from './19-the-terminal/own-commands.ts';
@@ -37,7 +38,7 @@ import { bundledStdio } from './27-scopes/packages/bundle.ts';
 import { addFrom, importing } from './27-scopes/packages/import-commands.ts';
 import { bearerTransport, withHelpers } from './27-scopes/headers-helper.ts';
 import { heartbeat } from './27-scopes/heartbeat.ts';
-import { ideCommand, ideTransports } from './27-scopes/ide.ts';
+import { editorNotices, ideCommand, ideTransports } from './27-scopes/ide.ts';
 import { Scopes } from './27-scopes/scopes.ts';
 import { goodbyeIn, inTurn } from './27-scopes/turns.ts';
 import { delegate } from './28-a-thousand-tools/delegate.ts';
@@ -84,6 +85,7 @@ export const compose: Compose = (host) => {
       sleepUntilNeeded({ isNeeded }), // outermost: for all others the server is awake
       stayAlive({ attempts }), // it sees what the caller requested, and may repeat it
       heartbeat(),
+      editorNotices({ edits: host.edits, logs }),
       entryRules({ person }),
       elicitation({ person, warn, emit, problemsFound }),
       sampling({ person, model }),
@@ -104,6 +106,7 @@ export const compose: Compose = (host) => {
     ],
     tools: [
       ...hands(host),
+      ...planRows(host),
       ...resourceRows(host, (...read) => skills.mayRead(...read)),
       skills.row(),
       shelf.findTools,

@@ -7,6 +7,7 @@ import { afterEach, test } from 'node:test';
 import { loadHere, plainHost, type Sources } from '../chapters/19-the-terminal/host.ts';
 import { Scopes } from '../chapters/27-scopes/scopes.ts';
 import { compose } from '../chapters/composition.ts';
+import type { Json } from '../mcp.ts';
 import { cleanUp } from './help/basics.ts';
 import { place, run, Terminal, type Place } from './help/terminal.ts';
 import {
@@ -14,13 +15,14 @@ import {
   INITIALIZED,
   startWebSocketServer,
   switching,
+  text,
 } from './help/websocket-server.ts';
 
 afterEach(cleanUp);
 
 /** An editor: a WebSocket server that wants its token, and a lock file. */
-async function editor(where: Place): Promise<{ refused: number; port: number }> {
-  const seen = { refused: 0, port: 0 };
+async function editor(where: Place) {
+  const seen = { refused: 0, port: 0, told: [] as Json[], say: (_notice: Json) => {} };
   const server = await startWebSocketServer({
     answer: (headers, request, socket) => {
       const isRight = request.headers['x-claude-code-ide-authorization'] === 'ide-secret-4711';
@@ -33,6 +35,13 @@ async function editor(where: Place): Promise<{ refused: number; port: number }> 
     initialize: INITIALIZED,
     'tools/list': { tools: [{ name: 'openFile', inputSchema: { type: 'object' } }] },
   });
+  const answer = server.onText;
+  server.onText = (said, socket) => {
+    const { id, method, params } = JSON.parse(said);
+    if (id === undefined) seen.told.push({ method, ...params });
+    seen.say = (notice) => void socket.write(text({ jsonrpc: '2.0', ...notice }));
+    answer(said, socket);
+  };
   seen.port = server.port;
   mkdirSync(join(where.home, '.claude', 'ide'), { recursive: true });
   const lock = {
@@ -79,6 +88,39 @@ test('in a chat: /ide connects and lets go; a change of the files is told, and /
   terminal.enter('/mcp reload');
   await terminal.see(/started: fresh/);
   await terminal.see(/fresh: disabled/);
+});
+
+test('an editor hears what becomes of files, and what it tells of itself is in /logs', async () => {
+  const where = place({ 'a.txt': 'one' });
+  const code = await editor(where);
+  const terminal = new Terminal(where);
+  await terminal.ready();
+  terminal.enter('/ide');
+  await terminal.see('connected to "Code');
+  for (const prompt of ['write path=b.txt content=new', 'read a.txt then edit a.txt one two']) {
+    terminal.enter(prompt);
+    await terminal.see(/^Allow it\? /, prompt.startsWith('write') ? 1 : 2);
+    terminal.enter('y');
+    await terminal.see(prompt.startsWith('write') ? 'created b.txt' : 'edited a.txt');
+    await terminal.ready();
+  }
+  terminal.enter('/undo');
+  await terminal.see('a.txt is as it was');
+  const notice = (name: string, oldContent: string | null, newContent: string | null) => ({
+    method: 'file_updated',
+    filePath: join(realpathSync(where.cwd), name),
+    oldContent,
+    newContent,
+  });
+  code.say({ method: 'log_event', params: { eventName: 'tab_closed', eventData: { n: 2 } } });
+  terminal.enter('/mcp'); // by then all of them have arrived
+  await terminal.see(/^ide: connected/);
+  terminal.enter('/logs');
+  await terminal.see(/^ide .* info: tab_closed: \{"n":2\}$/);
+  assert.deepEqual(
+    code.told.filter(({ method }) => method === 'file_updated'),
+    [notice('b.txt', null, 'new'), notice('a.txt', 'one', 'two'), notice('a.txt', 'two', 'one')],
+  );
 });
 
 test("a scope of one's own: a program adds a place by a row of its composition", async () => {

@@ -71,6 +71,11 @@ test('pictures of one answer together have a limit, too', () => {
       ['image', 'image', 'image'],
     ],
   );
+  const [, dropped] = results[0]!.blocks;
+  assert.match(
+    dropped?.type === 'text' ? dropped.text : '',
+    /^\[an image, left out: .* too large together\] saved in .*result-\d+-image\.\w+$/,
+  );
 });
 
 test('a tool may ask for more room, up to 500,000 characters; the answer of an agent keeps to all of it', async () => {
@@ -197,6 +202,10 @@ test('one that is too large goes to a file, or is told of', async () => {
     image(webp('VP8L', 21, [0x27, 0xe3, 0, 0]), 'image/webp'),
   ];
   const told = seen(large).map((block) => block.text);
+  const heavy = Buffer.concat([jpeg(20, 20), Buffer.alloc(4 * 2 ** 20)]);
+  assert.deepEqual(seen([image(heavy, 'image/jpeg')]), [
+    { type: 'text', text: `[an image of ${heavy.length} bytes, too large for a model to see]` },
+  ]);
   assert.equal(told[0], '[an image of 9000 × 20 pixels, too large for a model to see]');
   assert.deepEqual(
     told.map((text) => /of (\d+) ×/.exec(text)?.[1]),

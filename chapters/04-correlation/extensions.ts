@@ -74,9 +74,10 @@ export class Extensions {
     return this.requestHandlers.get(method)?.handler;
   }
 
-  /** A notification goes to every extension that listens for it. */
+  /** A notification goes to every extension that listens for it. Editors leave out the prefix. */
   hear(method: string, params: Json, signal: AbortSignal): void {
-    const listeners = this.listeners.get(method) ?? [];
+    const bare = this.listeners.get(`notifications/${method}`);
+    const listeners = this.listeners.get(method) ?? bare ?? [];
     for (const { owner, handler } of listeners) {
       this.guard(owner, method, () => handler(params, { signal }));
     }

@@ -12,7 +12,7 @@ export type Tool = {
   readOnly: boolean; // such calls run side by side; it does not make them allowed
   touches?: (args: Json) => Touch; // without it, no call is allowed unasked
   preview?: (args: Json) => Promise<Change>; // rejects if the call would fail, and says why
-  consent?: (args: Json, signal: AbortSignal) => Promise<Verdict>; // asks in words of its own
+  consent?: (args: Json, signal: AbortSignal, caller?: string) => Promise<Verdict>; // asks itself
   origin?: { server: string; tool: Json }; // its MCP server, and how that describes it
   isOffered?: (servers: ServerStatus[]) => boolean; // if not, the model is not told of it
   forCall?: (args: Json) => Tool; // the row that runs: whose it is may depend on them

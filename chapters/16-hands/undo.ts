@@ -9,7 +9,11 @@ const MAX_KEPT = 50_000_000; // characters of all files together
 /** `text` is what was there before the first edit; nothing, if there was no file. */
 type Replaced = { location: Location; text?: string; mode?: number; left: string; isLost: boolean };
 
+/** What became of a file; `null`, where there was none, or is none. */
+export type FileListener = (path: string, before: string | null, after: string | null) => void;
+
 export class Edits {
+  readonly listeners = new Set<FileListener>();
   private files = new Map<string, Replaced>(); // of one answer, by where they are
   private kept = 0;
   private isOver = false; // that answer; the next edit is of another one
@@ -28,6 +32,12 @@ export class Edits {
     const mode = before && before.mode & 0o777;
     const first = known ?? { location, text: isLost ? undefined : text, mode, isLost };
     this.files.set(location.real, { ...first, left: content });
+    const isKnown = before === undefined || text !== undefined;
+    if (isKnown) this.tell(location.real, text ?? null, content);
+  }
+
+  private tell(...change: Parameters<FileListener>): void {
+    for (const listener of this.listeners) listener(...change);
   }
 
   /** Says what became of each file. Throws before it touches any. */
@@ -37,9 +47,10 @@ export class Edits {
     for (const file of files) await mustBeAsLeft(file);
     this.forget();
     const done: string[] = [];
-    for (const { location, text, mode } of files) {
+    for (const { location, text, mode, left } of files) {
       if (text === undefined) await removeProjectFile(location);
       else await replaceProjectFile(location, text, mode);
+      this.tell(location.real, left, text ?? null);
       done.push(`${location.shown} ${text === undefined ? 'is gone' : 'is as it was'}`);
     }
     return done;

@@ -135,7 +135,8 @@ export class Gate {
     const deep = `its arguments have more than ${MAX_LEVELS} levels`;
     if (isDeeper(args, MAX_LEVELS)) return { allowed: false, reason: `Not allowed: ${deep}.` };
     const verdict = await this.decide(tool, args, signal);
-    return verdict.allowed && tool.consent ? tool.consent(args, signal) : verdict;
+    if (!verdict.allowed || !tool.consent) return verdict;
+    return tool.consent(args, signal, tool.caller);
   };
 
   private async decide(tool: Tool, args: Json, signal: AbortSignal): Promise<Verdict> {

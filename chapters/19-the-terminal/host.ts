@@ -18,7 +18,7 @@ import { isObject, loadEntries, readJsonFile, serversIn as mappingIn, textOf } f
 import { refused } from './exit.ts';
 import { Roots } from '../16-hands/paths.ts';
 import type { Edits } from '../16-hands/undo.ts';
-import type { Opinion } from '../17-the-gate/gate.ts';
+import type { Mode, Opinion } from '../17-the-gate/gate.ts';
 import { nobody, type Person } from '../17-the-gate/person.ts';
 import { Trust } from '../17-the-gate/trust.ts';
 import { apiKeyVariables, type ModelRow } from '../18-minds/models.ts';
@@ -40,6 +40,7 @@ export type Host = {
   isHidden: (path: string) => boolean; // from a search: rules forbid to read it
   shellEnv: string[]; // names of variables that commands get besides the safe ones
   edits?: Edits; // what changes to files have replaced
+  gate?: () => { mode: Mode }; // of a chat
 };
 
 /** What rows keep with the conversation, for the next program that goes on with it. */

@@ -113,6 +113,7 @@ export class Program {
       shellEnv,
       kept: this.session,
       edits: this.edits,
+      gate: () => this.gate,
     });
     const { tools, models, shelf } = this.composition;
     refuseKeys(shellEnv, apiKeyVariables(models));

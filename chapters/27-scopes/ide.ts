@@ -8,15 +8,19 @@ import {
   asObject,
   McpError,
   readJsonFile,
+  show,
+  type Extension,
   type Json,
   type ServerEntry,
   type TransportFactory,
 } from '../../mcp.ts';
+import type { Edits, FileListener } from '../16-hands/undo.ts';
 import { oneOfFew } from '../17-the-gate/dialogue.ts';
 import type { Person } from '../17-the-gate/person.ts';
 import { keepSecrets, quoted } from '../17-the-gate/safe-text.ts';
 import type { Command } from '../19-the-terminal/host.ts';
 import { httpTransports } from '../20-streamable-http/http.ts';
+import type { Logs } from '../24-more-than-tools/logs.ts';
 import { WebSocketTransport } from '../25-other-pipes/websocket.ts';
 import { doubtAbout, type Owners } from './file-owners.ts';
 import type { Scopes } from './scopes.ts';
@@ -124,6 +128,25 @@ export function ideTransports(owners: Owners): Record<string, TransportFactory> 
   return {
     'ws-ide': withToken((...given) => new WebSocketTransport(...given)),
     'sse-ide': withToken(httpTransports.sse),
+  };
+}
+
+/** It hears what we change in files, and what it tells of itself is kept like a server's log. Both
+ *  are the editors' own: their names lack the prefix that the specification's notifications have. */
+export function editorNotices({ edits, logs }: { edits?: Edits; logs: Logs }): Extension {
+  return (connection) => {
+    if (connection.serverName !== IDE) return {};
+    const tell: FileListener = (filePath, oldContent, newContent) => {
+      connection.notify('file_updated', { filePath, oldContent, newContent }).catch(() => {});
+    };
+    return {
+      handlers: {
+        'notifications/log_event': ({ eventName, eventData }) =>
+          logs.take(IDE, { logger: show(eventName), data: eventData }),
+      },
+      opened: () => void edits?.listeners.add(tell),
+      closed: () => void edits?.listeners.delete(tell),
+    };
   };
 }
 

@@ -4,7 +4,7 @@
 // 90,000 characters fit no model. The largest is cut first: small ones are mostly what was wanted.
 
 import type { Block, Result } from '../../../agent.ts';
-import { fitResult } from '../../16-hands/results.ts';
+import { fitResult, saveBlob } from '../../16-hands/results.ts';
 
 const MAX_TURN = 200_000; // characters of all results of one answer
 const MAX_TURN_IMAGES = 20 * 2 ** 20; // of base64; a request of more than some 30 MB is refused
@@ -25,7 +25,7 @@ export function fitTurn(results: Result[], folder: string, room: number): void {
     result.cut = (result.cut ?? 0) + cut;
     length += textIn(result);
   }
-  dropImages(results);
+  dropImages(results, folder);
 }
 
 function textIn({ blocks }: Result) {
@@ -33,7 +33,7 @@ function textIn({ blocks }: Result) {
 }
 
 /** The largest go first, here as well. */
-function dropImages(results: Result[]) {
+function dropImages(results: Result[], folder: string) {
   const images = results.flatMap(({ blocks }) => blocks.filter((block) => imageIn(block) > 0));
   let all = images.reduce((sum, block) => sum + imageIn(block), 0);
   const dropped = new Set<Block>();
@@ -43,11 +43,15 @@ function dropImages(results: Result[]) {
     all -= imageIn(block);
   }
   for (const result of results)
-    result.blocks = result.blocks.map((block) => (dropped.has(block) ? LEFT_OUT : block));
+    result.blocks = result.blocks.map((block) =>
+      dropped.has(block) ? saved(block, folder) : block,
+    );
 }
 
 const imageIn = (block: Block) => (block.type === 'image' ? block.data.length : 0);
-const LEFT_OUT: Block = {
-  type: 'text',
-  text: '[an image, left out: those of this answer are too large together; call for fewer at once]',
-};
+
+const LEFT_OUT = '[an image, left out: those of this answer are too large together]';
+const saved = (block: Block, folder: string): Block =>
+  block.type === 'image'
+    ? { type: 'text', text: saveBlob(LEFT_OUT, block.data, block, folder) }
+    : block;

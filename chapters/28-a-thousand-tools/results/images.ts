@@ -3,7 +3,7 @@
 
 import type { Block, ToolOutput } from '../../../agent.ts';
 import { asObject, type Json } from '../../../mcp.ts';
-import { imageType } from '../../16-hands/results.ts';
+import { imageType, MAX_IMAGE_BASE64 } from '../../16-hands/results.ts';
 
 const MAX_SIDE = 8000; // pixels; a known service takes no more
 const HEAD = 2 ** 18; // bytes in which a JPEG should tell its size
@@ -26,8 +26,12 @@ function fitting<T>(item: T, instead: (words: string, block: Json) => T) {
   const block = asObject(item);
   if (block.type !== 'image' || typeof block.data !== 'string') return item;
   const { width = 0, height = 0 } = sizeOf(block.data) ?? {};
-  if (Math.max(width, height) <= MAX_SIDE) return item;
-  return instead(`an image of ${width} × ${height} pixels, too large for a model to see`, block);
+  const isHeavy = block.data.length > MAX_IMAGE_BASE64;
+  if (Math.max(width, height) <= MAX_SIDE && !isHeavy) return item;
+  const size = isHeavy
+    ? `${Buffer.byteLength(block.data, 'base64')} bytes`
+    : `${width} × ${height} pixels`;
+  return instead(`an image of ${size}, too large for a model to see`, block);
 }
 
 // ─── How large is it? ──────────────────────────────────────────────────────────────────────────
