@@ -67,7 +67,10 @@ test('between the two tools nothing can be changed, and only an answer ends that
     'exit_plan_mode worked accept-edits: The user agrees. The mode is accept-edits now: go on.',
     'write worked accept-edits: created c: 1 byte, 1 line',
   ]);
-  assert.match(questions[0]!.text, /^The model has a plan:\n  │ 1\. write b\n  │ \\x1b\[2Jas I like$/m);
+  assert.match(
+    questions[0]!.text,
+    /^The model has a plan:\n  │ 1\. write b\n  │ \\x1b\[2Jas I like$/m,
+  );
   assert.match(questions[0]!.text, /If you agree, the mode is ask again: reading in the folder/);
   assert.deepEqual([existsSync(join(cwd, 'a')), existsSync(join(cwd, 'c'))], [false, true]);
 });
