@@ -6,7 +6,7 @@ import { inWords } from '../16-hands/results.ts';
 import { choice, NO, YES } from './dialogue.ts';
 import { MEANING, type Mode } from './modes.ts';
 import type { Person } from './person.ts';
-import { visible } from './safe-text.ts';
+import { told } from './safe-text.ts';
 
 /** `gate` is that of the program, which is made after its tools. */
 type PlanHost = { person: Person; gate?: () => { mode: Mode } };
@@ -45,11 +45,10 @@ export function planRows({ person, gate }: PlanHost): Tool[] {
 
   const agreed = async (plan: string, signal: AbortSignal): Promise<Verdict> => {
     if (gate().mode !== 'read-only') return NO_PLAN;
-    const lines = visible(plan).split('\n');
     const answer = await person.choose({
       lines: [
         'The model has a plan:',
-        ...lines.map((line) => `  │ ${line}`),
+        ...told(plan),
         `If you agree, the mode is ${before} again: ${MEANING[before]}.`,
       ],
       prompt: 'Do you agree?',
