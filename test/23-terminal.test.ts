@@ -113,8 +113,8 @@ test('a form is filled in by keys, a choice like a no is declined, a form is lef
   await terminal.see(/^Ask the model\?[^]*: *$/);
   terminal.enter('y');
   await terminal.see('│ Hello, shop.');
-  await terminal.see(/^Send it\? \[s\]end.*: *$/);
-  terminal.enter('s');
+  await terminal.see(/^Send it\? \[y\]es, send it.*: *$/);
+  terminal.enter('y');
   await terminal.see('fourth done');
   assert.equal(model.requests[7]!.body.max_tokens, 20);
   assert.equal(heard(8).content.text, 'Hello, shop.');

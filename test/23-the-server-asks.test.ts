@@ -373,7 +373,7 @@ test('a field that asks for a secret is warned of, and hidden while it is typed'
 
 for (const era of ERAS)
   test(`an address is shown whole, opened after a yes and by nobody else, in the ${era} era`, async () => {
-    const back = era === 'modern' ? ['d'] : []; // the call is sent again when the user is back
+    const back = era === 'modern' ? ['y'] : []; // the call is sent again when the user is back
     const stage = new SwappablePerson();
     const { ask } = await connected(era, stage, often);
     stage.actor = new ScriptedPerson(['y', ...back], () => true);
@@ -441,7 +441,7 @@ test('C16: hostile addresses are refused or warned of; none is opened, and none 
       else assert.match(stage.actor.said[0]!, /no browser is sent to/, url);
       assertClean(stage.actor.questions.map(({ text }) => text));
     }
-    stage.actor = new ScriptedPerson(['y', 'd'], () => true); // also with consent: the page is the person's
+    stage.actor = new ScriptedPerson(['y', 'y'], () => true); // also with consent: the page is the person's
     assert.deepEqual(await ask('elicitation/create', at(own[0])), { action: 'accept' });
     assert.deepEqual([stage.actor.opened.map(String), visits], [[own[0]], 0]);
   }
@@ -453,7 +453,7 @@ test('a call that wants a visit first (-32042) is made once more after it, and n
     at('https://cal.example/2', { elicitationId: 'e-2' }),
   ];
   const refuse = { code: -32042, message: 'Connect first', data: { elicitations } };
-  const person = new ScriptedPerson(['y', 'd', 'y', 'd'], () => true);
+  const person = new ScriptedPerson(['y', 'y', 'y', 'y'], () => true);
   const { connection, wire } = await connected('handshake', person);
   const { text } = await connection.callTool('ask', { refuse });
   assert.ok(JSON.parse(text).seen);
@@ -574,7 +574,7 @@ for (const era of ERAS)
       return ask('sampling/createMessage', params);
     };
     assert.deepEqual(
-      await act(['y', 's'], prompt('2 + 2?', { systemPrompt: 'Be brief.' })),
+      await act(['y', 'y'], prompt('2 + 2?', { systemPrompt: 'Be brief.' })),
       sampled('2 + 2? (50)'),
     );
     const [question, answer] = stage.actor.questions;
@@ -584,7 +584,7 @@ for (const era of ERAS)
     );
     assert.match(answer!.text, /│ 2 \+ 2\? \(50\)/);
     assert.deepEqual(
-      await act(['e', 'mine', 'y', 'e', 'better', 's'], prompt('theirs')),
+      await act(['e', 'mine', 'y', 'e', 'better', 'y'], prompt('theirs')),
       sampled('better'),
     );
     assert.match(stage.actor.questions[2]!.text, /│ mine/);
@@ -612,7 +612,7 @@ test('sampling: the user begins and ends, whatever the server says; @azure/mcp s
     ['user', 'assistant', 'assistant'],
   ]) {
     const messages = roles.map((role, n) => ({ role, content: { type: 'text', text: `${n}` } }));
-    stage.actor = new ScriptedPerson(['y', 's']);
+    stage.actor = new ScriptedPerson(['y', 'y']);
     await connection.callTool('ask', {
       method: 'sampling/createMessage',
       params: { messages, maxTokens: 5 },
@@ -645,7 +645,7 @@ test('C15: sampling is refused by a person with the code for that, and with tool
   ];
   for (const params of refused)
     assert.equal((await ask('sampling/createMessage', params)).error.code, -32602);
-  stage.actor = new ScriptedPerson(['y', 's']);
+  stage.actor = new ScriptedPerson(['y', 'y']);
   assert.equal(
     (await ask('sampling/createMessage', prompt('x', { maxTokens: 1e9 }))).content.text,
     'x (8192)',

@@ -291,7 +291,7 @@ const TRAPS: [number: number, name: string, run: (era: Era) => Promise<void>][] 
     async (era) => {
       const elicitations = [at('https://cal.example/1', { elicitationId: 'e-1' })];
       const refuse = { code: -32042, message: 'Connect first', data: { elicitations } };
-      const person = new ScriptedPerson(era === 'handshake' ? ['y', 'd'] : [], () => true);
+      const person = new ScriptedPerson(era === 'handshake' ? ['y', 'y'] : [], () => true);
       const { connection, wire } = await connected(era, person);
       const error = await rejection(connection.callTool('ask', { refuse, always: true }));
       assert.match(error.message, /Connect first/);

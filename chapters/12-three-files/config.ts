@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
-import { type Json, isObject, textOf } from '../01-a-pipe/messages.ts';
+import { type Json, excerpt, isObject, textOf } from '../01-a-pipe/messages.ts';
 import { tooMuchIn } from '../05-death/bounds.ts';
 
 /** A server as a file describes it, every ${VAR} still in place. */
@@ -57,6 +57,8 @@ export function serversIn(root: Json, mayBeFlat: boolean): Json {
     if (isObject(root.mcpServers)) return root.mcpServers;
     throw new Error('its "mcpServers" is not an object');
   }
+  const odd = Object.keys(root).find((key) => /^mcp[_-]?servers$/i.test(key));
+  if (odd) throw new Error(`its ${excerpt(odd)} must be "mcpServers"`);
   if (!mayBeFlat) return {};
   const { servers } = root;
   if (Array.isArray(servers)) throw new Error('its "servers" is not an object');
@@ -97,15 +99,36 @@ export function withoutComments(text: string): string {
   return text.replace(parts, (found) => (found[0] === '"' ? found : lines(found)));
 }
 
-/** Node says how many characters are before the mistake; an editor counts lines and columns. */
+/** An editor counts lines and columns. Node counts characters, and not for each kind of mistake. */
 function parseAsWritten(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch (error) {
-    const [why, at] = textOf(error).split(' in JSON at position ');
-    if (at === undefined) throw error; // it shows the place instead
-    const lines = json.slice(0, parseInt(at, 10)).split('\n');
+    const [why, at] = textOf(error).split(/ in JSON at position |, (?=")|, (?=\.\.\.)/);
+    const place = parseInt(at ?? '', 10);
+    const lines = json.slice(0, Number.isNaN(place) ? mistakeIn(json) : place).split('\n');
     throw new Error(`line ${lines.length}, column ${lines.at(-1)!.length + 1}: ${why}`);
+  }
+}
+
+/** Of a text that is cut off before its mistake, Node says only that it is too short. */
+function mistakeIn(json: string): number {
+  let good = 0;
+  let bad = json.length;
+  while (bad - good > 1) {
+    const middle = (good + bad) >> 1;
+    if (isUnexpected(json.slice(0, middle))) bad = middle;
+    else good = middle;
+  }
+  return good;
+}
+
+function isUnexpected(json: string): boolean {
+  try {
+    JSON.parse(json);
+    return false;
+  } catch (error) {
+    return textOf(error).startsWith('Unexpected token');
   }
 }
 

@@ -70,9 +70,12 @@ export function problemWithConfig(config: unknown, readers: Readers): string | u
     const known = Object.keys(transports).join(', ');
     return `its type is ${excerpt(wanted)}, but we have transports only for ${known}`;
   }
-  for (const [word, { form, fits, isNeeded }] of wordsReadBy(readers, config)) {
+  const known = wordsReadBy(readers, config);
+  const unread = unreadIn(config, known);
+  for (const [word, { form, fits, isNeeded }] of known) {
     const { [word]: value } = config;
-    if (value === undefined && isNeeded) return `"${word}" is missing`;
+    const isMissing = value === undefined && isNeeded;
+    if (isMissing) return `"${word}" is missing${unread && `; what is ${unread}?`}`;
     if (value !== undefined && !fits(value, config)) return `"${word}" is not ${form}`;
   }
   return undefined;
@@ -84,16 +87,22 @@ function wordsReadBy({ transports = {}, extensions = [] }: Readers, config: Json
   return new Map(Object.entries(Object.assign({}, COMMON, words, ...added) as Words));
 }
 
+const unreadIn = (config: Json, known: Map<string, EntryWord>) =>
+  Object.keys(config)
+    .filter((word) => !known.has(word))
+    .map(excerpt)
+    .join(', ');
+
 /** What an entry says in vain: a misspelt word is a wish that nobody hears. A transport that
  *  declares no words may read any. */
 export function cautionAbout(config: Json, readers: Readers): string | undefined {
   const known = wordsReadBy(readers, config);
   const said = Object.keys(config);
   const isOpen = !readers.transports?.[transportType(config)]?.words;
-  const unread = isOpen ? [] : said.filter((word) => !known.has(word));
+  const unread = isOpen ? '' : unreadIn(config, known);
   const isSaid = (word: string) => !['false', '[]'].includes(JSON.stringify(config[word]));
   const cautions = said.filter(isSaid).flatMap((word) => known.get(word)?.caution ?? []);
-  if (unread.length > 0) cautions.push(`nobody here reads ${unread.map(excerpt).join(', ')}`);
+  if (unread) cautions.push(`nobody here reads ${unread}`);
   if (cautions.length > 0) return `has an entry to look at: ${cautions.join('; ')}`;
   return undefined;
 }

@@ -19,17 +19,22 @@ export function nearest(word: string, words: Iterable<string>, count = 3): strin
   return found.slice(0, count).map(({ candidate }) => candidate);
 }
 
-/** How many characters must be added, removed or changed (Levenshtein). Above `most` it is Infinity, found sooner. */
+/** How many characters must be added, removed or changed (Levenshtein), or two neighbours swapped. Above
+ *  `most` it is Infinity, found sooner. */
 export function distance(a: string, b: string, most = Infinity): number {
   if (Math.abs(a.length - b.length) > most) return Infinity;
+  let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, j) => j); // from nothing to each beginning of b
   for (let i = 0; i < a.length; i++) {
     const next = [i + 1];
     for (let j = 0; j < b.length; j++) {
       const change = row[j]! + (a[i] === b[j] ? 0 : 1);
-      next.push(Math.min(change, row[j + 1]! + 1, next[j]! + 1));
+      const isSwapped = i > 0 && j > 0 && a[i] === b[j - 1] && a[i - 1] === b[j];
+      const swap = isSwapped ? before[j - 1]! + 1 : Infinity;
+      next.push(Math.min(change, swap, row[j + 1]! + 1, next[j]! + 1));
     }
     if (Math.min(...next) > most) return Infinity;
+    before = row;
     row = next;
   }
   return row[b.length]! <= most ? row[b.length]! : Infinity;

@@ -14,6 +14,7 @@ import { nearestHint } from '../16-hands/nearest.ts';
 import type { Person } from '../17-the-gate/person.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
 import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
+import { schemeHint } from './command-line/parse.ts';
 import { forConnections, loadHere, type Composition, type WantedServers } from './host.ts';
 import { refused } from './exit.ts';
 import type { Screen } from './screen.ts';
@@ -50,7 +51,8 @@ export async function findEntry(
   await composition.sources?.prepare?.();
   const entries = loadHere(composition, (problem) => screen.warn(problem), wanted);
   const entry = entries.get(name);
-  const hint = nearestHint(name, entries.keys(), '"mcp list" shows those there are', quoted);
+  const otherwise = schemeHint(name) ?? '"mcp list" shows those there are';
+  const hint = nearestHint(name, entries.keys(), otherwise, quoted);
   if (!entry) throw refused(`no MCP server is called ${quoted(name)}; ${hint}`);
   const problem = problemWithConfig(entry.config, onNode(composition));
   if (problem)

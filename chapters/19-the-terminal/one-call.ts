@@ -1,6 +1,6 @@
 // One call of a tool, its result on stdout, and nothing else there.
 
-import { asObject, type CallOptions, type Json, type McpConnection } from '../../mcp.ts';
+import { asObject, now, type CallOptions, type Json, type McpConnection } from '../../mcp.ts';
 import type { WantedCall } from './command-line/call-words.ts';
 import { callArguments, findTool } from './calling.ts';
 import { EXIT, Stop } from './exit.ts';
@@ -28,12 +28,14 @@ async function callTool(
   { signal, prepare }: Options,
 ): Promise<number> {
   const { server, tool: name, isJson, isData } = wanted;
-  let state = name;
-  screen.spin(() => [state]);
-  const onProgress = ({ progress, total, message }: Json) => {
-    state = [name, message ?? [progress, total].filter(Boolean).join(' of ')].join(' ');
-  };
-  const options: CallOptions = { signal, onProgress };
+  let latest: Json = {};
+  if (process.stderr.isTTY) {
+    const { inSeconds, progressLine } = await import('./show.ts');
+    const startedAt = now();
+    const time = () => inSeconds(now() - startedAt);
+    screen.spin(() => [progressLine(name, time(), latest, process.stderr.columns)]);
+  }
+  const options: CallOptions = { signal, onProgress: (progress) => (latest = progress) };
   await connection.connect();
   await connection.initialize();
   const tool = findTool(name, await connection.listTools(), server);

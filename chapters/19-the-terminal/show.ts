@@ -69,7 +69,7 @@ export class Show {
     const who =
       call?.name ?? (starting.length > 0 ? `starting ${starting.join(', ')}` : agent.model.name);
     const time = inSeconds(screen.clock() - (call?.startedAt ?? this.startedAt));
-    const first = `${who} ${time}${call?.progress ? ` ${bar(call.progress)}` : ''}`;
+    const first = progressLine(who, time, call?.progress, screen.width);
     const more = call ? liveRows(call, screen.width - 1) : [];
     return [masker.text(first), ...more.map((row) => masker.heard(row))];
   }
@@ -163,13 +163,23 @@ export function gauge({ agent }: Program): string {
   return `context ${compact.format(context)}, ${Math.round(share * 100)} %`;
 }
 
-export function bar({ progress, total, message }: Json): string {
-  const words = typeof message === 'string' ? ` ${message}` : '';
-  if (typeof progress !== 'number') return words;
-  if (typeof total !== 'number' || !(total > 0)) return `${progress}${words}`;
+export function bar({ progress, total }: Json, width = 20): string {
+  if (typeof progress !== 'number') return '';
+  if (typeof total !== 'number' || !(total > 0)) return `${progress}`;
   const share = Math.min(1, Math.max(0, progress / total)) || 0; // 1e999 / 1e999 is not a number
-  const full = Math.round(share * 20);
-  return `[${'█'.repeat(full)}${'·'.repeat(20 - full)}] ${Math.round(share * 100)} %${words}`;
+  const full = Math.round(share * width);
+  const drawn = width > 0 ? `[${'█'.repeat(full)}${'·'.repeat(width - full)}] ` : '';
+  return `${drawn}${Math.round(share * 100)} %`;
+}
+
+/** In a narrow window the name is shortened: what changes is behind it. Words of a server come last,
+ *  where the row is cut. */
+export function progressLine(name: string, time: string, progress: Json = {}, columns = 80) {
+  const how = bar(progress, Math.max(0, Math.min(20, columns - 30)));
+  const behind = [time, how].filter(Boolean).join(' ');
+  const room = Math.max(8, columns - behind.length - 4); // beside the sign, and blanks
+  const words = typeof progress.message === 'string' ? progress.message : '';
+  return [cutToWidth(name, room), behind, words].filter(Boolean).join(' ');
 }
 
 // ─── A call, in lines ────────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,7 @@
 // What can be said to the program itself in a chat: lines that begin with a slash.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Turn } from '../../agent.ts';
+import type { Tool, Turn } from '../../agent.ts';
 import { nearestHint } from '../16-hands/nearest.ts';
 import { MODES } from '../17-the-gate/modes.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
@@ -50,7 +50,11 @@ export const commands: Record<string, Command> = {
         ? ACTIONS
         : manager.status().map(({ name }) => name),
   },
-  tools: { help: '/tools                    what the model can call', run: showTools },
+  tools: {
+    help: '/tools [SERVER | WORDS]   what the model can call: all, of a server, or with these words',
+    run: showTools,
+    complete: (_, { manager }) => manager.status().map(({ name }) => name),
+  },
   last: {
     help: '/last                     the last call, whole: arguments and result',
     run: showLast,
@@ -204,15 +208,24 @@ function hint(word: string, known: string[], prefix = ''): string {
 }
 
 async function showTools(
-  _: string[],
-  { agent, screen }: Program,
+  words: string[],
+  { agent, screen, manager }: Program,
   signal: AbortSignal,
 ): Promise<void> {
   await agent.startUp.wait(signal);
   agent.tools.refresh();
-  for (const { name, description } of agent.tools.callable.map((tool) => tool.definition)) {
-    const words = description.replace(/^> /gm, ''); // the mark is for the model
-    screen.print(cutToWidth(`${name}: ${words}`, screen.width - 1));
+  const server = words.join(' ');
+  const isServer = manager.status().some(({ name }) => name === server);
+  const isMeant = ({ origin, definition: { name, description } }: Tool) => {
+    if (isServer) return origin?.server === server;
+    const about = `${name} ${description}`.toLowerCase();
+    return words.every((word) => about.includes(word.toLowerCase()));
+  };
+  const shown = agent.tools.callable.filter(isMeant).map((tool) => tool.definition);
+  if (shown.length === 0) screen.say(`there is no tool of or with ${quoted(server)}`);
+  for (const { name, description } of shown) {
+    const text = description.replace(/^> /gm, ''); // the mark is for the model
+    screen.print(cutToWidth(`${name}: ${text}`, screen.width - 1));
   }
 }
 

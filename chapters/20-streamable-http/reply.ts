@@ -2,7 +2,7 @@
 // Nothing here is Node's.
 
 import type { Readable } from 'node:stream';
-import { excerpt, joinBytes, joinSmall, McpError } from '../../mcp.ts';
+import { asObject, excerpt, joinBytes, joinSmall, McpError, parseMessage } from '../../mcp.ts';
 import type { Body, HeaderFields, Reply } from '../18-minds/body.ts';
 
 export { readStart, type Body, type HeaderFields, type Reply } from '../18-minds/body.ts';
@@ -84,10 +84,19 @@ export const isLoginRefusal = (status: number) => status === 401 || status === 4
 
 export function loginError(who: string, { status, headers }: Reply, text: string): McpError {
   const isUnknown = status === 401;
-  const refusal = `refuses us (HTTP ${status}): ${errorPageText(text)}`;
-  const what = isUnknown ? 'wants a login (HTTP 401)' : refusal;
   const challenge = headers['www-authenticate'];
+  const said = refusalText(text, challenge);
+  const refusal = `refuses us (HTTP ${status}): ${said || errorPageText(text)}`;
+  const what = isUnknown ? `wants a login (HTTP 401)${said && `: ${said}`}` : refusal;
   return Object.assign(new McpError('auth', `${who} ${what}`), { status, challenge });
+}
+
+/** What it says of its refusal, in the words of OAuth or of JSON-RPC; empty if it says nothing. */
+export function refusalText(text: string, challenge = ''): string {
+  const [, inHeader] = /error_description="([^"]{0,500})"/.exec(challenge) ?? [];
+  const { error_description, message, error } = asObject(parseMessage(text));
+  const said = inHeader ?? error_description ?? message ?? asObject(error).message;
+  return typeof said === 'string' ? excerpt(said) : '';
 }
 
 /** What an error page says: its title, or its first words. A tag ends at the next "<", too: else a

@@ -14,7 +14,14 @@ import type { Person } from '../17-the-gate/person.ts';
 import { hostsIn, keepSecrets } from '../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../17-the-gate/trust.ts';
 import { checkedAddress, httpTransportsBy } from '../20-streamable-http/streamable.ts';
-import type { Fetch, HeaderFields } from '../20-streamable-http/reply.ts';
+import {
+  readStart,
+  refusalText,
+  timeoutSignal,
+  type Fetch,
+  type HeaderFields,
+  type Reply,
+} from '../20-streamable-http/reply.ts';
 import { fetchHttp } from '../20-streamable-http/request.ts';
 import { consentOf, throughBrowserOf } from './browser.ts';
 import { checkedOAuth, type Idp, type OAuthConfig } from './clients.ts';
@@ -25,6 +32,8 @@ import { KeyProof } from './proof.ts';
 import { TokenStore, type StoredLogin } from './tokens.ts';
 
 const MAX_TRIES = 4; // of one request, the first included
+const MAX_REFUSAL_BYTES = 8192;
+const REFUSAL_MS = 1000;
 
 export type LoginOptions = {
   warn?: (text: string) => void;
@@ -41,6 +50,7 @@ type TokenRenewal = 'refreshed' | 'new'; // a token
 export class Login {
   readonly serverName: string;
   challenge?: Challenge; // what the server wants, if it wants something that only a person can give
+  private refusal = ''; // what it said of that, in its own words
   readonly url: URL;
   private hasOwnHeader: boolean; // a key in the configuration: then that is how the user wants to be known
   private openUserAgent?: OpenUserAgent;
@@ -88,7 +98,7 @@ export class Login {
       const challenge = challengeIn(reply.status, reply.headers['www-authenticate']);
       this.oauth.proof?.learn(url, reply.headers['dpop-nonce']);
       if (!challenge || isGoodbye || tries === MAX_TRIES) return reply;
-      reply.body.destroy();
+      this.refusal = await refusalIn(reply, challenge);
       const wantsNonce =
         challenge.params.get('error') === 'use_dpop_nonce' &&
         nonce !== this.oauth.proof?.nonce(url);
@@ -265,11 +275,22 @@ export class Login {
 
   private wanted(what: string): McpError {
     const name = /^\w[\w-]*$/.test(this.serverName) ? this.serverName : 'NAME'; // a project may have chosen it
-    const how = `/mcp login ${name} in a chat, or ${PROGRAM} mcp login ${name}`;
-    return Object.assign(this.oauth.error(`${what}. To log in: ${how}`), {
+    const known = `/mcp login ${name} in a chat, or ${PROGRAM} mcp login ${name}`;
+    const typed = `${PROGRAM} mcp add NAME URL, then ${PROGRAM} mcp login NAME`;
+    const how = URL.canParse(this.serverName) ? typed : known;
+    const said = this.refusal && `: ${this.refusal}`;
+    return Object.assign(this.oauth.error(`${what}${said}. To log in: ${how}`), {
       status: this.challenge?.status,
     });
   }
+}
+
+/** Its own words, if they come at once: a body might never end. */
+async function refusalIn({ body }: Reply, { header }: Challenge) {
+  const start = readStart(body, MAX_REFUSAL_BYTES);
+  const text = await unlessAborted(start, timeoutSignal(REFUSAL_MS)).catch(() => '');
+  body.destroy();
+  return refusalText(text, header);
 }
 
 // ─── All servers ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -208,12 +208,12 @@ class ElicitationHandler {
     signal.addEventListener('abort', end);
     this.visits.set(id, complete);
     const lines = ['When you are done at its page, its call goes on.'];
-    const choices = [choice('[d]one'), choice('[c]ancel', true)];
+    const choices = [choice('[y]es, done'), choice('[c]ancel', true)];
     const question = { from: server, lines, prompt: 'Go on?', choices, signal: over.signal };
-    const answer = await this.person.choose({ ...question, elsewhere: ['d', 'c'] });
+    const answer = await this.person.choose({ ...question, elsewhere: ['y', 'c'] });
     this.visits.delete(id);
     signal.removeEventListener('abort', end);
-    return { action: isComplete || answer?.key === 'd' ? 'accept' : 'cancel' };
+    return { action: isComplete || answer?.key === 'y' ? 'accept' : 'cancel' };
   }
 
   /** Ids that we do not know, or no longer, mean nothing. */

@@ -42,7 +42,7 @@ export function sampling({ person, model }: SamplingOptions): Extension {
 }
 
 const EDIT = choice('[e]dit');
-const SEND = choice('[s]end');
+const SEND = choice('[y]es, send it');
 const DISCARD = choice('[d]iscard', true);
 
 class SamplingHandler {
@@ -123,8 +123,8 @@ class SamplingHandler {
       const choices = [SEND, DISCARD, EDIT];
       const { serverName: from } = connection;
       const question = { from, lines, prompt: 'Send it?', choices, signal };
-      const chosen = await person.choose({ ...question, elsewhere: ['s', 'd'] });
-      if (chosen?.key === 's') return text;
+      const chosen = await person.choose({ ...question, elsewhere: ['y', 'd'] });
+      if (chosen?.key === 'y') return text;
       if (chosen?.key !== 'e') throw new RpcError(REJECTED, 'User rejected the answer');
       text = (await person.ask({ lines: [], prompt: 'Send this instead', signal })) || text;
     }

@@ -4,7 +4,7 @@
 // Nothing is remembered here: the turns tell what was found, and in which order. So a conversation
 // that is resumed has its tools again, and one that is summarised has room again.
 
-import type { Model, Shelf, Tool, ToolOutput, Turn } from '../../agent.ts';
+import type { Shelf, Tool, ToolOutput, Turn } from '../../agent.ts';
 import { asList, asObject, type Json, type ServerStatus } from '../../mcp.ts';
 import { inWords } from '../16-hands/results.ts';
 import { cited, plain, quoted } from '../17-the-gate/safe-text.ts';
@@ -56,41 +56,29 @@ export class ToolShelf {
     return rows.map((row) => (nameOf(row) === FIND ? { ...row, run } : row));
   }
 
-  /** An entry may decide it; the others are shown or deferred together. */
+  /** Until the others are not too much: the largest first, and those that an entry wants to be shown
+   *  only if the wire has no room for them. */
   private deferredServers({ table, model, window, servers }: ShelfOffer, own: number) {
     const wishes = new Map(servers.map(({ name, load }) => [name, load]));
-    const deferred = new Set<string>();
-    const undecided: Tool[] = [];
-    let shown = own;
-    for (const row of table.values()) {
-      if (!row.origin) continue;
-      const { server } = row.origin;
-      const wish = wishes.get(server);
-      if (wish === 'deferred') deferred.add(server);
-      else shown += 1;
-      if (wish === undefined) undecided.push(row);
-    }
-    const room = this.limits.share * (window ?? USUAL_WINDOW);
-    const isTooMuch =
-      undecided.length > this.limits.count ||
-      shown > (model.maxTools ?? Infinity) ||
-      undecided.reduce((sum, { definition }) => sum + toolTokens(definition), 0) > room;
-    if (isTooMuch) for (const { origin } of undecided) deferred.add(origin!.server);
-    return this.withinWire(deferred, table, model);
-  }
-
-  /** A wire has no room for every wish. Then even servers that are always shown are deferred, the
-   *  last ones first, and there is room for what is found. */
-  private withinWire(deferred: Set<string>, table: ShelfOffer['table'], { maxTools }: Model) {
-    const rows = [...table.values()];
-    const servers = new Set(rows.flatMap(({ origin }) => origin?.server ?? []));
-    for (const server of [...servers].reverse()) {
-      const shown = rows.filter(({ origin }) => !origin || !deferred.has(origin.server));
-      const forFound = deferred.size > 0 ? MAX_FOUND : 0;
-      if (shown.length + forFound <= (maxTools ?? Infinity)) break;
-      deferred.add(server);
-    }
-    return deferred;
+    const sizes = sizesOf(table);
+    const left = new Set(sizes.keys());
+    for (const name of sizes.keys()) if (wishes.get(name) === 'deferred') left.delete(name);
+    const most = model.maxTools ?? Infinity;
+    const sum = (of: keyof ToolsSize, names: string[]) =>
+      names.reduce((all, name) => all + sizes.get(name)![of], 0);
+    const undecided = () => [...left].filter((name) => wishes.get(name) === undefined);
+    const isTooMuch = () =>
+      sum('count', undecided()) > this.limits.count ||
+      sum('tokens', undecided()) > this.limits.share * (window ?? USUAL_WINDOW);
+    const isTooWide = () => {
+      const forFound = left.size < sizes.size ? MAX_FOUND : 0;
+      return own + sum('count', [...left]) + forFound > most;
+    };
+    const bySize = (names: string[]) =>
+      names.sort((a, b) => sizes.get(b)!.tokens - sizes.get(a)!.tokens);
+    for (const name of bySize(undecided())) if (isTooMuch() || isTooWide()) left.delete(name);
+    for (const name of bySize([...left])) if (isTooWide()) left.delete(name);
+    return new Set([...sizes.keys()].filter((name) => !left.has(name)));
   }
 
   /** The row of the table that looks on the shelf. */
@@ -137,6 +125,19 @@ export class ToolShelf {
 }
 
 const nameOf = ({ definition }: Tool) => definition.name;
+
+type ToolsSize = { count: number; tokens: number };
+
+/** Of each server's tools. */
+function sizesOf(table: ShelfOffer['table']): Map<string, ToolsSize> {
+  const sizes = new Map<string, ToolsSize>();
+  for (const { origin, definition } of table.values()) {
+    if (!origin) continue;
+    const { count, tokens } = sizes.get(origin.server) ?? { count: 0, tokens: 0 };
+    sizes.set(origin.server, { count: count + 1, tokens: tokens + toolTokens(definition) });
+  }
+  return sizes;
+}
 
 /** What the model has found or called so far, in that order: so that what a provider has cached of
  *  the requests stays valid. */

@@ -89,7 +89,7 @@ test('server-everything through the library: a form by defaults alone, addresses
   });
   assert.deepEqual(stage.actor.opened, []);
   // Refused (-32042) until the user has been at a page; then the call is made again, and asks for its own.
-  const again = await play(['y', 'd', 'y'], 'trigger-url-elicitation', {
+  const again = await play(['y', 'y', 'y'], 'trigger-url-elicitation', {
     ...page,
     errorPath: true,
   });
@@ -105,7 +105,7 @@ test('server-everything through the library: a model answers for it, if the user
   const stage = new SwappablePerson();
   const { connection } = await connected(server('everything'), new Folders(() => []), stage);
   const prompt = { prompt: 'Say hello', maxTokens: 20 };
-  stage.actor = new ScriptedPerson(['y', 's']);
+  stage.actor = new ScriptedPerson(['y', 'y']);
   const { text } = await connection.callTool('trigger-sampling-request', prompt);
   const { role, model, content, stopReason } = JSON.parse(text.slice(text.indexOf('{')));
   assert.deepEqual(

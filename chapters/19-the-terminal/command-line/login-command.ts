@@ -3,7 +3,7 @@
 import { McpError, type Json } from '../../../mcp.ts';
 import { Masker, quoted } from '../../17-the-gate/safe-text.ts';
 import { PROGRAM } from '../../17-the-gate/trust.ts';
-import { approved, toolsOf } from '../entries.ts';
+import { approved, findEntry, toolsOf } from '../entries.ts';
 import { EXIT, EXIT_FOR, refused, Stop } from '../exit.ts';
 import type { Composition, ServerLogins } from '../host.ts';
 import { PersonAtTerminal } from '../person-at-terminal.ts';
@@ -16,6 +16,7 @@ export async function loginCommand(
   screen: Screen,
   composition: Composition,
 ): Promise<number> {
+  await findEntry(name, screen, composition); // without it a terminal would not help
   if (!screen.isInteractive) throw refused(NO_TERMINAL, 'auth');
   const config = await approved(name, screen, composition, new PersonAtTerminal(screen));
   const stopping = new AbortController();

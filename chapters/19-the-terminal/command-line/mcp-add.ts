@@ -19,7 +19,7 @@ import { both } from '../entries.ts';
 import { EXIT, refused, usage } from '../exit.ts';
 import type { Composition, ConfigPlace, ServerLogins } from '../host.ts';
 import { logOutOf } from './login-command.ts';
-import { isUrl, pairs } from './parse.ts';
+import { isUrl, pairs, schemeHint } from './parse.ts';
 import type { Screen } from '../screen.ts';
 
 // ─── From words to an entry ───────────────────────────────────────────────────────────────────
@@ -42,6 +42,8 @@ export function configFrom(words: string[], flags: AddFlags): Json {
 
 function commandConfig([command, ...args]: string[], { env }: AddFlags): Json {
   if (!command) throw usage('what shall it start? Write: mcp add NAME -- COMMAND ARGS');
+  const hint = schemeHint(command);
+  if (hint) throw usage(`${command} is no command; ${hint}`);
   const config: Json = { command };
   if (args.length > 0) config.args = args;
   if (env.length > 0) config.env = pairs(env.map(asVariable), '=', '--env is NAME or NAME=VALUE');

@@ -101,9 +101,14 @@ async function list(
       return trust.approve(entry);
     },
     onWarning: () => {}, // they are shown with the servers
-    load: (report) => loadHere(composition, report),
+    load: (report) =>
+      loadHere(composition, (problem) => {
+        isBroken = true;
+        report(problem);
+      }),
     prepare: () => composition.sources?.prepare?.(),
   });
+  let isBroken = false; // one of the files
   const { logins } = composition; // what else there is to know comes by and by: /mcp has it
   try {
     await manager.loadAndConnect();
@@ -116,7 +121,7 @@ async function list(
   } finally {
     await manager.disconnectAll();
   }
-  return EXIT.done;
+  return isBroken && manager.status().length === 0 ? EXIT.refused : EXIT.done;
 }
 
 function pricedStatus(manager: McpManager): Json[] {

@@ -74,5 +74,13 @@ export function variables(texts: string[]): Record<string, string> {
   return pairs(texts.map(withValue), '=', '--env is NAME or NAME=VALUE');
 }
 
+/** What is written like localhost:9/mcp may be meant as an address. */
+export function schemeHint(word: string): string | undefined {
+  const [, host] = /^([\w.-]+)(:\d{1,5})(\/|$)/.exec(word) ?? [];
+  if (host === undefined) return undefined;
+  const scheme = /^(localhost|127\.)/.test(host) ? 'http' : 'https';
+  return `an address has its scheme in front: ${scheme}://${word}`;
+}
+
 /** An address is never taken for `key=value`, whatever is in its query. */
 export const isUrl = (word = '') => /^(https?|wss?):\/\//.test(word);

@@ -117,7 +117,7 @@ const thisMachine = (): Where => ({
   appData: process.env.APPDATA ?? join(homedir(), 'AppData', 'Roaming'),
 });
 
-const HOW = [choice('[a]ll'), choice('[e]ach by itself'), choice('[n]one', true)];
+const HOW = [choice('[y]es, all'), choice('[e]ach by itself'), choice('[n]one', true)];
 
 /** The command, for a table of programs: one of them, or all that have servers here. */
 export function importing(
@@ -143,12 +143,12 @@ export function importing(
       throw refused(`nothing was imported: ${TERMINAL}, or --yes for a script`);
     const prompt = `Take over into ${scope} scope?`;
     const question = { lines, prompt, choices: HOW, ifEmpty: 'n' };
-    const how = isAgreed ? 'a' : (await person.choose(question))?.key;
-    if (how !== 'a' && how !== 'e') throw refused('nothing was imported');
+    const how = isAgreed ? 'y' : (await person.choose(question))?.key;
+    if (how !== 'y' && how !== 'e') throw refused('nothing was imported');
     const ask = asker(person, isSharedIn(desk, scope) ?? false);
     for (const each of found) {
       const about = { lines: [quoted(each.name), ...launchLines(each.config)] };
-      const isWanted = how === 'a' || (await agrees(person, { ...about, prompt: 'This one?' }));
+      const isWanted = how === 'y' || (await agrees(person, { ...about, prompt: 'This one?' }));
       const importer = table[each.from]!;
       if (isWanted) await takeOver(each, { importer, here, ask, desk, scope });
     }

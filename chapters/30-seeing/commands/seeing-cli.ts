@@ -45,6 +45,7 @@ import { pageWith } from '../view.ts';
 import { seeingVerbs } from './seeing-verbs.ts';
 
 const CHECK_MS = 60_000; // for a whole trace
+const MAX_FINDINGS = 20; // one by one; --json has them all
 
 /** The wrong words for one of them. */
 const misused = (verb: keyof typeof seeingVerbs) =>
@@ -214,11 +215,13 @@ async function check(
   const recording = readFile(file);
   const job = { module: '30-seeing/check', name: 'checkTrace', timeoutMs: CHECK_MS };
   const findings = await aside<typeof checkTrace>(job, recording); // a trace may be a stranger's
-  for (const finding of findings) {
+  for (const [n, finding] of findings.entries()) {
     const { line, server, who, level, rule, text } = finding;
     if (isJson) screen.printJson(JSON.stringify({ file, ...finding }));
-    else screen.print(`${file}:${line}: ${level}: ${server}: the ${who}: ${text} [${rule}]`);
+    else if (n < MAX_FINDINGS)
+      screen.print(`${file}:${line}: ${level}: ${server}: the ${who}: ${text} [${rule}]`);
   }
+  if (!isJson) for (const row of byRule(findings.slice(MAX_FINDINGS))) screen.print(row);
   const errors = findings.filter(({ level }) => isStrict || level === 'error');
   const { messages } = recording;
   const servers = serversOf(recording).length;
@@ -226,6 +229,16 @@ async function check(
   const all = `${messages.length} messages of ${servers} servers, ${asked} requests to a model`;
   if (!isJson) screen.say(`${all}: ${errors.length} wrong, ${findings.length} found in all`, 'dim');
   return errors.length > 0 ? EXIT.unexpected : EXIT.done;
+}
+
+/** Of those that are too many to be told one by one. */
+function byRule(findings: { rule: string; line: number }[]): string[] {
+  const lines = new Map<string, number[]>();
+  for (const { rule, line } of findings) lines.set(rule, [...(lines.get(rule) ?? []), line]);
+  return [...lines].map(([rule, all]) => {
+    const few = all.slice(0, 5).join(', ') + (all.length > 5 ? ', …' : '');
+    return `and ${all.length} more of [${rule}], in lines ${few}`;
+  });
 }
 
 // ─── diff A B ───────────────────────────────────────────────────────────────────────────────────
