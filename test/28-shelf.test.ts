@@ -19,10 +19,7 @@ const { services, madeUp } = await import(fixture);
 
 type Given = Partial<AgentOptions> & { entries?: Record<string, Json>; limits?: ShelfLimits };
 
-// Unless a test says otherwise, each server without a wish of its own is too much.
-const NO_ROOM = { count: 0 };
-
-async function start(model: Model, { entries, limits = NO_ROOM, ...options }: Given = {}) {
+async function start(model: Model, { entries, limits, ...options }: Given = {}) {
   const mcp = new McpManager({ load: () => services(entries), transports: madeUp });
   const shelf = new ToolShelf(limits);
   const events: AgentEvent[] = [];
@@ -111,14 +108,13 @@ test('too much is a number of tools, a share of the context, or what the wire ta
   };
   const wide = { contextWindow: 1e9 };
   assert.equal(await shown({ ...wide, limits: { count: 400 } }), 400);
-  assert.equal(await shown({ ...wide, limits: { count: 399 } }), 381); // one of twenty, and find_tools
-  const half = await shown({ contextWindow: 300_000, limits: { count: 400 } });
-  assert.ok(half > 100 && half < 381, `${half}`);
+  assert.equal(await shown({ ...wide, limits: { count: 399 } }), 1);
+  assert.equal(await shown({ contextWindow: 300_000, limits: { count: 400 } }), 1);
   assert.equal(await shown({ contextWindow: 600_000, limits: { count: 400 } }), 400);
-  assert.equal(await shown({ ...wide, limits: { count: 400 } }, 128), 101); // ten may be found
+  assert.equal(await shown({ ...wide, limits: { count: 400 } }, 128), 1);
 });
 
-test('the largest servers are deferred first', () => {
+test('the largest servers are deferred first, and those of one size together', () => {
   const row = (server: string, size: number) => {
     const definition = {
       name: `${server}-${size}`,
@@ -127,14 +123,20 @@ test('the largest servers are deferred first', () => {
     };
     return { definition, origin: { server, tool: { name: 'x' } } };
   };
-  const rows = [row('small', 10), row('large', 9000), row('middle', 900), row('small', 20)];
-  const table = new Map(rows.map((each) => [each.definition.name, each]));
+  const sizes: [string, number][] = [
+    ['small', 10],
+    ['large', 9000],
+    ['middle', 900],
+    ['small', 20],
+    ['twin', 9100],
+  ];
+  const table = new Map(sizes.map((each) => [`${each}`, row(...each)]));
   const deferred = (share: number) => {
     const offer = { table, turns: [], servers: [], model: { name: 'x' }, window: 10_000 };
     return [...(new ToolShelf({ share }).arrange(offer as any).deferred ?? [])];
   };
-  assert.deepEqual([deferred(1), deferred(0.1)], [[], ['large']]);
-  assert.deepEqual(deferred(0.01), ['large', 'middle']);
+  assert.deepEqual([deferred(1), deferred(0.2)], [[], ['large', 'twin']]);
+  assert.deepEqual(deferred(0.01), ['large', 'middle', 'twin']);
 });
 
 test('an entry may say that its tools are always shown, or never at once', async () => {
@@ -282,7 +284,7 @@ test('Anthropic: definitions come in at the end', async () => {
 test('OpenAI: found tools are functions of the next request, and never more than 128', async () => {
   const server = await startModelServer([...searching, say('x')]);
   const model = new OpenAi({ model: 'gpt-5', baseUrl: `${server.url}/v1`, wait });
-  const { agent } = await start(model, { contextWindow: 1e9 });
+  const { agent } = await start(model, { limits: { count: 1000 }, contextWindow: 1e9 });
   await agent.chat('Go.');
   const all = await start(model, { shelf: undefined, tools: [] }); // a program without a shelf
   await all.agent.chat('Go.');

@@ -56,8 +56,8 @@ export class ToolShelf {
     return rows.map((row) => (nameOf(row) === FIND ? { ...row, run } : row));
   }
 
-  /** Until the others are not too much: the largest first, and those that an entry wants to be shown
-   *  only if the wire has no room for them. */
+  /** Until the others are not too much: the largest first, of one size all, and those that an entry
+   *  wants to be shown only if the wire has no room for them. */
   private deferredServers({ table, model, window, servers }: ShelfOffer, own: number) {
     const wishes = new Map(servers.map(({ name, load }) => [name, load]));
     const sizes = sizesOf(table);
@@ -74,10 +74,15 @@ export class ToolShelf {
       const forFound = left.size < sizes.size ? MAX_FOUND : 0;
       return own + sum('count', [...left]) + forFound > most;
     };
-    const bySize = (names: string[]) =>
-      names.sort((a, b) => sizes.get(b)!.tokens - sizes.get(a)!.tokens);
-    for (const name of bySize(undecided())) if (isTooMuch() || isTooWide()) left.delete(name);
-    for (const name of bySize([...left])) if (isTooWide()) left.delete(name);
+    const sizeOf = (name: string) => Math.round(Math.log2(sizes.get(name)!.tokens));
+    const bySize = (names: string[]) => names.sort((a, b) => sizeOf(b) - sizeOf(a));
+    let size = Infinity;
+    for (const name of bySize(undecided())) {
+      if (!isTooMuch() && !isTooWide() && sizeOf(name) < size) break;
+      size = sizeOf(name);
+      left.delete(name);
+    }
+    for (const name of bySize([...left].reverse())) if (isTooWide()) left.delete(name);
     return new Set([...sizes.keys()].filter((name) => !left.has(name)));
   }
 
