@@ -98,7 +98,7 @@ export class Login {
       const challenge = challengeIn(reply.status, reply.headers['www-authenticate']);
       this.oauth.proof?.learn(url, reply.headers['dpop-nonce']);
       if (!challenge || isGoodbye || tries === MAX_TRIES) return reply;
-      this.refusal = await refusalIn(reply, challenge);
+      this.refusal = await saidIn(reply, challenge);
       const wantsNonce =
         challenge.params.get('error') === 'use_dpop_nonce' &&
         nonce !== this.oauth.proof?.nonce(url);
@@ -286,7 +286,7 @@ export class Login {
 }
 
 /** Its own words, if they come at once: a body might never end. */
-async function refusalIn({ body }: Reply, { header }: Challenge) {
+async function saidIn({ body }: Reply, { header }: Challenge) {
   const start = readStart(body, MAX_REFUSAL_BYTES);
   const text = await unlessAborted(start, timeoutSignal(REFUSAL_MS)).catch(() => '');
   body.destroy();
