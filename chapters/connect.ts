@@ -121,7 +121,7 @@ async function configOf(target: string | Json, rows: Composition, warn: (text: s
   if (typeof target !== 'string') return target;
   if (target.includes('://')) return { url: target };
   try {
-    return await approved(target, { warn }, rows, nobody);
+    return (await approved(target, { warn }, rows, nobody)).config;
   } catch (error) {
     throw new McpError('config', textOf(error));
   }

@@ -60,14 +60,14 @@ export async function findEntry(
   return entry;
 }
 
-/** The configuration of a server that may start. */
+/** A server that may start, and its configuration with all variables filled in. */
 export async function approved(
   name: string,
   screen: Warned,
   composition: Composition,
   person: Person,
   { allowServers, wanted }: { allowServers?: string[]; wanted?: WantedServers } = {},
-): Promise<Json> {
+): Promise<{ entry: ServerEntry; config: Json }> {
   const entry = await findEntry(name, screen, composition, wanted);
   if (entry.blocked) throw refused(`${name} does not start: ${entry.blocked}`);
   const warn = (text: string) => screen.warn(text);
@@ -79,7 +79,8 @@ export async function approved(
   const lost = lostWords(entry);
   if (lost) warn(`MCP server ${quoted(name)} ${lost}`);
   try {
-    return launchConfig(entry, { hidden: forConnections(composition).hidden });
+    const { hidden } = forConnections(composition);
+    return { entry, config: launchConfig(entry, { hidden }) };
   } catch (error) {
     throw refused(textOf(error));
   }

@@ -15,17 +15,17 @@ export function call(
   prepare?: Composition['prepareArguments'],
 ): Promise<number> {
   return talkTo(wanted, way, screen, (connection, options) =>
-    callTool(connection, wanted, screen, { ...options, prepare }),
+    callTool(connection, wanted, screen, { ...options, prepare, keep: way.keep }),
   );
 }
 
-type Options = CallOptions & { prepare?: Composition['prepareArguments'] };
+type Options = CallOptions & Pick<Way, 'keep'> & { prepare?: Composition['prepareArguments'] };
 
 async function callTool(
   connection: McpConnection,
   wanted: WantedCall,
   screen: PlainScreen,
-  { signal, prepare }: Options,
+  { signal, prepare, keep }: Options,
 ): Promise<number> {
   const { server, tool: name, isJson, isData } = wanted;
   let latest: Json = {};
@@ -38,7 +38,9 @@ async function callTool(
   const options: CallOptions = { signal, onProgress: (progress) => (latest = progress) };
   await connection.connect();
   await connection.initialize();
-  const tool = findTool(name, await connection.listTools(), server);
+  const tools = await connection.listTools();
+  keep?.({ server: connection.server!, tools });
+  const tool = findTool(name, tools, server);
   const args = await callArguments(wanted, tool, wanted.isChecked ? prepare : undefined);
   if (isJson) {
     const result = await connection.request('tools/call', { name, arguments: args }, options);

@@ -9,6 +9,7 @@ export type Run = (args: string[], screen: Screen, rows: LoadRows) => Promise<nu
 export type Verb = {
   help: string; // one line for each form
   isToServer?: boolean; // it takes the flags of one-server.ts
+  offer?: 'tools' | 'prompts'; // of a server, that is named behind it
   load: () => Promise<Run>;
 };
 
@@ -36,6 +37,11 @@ login NAME | logout NAME`,
     help: `SERVER TOOL key=value … (key=@FILE, key=@- for stdin, key=@@x for @x)
 [--args JSON|@FILE|-] [--no-check] [--data] [--save FOLDER] SERVER TOOL`,
     isToServer: true,
+    offer: 'tools',
     load: async () => (await import('./command-line/call-command.ts')).callCommand,
+  },
+  completion: {
+    help: 'bash | zsh | fish, for the Tab of your shell: source <(mcp-by-hand completion bash)',
+    load: async () => (await import('./command-line/completion.ts')).completionCommand,
   },
 };

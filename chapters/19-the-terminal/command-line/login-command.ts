@@ -18,7 +18,8 @@ export async function loginCommand(
 ): Promise<number> {
   await findEntry(name, screen, composition); // without it a terminal would not help
   if (!screen.isInteractive) throw refused(NO_TERMINAL, 'auth');
-  const config = await approved(name, screen, composition, new PersonAtTerminal(screen));
+  const person = new PersonAtTerminal(screen);
+  const { config } = await approved(name, screen, composition, person);
   const stopping = new AbortController();
   const stopped = new Promise<never>((_, reject) => {
     screen.onInterrupt = () => {

@@ -7,6 +7,7 @@ import {
   needsApproval,
   textOf,
   type Json,
+  type KnownServers,
 } from '../../../mcp.ts';
 import { nearest } from '../../16-hands/nearest.ts';
 import { withoutKeys } from '../../17-the-gate/addresses.ts';
@@ -107,6 +108,7 @@ async function list(
         report(problem);
       }),
     prepare: () => composition.sources?.prepare?.(),
+    known: onlyKept(composition.known), // for the Tab of a shell
   });
   let isBroken = false; // one of the files
   const { logins } = composition; // what else there is to know comes by and by: /mcp has it
@@ -123,6 +125,10 @@ async function list(
   }
   return isBroken && manager.status().length === 0 ? EXIT.refused : EXIT.done;
 }
+
+/** Each server starts, whatever is known of it. */
+const onlyKept = (known?: KnownServers): KnownServers | undefined =>
+  known && { find: () => undefined, keep: (...given) => known.keep(...given) };
 
 function pricedStatus(manager: McpManager): Json[] {
   const costs = costsOf(manager);

@@ -2,7 +2,7 @@
 // be said about the way to it, and how the talk begins and ends.
 
 import { McpConnection, textOf, transportType } from '../../../mcp.ts';
-import type { CallOptions, ConnectionOptions, Json } from '../../../mcp.ts';
+import type { CallOptions, ConnectionOptions, Json, KnownServer } from '../../../mcp.ts';
 import { Masker } from '../../17-the-gate/safe-text.ts';
 import { errorKind, exitCodeFor } from '../calling.ts';
 import {
@@ -133,7 +133,11 @@ function withAdded(config: Json, { headers, env, ...rest }: Json): Json {
 // ─── The way ────────────────────────────────────────────────────────────────────────────────────
 
 /** How a connection to it is made. */
-export type Way = { config: Json; options: ConnectionOptions };
+export type Way = {
+  config: Json;
+  options: ConnectionOptions;
+  keep?: (known: KnownServer) => void; // what it offers, for the Tab of a shell
+};
 
 /** With all rows of the program. A server may live already, unless it is to be examined. */
 export async function wayTo(
@@ -150,11 +154,14 @@ export async function wayTo(
   const wanted = { dynamic: dynamic as [string, Json][] };
   const person = new PersonAtTerminal(screen);
   const fromFiles = () => approved(server, screen, composition, person, { allowServers, wanted });
-  const config = typed ?? withAdded(await fromFiles(), added);
+  const found = typed ? undefined : await fromFiles();
+  const config = typed ?? withAdded(found!.config, added);
   const { logins } = composition;
   if (logins) logins.believesVerdicts = false; // ask, whatever it said a moment ago
   if (isExamined || typed) return { config, options: forConnections(composition) };
-  return { config, options: forTalks(composition, (text) => screen.warn(text)) };
+  const isAsItIs = Object.keys(added).length === 0 && screen.isInteractive;
+  const keep = (known: KnownServer) => isAsItIs && composition.known?.keep(found!.entry, known);
+  return { config, options: forTalks(composition, (text) => screen.warn(text)), keep };
 }
 
 // ─── The talk ───────────────────────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ export const contextVerbs: NonNullable<Composition['verbs']> = {
   prompt: {
     help: 'SERVER NAME key=value …',
     isToServer: true,
+    offer: 'prompts',
     load: async () => (await load()).promptVerb,
   },
   resources: {
