@@ -5,6 +5,7 @@
 //   npm run book fifty [6]               is a right solution ever refused, fifty times, beside other work?
 //   npm run book limits [5]              how long the pages are, and may be
 //   npm run book pictures                draw them again
+//   npm run book weave [todo | publish]  how much is said in another language, and what has become stale
 //   npm run book homes [move]            which modules are in the wrong folder, now that the pages quote what they quote
 //   npm run chapter 5 [before | diff | code | page]      the program as it is at the end of a chapter
 //   npm run workshop [start | check | hint | reset | watch | compare  N]
@@ -26,6 +27,7 @@ import { fixLimits, tellLimits } from './book/limits.ts';
 import { readBook } from './book/pages.ts';
 import { drawPictures } from './book/pictures.ts';
 import { tellShares } from './book/shares.ts';
+import { tellWeaving, weave } from './book/weave.ts';
 import { exerciseNamed, workshop } from './book/workshop.ts';
 
 export type { Bench, Judge } from './book/exercise.ts'; // for the judges of the chapters
@@ -38,7 +40,7 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
     else process.exitCode = 1;
   };
   if (command === 'check')
-    tell(await check(book, args[0]), [...tellShares(book), 'The book is true.'].join('\n'));
+    tell(await check(book, args[0]), [...tellShares(book), ...tellWeaving(book), 'The book is true.'].join('\n'));
   else if (command === 'fix') {
     const lost = fix(book);
     if (lost.length === 0) fixCaptions(readBook(at));
@@ -51,6 +53,7 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
   else if (command === 'fifty') tell(await fifty(book, args[0]), 'No right solution is refused.');
   else if (command === 'limits') console.log(tellLimits(book, args[0]).join('\n'));
   else if (command === 'pictures') drawPictures(book);
+  else if (command === 'weave') tell(weave(book, args[0]), 'What is said has the code, links and figures of the English.');
   else if (command === 'homes') {
     if (args[0] === 'move') moveFiles(book, wrongHomes(book));
     tell(problemsOfHomes(readBook(at)), 'Every file is where it belongs.');
@@ -59,7 +62,7 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
   else if (command === 'judge') await judge(judgeOf(book, exerciseNamed(book, args[0])), args[1]!);
   else
     throw usage(
-      'npm run book check | fix | deep | fifty | limits | pictures | homes; npm run chapter; npm run workshop',
+      'npm run book check | fix | deep | fifty | limits | pictures | weave | homes; npm run chapter; npm run workshop',
     );
 }
 

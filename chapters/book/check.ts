@@ -29,6 +29,7 @@ import { problemsOfPictures } from './pictures.ts';
 import { problemsOfWrong } from './wrong.ts';
 import { demoOf, linesOfAllSteps } from './program.ts';
 import { problemsOfTypes } from './types.ts';
+import { problemsOfWeaving } from './weave.ts';
 
 /** All problems of the book, each as "file:line: what". With a number, of its consoles only those of one chapter. */
 export async function check(book: Book, only = ''): Promise<string[]> {
@@ -80,6 +81,7 @@ export function problemsOnPages(book: Book): string[] {
     ...problemsOfHomes(book),
     ...strayParts(book),
     ...unknownMessages(book),
+    ...problemsOfWeaving(book),
   ];
 }
 
@@ -235,8 +237,9 @@ function problemsOfStops(book: Book): string[] {
 }
 
 export function deadLinks(book: Book): string[] {
-  const inChapters = filesIn(join(book.root, 'chapters'), book.root).filter((name) =>
-    name.endsWith('.md'),
+  // The words of a translation have the links of their page, where they will be.
+  const inChapters = filesIn(join(book.root, 'chapters'), book.root).filter(
+    (name) => name.endsWith('.md') && !name.startsWith('chapters/book/'),
   );
   const pages = ['README.md', '.github/SECURITY.md', ...inChapters].filter((page) =>
     isFile(book.root, page),
