@@ -40,7 +40,10 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
     else process.exitCode = 1;
   };
   if (command === 'check')
-    tell(await check(book, args[0]), [...tellShares(book), ...tellWeaving(book), 'The book is true.'].join('\n'));
+    tell(
+      await check(book, args[0]),
+      [...tellShares(book), ...tellWeaving(book), 'The book is true.'].join('\n'),
+    );
   else if (command === 'fix') {
     const lost = fix(book);
     if (lost.length === 0) fixCaptions(readBook(at));
@@ -53,7 +56,8 @@ export async function main([command = '', ...args]: string[], at?: string): Prom
   else if (command === 'fifty') tell(await fifty(book, args[0]), 'No right solution is refused.');
   else if (command === 'limits') console.log(tellLimits(book, args[0]).join('\n'));
   else if (command === 'pictures') drawPictures(book);
-  else if (command === 'weave') tell(weave(book, args[0]), 'What is said has the code, links and figures of the English.');
+  else if (command === 'weave')
+    tell(weave(book, args[0]), 'What is said has the code, links and figures of the English.');
   else if (command === 'homes') {
     if (args[0] === 'move') moveFiles(book, wrongHomes(book));
     tell(problemsOfHomes(readBook(at)), 'Every file is where it belongs.');
