@@ -83,7 +83,7 @@ type Unit = { before: string; en: string; after: string };
 type Piece = { text: string } | Unit;
 const isSaid = (piece: Piece): piece is Unit => 'en' in piece;
 
-const CAPTION = /^\*`[\w./-]+`.*\*$/;
+const CAPTION = /^\*(?:`[\w./-]+`|\[`[\w./-]+`\]\([^)]+\)).*\*$/;
 const STAYS = /^(?:\|[-| ]+\||<\/?details>|<!-- .* -->)$/;
 const isWords = (text: string) => /[A-Za-z]{2}/.test(text.replace(/`[^`]*`|\]\([^)]*\)/g, ''));
 
@@ -123,7 +123,8 @@ export function piecesOf(page: string): Piece[] {
       /^(#+ )|^(<details><summary>)|^(\s*(?:[-*>]|\d+\.) )/.exec(line) ?? [];
     if (line.startsWith('|')) {
       stay('|');
-      for (const cell of line.slice(1, -1).split(/(?<!\\)\|/)) say(' ', cell.trim(), ' |');
+      for (const cell of line.slice(1, -1).split(/(?<!\\)\|/))
+        say(cell.trim() && ' ', cell.trim(), ' |');
       stay('\n');
     } else if (head) {
       say(head, line.slice(head.length));
@@ -224,7 +225,7 @@ function problemsOf(en: string, words: string, glossary: Term[]): string[] {
   if (/[，。：；！？、）」》]\*{1,2}[\p{L}\p{N}]|[\p{L}\p{N}]\*{1,2}[（「《]/u.test(words))
     problems.push('emphasis would show its stars: put the mark outside');
   for (const { en: term, words: its, never = [] } of glossary) {
-    const isMeant = new RegExp(`\\b(?:${term})\\b`, 'i').test(plain(en));
+    const isMeant = new RegExp(`(?<![\\w/-])(?:${term})(?![\\w/-])`, 'i').test(plain(en));
     if (isMeant && !its.some((each) => words.includes(each)))
       problems.push(`"${term}" is ${its.join(' or ')}`);
     for (const bad of never.filter((each) => words.includes(each)))
