@@ -21,11 +21,18 @@ export type Promised = {
   limitMs?: number; // for one that needs longer than most
   play: (bench: Bench) => Promise<unknown>; // throws, best a Mismatch, if the promise is broken
 };
+// The museum judges the same from outside: its exhibits name our promises, ours name its exhibits.
+const museum = new URL('../../fixtures/museum/exhibits/all.mjs', import.meta.url);
+const { exhibits } = await import(museum.href);
+const exhibitsOf = (id: string): string[] =>
+  Object.keys(exhibits).filter((exhibit) => exhibits[exhibit].promise === id);
+
 /** What a verdict says of the promise itself. */
 export const named = ({ id, kind = 'protocol', promise }: Omit<Promised, 'play'>) => ({
   id,
   kind,
   promise,
+  exhibits: exhibitsOf(id),
 });
 
 export type Chapter = {

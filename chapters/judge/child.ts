@@ -28,6 +28,7 @@ export type Verdict = {
   id: string;
   kind: PromiseKind;
   promise: string;
+  exhibits: string[]; // of the museum, that show the same from outside
   state: 'kept' | 'broken' | 'not tried';
   fault?: string;
   expected?: string;

@@ -37,10 +37,11 @@ export function absentLines(judged: Judged[]): string[] {
 }
 
 /** "✗ a ping is not answered (expected an answer {}, came nothing)" */
-function faultOf({ kind, fault, expected, came }: Verdict): string {
+function faultOf({ kind, fault, expected, came, exhibits }: Verdict): string {
   const both = expected === undefined ? `came: ${came}` : `expected ${expected}, came ${came}`;
   const mark = kind === 'courtesy' ? '· courtesy:' : paint(RED, '✗');
-  return `${mark} ${fault} (${both})`;
+  const where = exhibits.length > 0 ? `; museum: ${exhibits.join(', ')}` : '';
+  return `${mark} ${fault} (${both})${where}`;
 }
 
 function notTried(verdicts: Verdict[]): string[] {
