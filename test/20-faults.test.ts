@@ -172,6 +172,17 @@ test('an answer of the wrong type, or none, or one that is not JSON, is an error
     assert.equal(error.kind, 'protocol');
     assert.match(error.message, message);
   }
+  // Batches went with 2025-06-18: the answer in one is none, and the call does not wait for another.
+  for (const send of [
+    ({ body, response }: Asked) => json(response, [answer(body, { content: [] })]),
+    ({ body, response }: Asked) =>
+      whole(response, `data: ${JSON.stringify([answer(body, { content: [] })])}\n\n`),
+  ]) {
+    const batching = await peer({ 'tools/call': (given) => void send(given) });
+    const { connection: elder } = await openTo(batching.url, { callTimeoutMs: 1e8 });
+    const error = await rejection(elder.callTool('x'));
+    assert.match(error.message, /something else: \[|closed the stream before it answered/);
+  }
   const { url } = await peer({ 'tools/call': (_, response) => void response.writeHead(202).end() });
   const { connection } = await openLater(url, { callTimeoutMs: 1e8 });
   assert.equal(

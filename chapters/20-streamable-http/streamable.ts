@@ -303,7 +303,9 @@ class HttpTransport implements Transport {
   }
 
   private passOn(message: unknown) {
-    const batch = Array.isArray(message) ? message : [message];
+    // One revision has batches. In others the answer is none, and its call must not wait for more.
+    const mayBatch = (this.version ?? '2025-03-26') === '2025-03-26';
+    const batch = Array.isArray(message) && mayBatch ? message : [message];
     for (const each of batch) this.noteAnswer(asObject(each));
     this.events.message(message);
   }
