@@ -112,10 +112,104 @@ test('an exhibit says where it comes from, and P has the words of a specificatio
     const { class: letter, on, reports, words, users, odd, passes, judge, promise } = exhibits[id];
     assert.ok(['P', 'S', 'C'].includes(letter) && ['stdio', 'http'].includes(on), id);
     assert.ok(reports.length > 0 && users && odd && passes && judge, id);
-    if (letter === 'P') assert.ok(words, `${id} is of class P: which words?`);
+    if (letter === 'P') assert.ok(words?.isChecked && words.at, `${id}: where does P come from?`);
     if (promise) assert.ok(promises.includes(promise), `${id}: the judge has no ${promise}`);
     for (const source of [words, ...reports])
       if (source) assert.equal(typeof source.isChecked, 'boolean', id);
+  }
+});
+
+test('a promise of the judge names its exhibits, and a fault that it tells, too', async () => {
+  const { named } = await import('../chapters/judge/bench.ts');
+  const { linesOf } = await import('../chapters/judge/report.ts');
+  const promises = catalogue.client.flatMap((chapter) => chapter.promises);
+  const cursors = named(promises.find(({ id }) => id === 'odd-cursors')!);
+  assert.deepEqual(cursors.exhibits, ['empty-cursor', 'null-cursor']);
+  const verdict = { ...cursors, state: 'broken' as const, fault: 'it stops', came: 'one tool' };
+  const about = { n: 8, title: 'discovery', state: 'broken' as const, missing: [], absent: 0 };
+  const told = linesOf({ ...about, verdicts: [verdict] })
+    .join(' ')
+    .replace(/\s+/g, ' ');
+  assert.match(told, /it stops \(came: one tool\); museum: empty-cursor, null-cursor/);
+});
+
+test('of other makers, cells about security are withheld, passed or failed, until they are linked', async () => {
+  const { shown, board, rowsIn, json } = await load('report.mjs');
+  const { exhibits, ids } = await load('exhibits/all.mjs');
+  const delicate = ids.filter((id: string) => exhibits[id].isDelicate);
+  for (const id of ['env', 'redirect', 'reset-in-call', 'far-ref'])
+    assert.ok(delicate.includes(id));
+  const other = { name: 'other', version: '1', reported: { env: 'https://example.com/1' } };
+  for (const verdict of ['pass', 'fail', 'flaky']) {
+    const seen = { verdict, saw: 'a secret', steps: ['x'] };
+    assert.equal(shown(other, 'redirect', seen).verdict, 'withheld');
+    assert.doesNotMatch(JSON.stringify(shown(other, 'redirect', seen)), /a secret/);
+    assert.equal(shown(other, 'env', seen), seen, 'there is a report');
+    assert.equal(shown({ ...other, name: 'ours' }, 'redirect', seen), seen);
+    assert.equal(shown({ ...other, isPrivate: true }, 'redirect', seen), seen, 'it is their own');
+  }
+  const row = { redirect: { verdict: 'fail', saw: 'a secret' }, pages: { verdict: 'pass' } };
+  const text = json([{ client: other, row, about: 'today' }]);
+  assert.doesNotMatch(text, /a secret/);
+  assert.match(
+    board(rowsIn(text)),
+    /^today\n[^]*\| other \| 1 \| 1\/1 \| 0\/0 \| 0\/0 \| – \| – \|/,
+  );
+});
+
+test('what is installed for a row has an exact version, and an agent is played by a script', async () => {
+  const { clients } = await load('clients.mjs');
+  const packages = clients.flatMap((client: any) => client.packages ?? []);
+  assert.ok(packages.length > 10);
+  for (const each of packages) assert.match(each, /.@\d+\.\d+\.\d+$/);
+});
+
+test('the model of an agent calls what the steps name, on each wire, and writes down what it is shown', async () => {
+  const { scripted } = await load('adapters/model.mjs');
+  const steps = [{ list: 1 }, { call: 'echo', args: { a: 1 } }, { call: 'gone' }];
+  const fn = { name: 'mcp_museum_echo', description: 'd' };
+  const chat = (messages: object[]) => ({ messages, tools: [{ type: 'function', function: fn }] });
+  const wires: [string, object, (id: string) => object][] = [
+    [
+      '/v1/chat/completions',
+      chat([]),
+      (id) => chat([{ role: 'tool', tool_call_id: id, content: 'came' }]),
+    ],
+    [
+      '/v1/responses',
+      { tools: [fn] },
+      (id) => ({
+        tools: [fn],
+        input: [{ type: 'function_call_output', call_id: id, output: 'came' }],
+      }),
+    ],
+    [
+      '/v1beta/models/m:streamGenerateContent',
+      { tools: [{ functionDeclarations: [fn] }] },
+      (id) => ({
+        tools: [{ functionDeclarations: [fn] }],
+        contents: [{ parts: [{ functionResponse: { id, response: 'came' } }] }],
+      }),
+    ],
+  ];
+  for (const [path, first, second] of wires) {
+    const told: any[] = [];
+    const isOurs = ({ name }: any) => name.includes('museum');
+    const tell = (step: number, { ms, ...rest }: any) => told.push({ step, ...rest });
+    const model = await scripted(steps, { isOurs, tell });
+    const query = async (body: object) => {
+      const options = { method: 'POST', body: JSON.stringify(body) };
+      return (await fetch(model.url + path, options)).text();
+    };
+    const asked = await query(first);
+    assert.match(asked, /mcp_museum_echo/);
+    const [id] = /call_1_\d+/.exec(asked)!;
+    assert.match(await query(second(id)), /The steps are done/);
+    model.close();
+    const [list, call, gone] = told;
+    assert.match(list.out, /mcp_museum_echo/);
+    assert.deepEqual(call, { step: 1, ok: true, out: 'came' });
+    assert.deepEqual([gone.ok, gone.error], [false, 'the tool gone is not offered to the model']);
   }
 });
 
