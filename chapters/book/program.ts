@@ -213,7 +213,8 @@ export function filesOfProgram(
   const modules = book.chapters.flatMap((chapter) => modulesOf(book, chapter, step));
   const servers = filesIn(join(book.root, 'fixtures'), book.root).filter(
     // The museum is about other programs, and comes with its chapter; but habits.mjs shares a file of it.
-    (name) => (step >= MUSEUM ? /\.mjs$/ : /^fixtures\/([^/]+|museum\/odd)\.mjs$/).test(name),
+    (name) =>
+      (step >= MUSEUM ? /\.mjs$/ : /^fixtures\/([^/]+|museum\/exhibits\/odd)\.mjs$/).test(name),
   );
   const pages = book.chapters
     .filter(({ n }) => n <= step)
