@@ -49,7 +49,8 @@ export function problemsOnPages(book: Book): string[] {
   for (const chapter of book.chapters) {
     const { page, folder } = chapter;
     const exercises = exercisesOf(book, chapter);
-    if (chapter.n === 0) continue; // it has no exercise: all the others are about it
+    // Chapter 0 has no exercise: all the others are about it. The last one has a project.
+    if (chapter.n === 0 || read(book.root, page).includes('\n## The final project\n')) continue;
     if (!exerciseOf(book, chapter))
       problems.push(`${page}:1: no quotation is marked as the exercise`);
     for (const exercise of exercises) {
