@@ -6,7 +6,7 @@
 
 import { build, type BuildOptions, type Plugin } from 'esbuild';
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, rmSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -14,10 +14,11 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const START = 'chapters/start.ts';
 // What programs import, and what start.ts loads for everything but one call.
 const MODULES = [
-  'agent.ts',
-  'mcp.ts',
   'chapters/connect.ts',
-  'chapters/29-a-server/more/public.ts',
+  'chapters/package/mcp.ts',
+  'chapters/package/agent.ts',
+  'chapters/package/server.ts',
+  'chapters/package/composition.ts',
   'chapters/composition.ts',
   'chapters/19-the-terminal/main.ts',
   // What `aside` runs in a thread.
@@ -29,7 +30,7 @@ const MODULES = [
 ];
 const TYPES =
   '--ignoreConfig --outDir dist --target es2022 --lib es2023 --module nodenext ' +
-  '--types node --strict --skipLibCheck --rewriteRelativeImportExtensions --removeComments ' +
+  '--types node --strict --skipLibCheck --rewriteRelativeImportExtensions ' +
   '--declaration --emitDeclarationOnly';
 
 const common: BuildOptions = {
@@ -43,6 +44,7 @@ const common: BuildOptions = {
   keepNames: true, // an extension is known by its name
   minifySyntax: true,
   sourcemap: 'linked', // for `node --enable-source-maps`; without it Node does not read them
+  sourcesContent: false, // they name file and line; the files are in the repository
   logLevel: 'warning',
 };
 
@@ -79,3 +81,15 @@ await build({
 });
 for (const file of ['viewer.html', 'shapes.json'])
   copyFileSync(`chapters/30-seeing/${file}`, `dist/chapters/30-seeing/${file}`);
+
+// What is packed has a README of its own, and nothing in its package.json that only a clone needs.
+const packed = join('.cache', 'package');
+rmSync(packed, { recursive: true, force: true });
+mkdirSync(packed, { recursive: true });
+const { scripts, devDependencies, overrides, ...manifest } = JSON.parse(
+  readFileSync('package.json', 'utf8'),
+);
+writeFileSync(join(packed, 'package.json'), `${JSON.stringify(manifest, undefined, 2)}\n`);
+cpSync('dist', join(packed, 'dist'), { recursive: true });
+copyFileSync('LICENSE', join(packed, 'LICENSE'));
+copyFileSync(join('chapters', 'package', 'README.md'), join(packed, 'README.md'));

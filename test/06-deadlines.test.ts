@@ -126,7 +126,8 @@ test('a timer while calls wait and none otherwise: after its work a program ends
   const { code, output } = await run('short-program.ts').ended;
   assert.equal(code, 0, output);
   const { livedMs, ...timers } = JSON.parse(output);
-  assert.deepEqual(timers, { between: 0, during: 1, after: 0 });
+  const during = 'bun' in process.versions ? 0 : 1; // Bun lists no timers
+  assert.deepEqual(timers, { between: 0, during, after: 0 });
   assert.ok(livedMs < 60_000, 'else it waited for a timer');
 });
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { promisify } from 'node:util';
 import { shelf } from '../chapters/29-a-server/bookshelf.ts';
-import { serveHttp } from '../chapters/29-a-server/more/public.ts';
+import { serveHttp } from '../chapters/package/server.ts';
 import { connect, McpConnection, type Json } from '../chapters/connect.ts';
 import { cleanUp, folder, goodServer, habit, later, rejection, root } from './help/basics.ts';
 

@@ -206,16 +206,37 @@ test('the version stands in one place, and package.json agrees', async () => {
   assert.equal((await import('../mcp.ts')).VERSION, manifest.version);
 });
 
-test('every program in the README and in the reference runs, and prints what its comments say', async () => {
-  const pages = read('README.md') + read('chapters', 'REFERENCE.md');
-  const programs = [...pages.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, text]) => text!);
-  assert.equal(programs.length, 8);
+/** The programs that the pages show. The reference's last one ends its process. */
+const examples = () => {
+  const pages =
+    read('README.md') + read('chapters', 'package', 'README.md') + read('chapters', 'REFERENCE.md');
+  return [...pages.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, text]) => text!);
+};
+
+/** The source of a module of the package. */
+const source = (name: string) => {
+  const file: string = manifest.exports[name.replace('mcp-by-hand', '.')].default;
+  return pathToFileURL(join(root, file.replace('./dist/', '').replace(/js$/, 'ts'))).href;
+};
+
+test('every name that the package exports has a sentence in the reference, and an example', async () => {
+  const [, table = ''] = read('chapters', 'REFERENCE.md').split('| name | what it is |');
+  const rows = table.split('\n\n')[0]!;
+  const isUsed = (name: string) => (text: string) =>
+    text.match(new RegExp(`\\b${name}\\b`, 'g'))?.length! > 1; // in the import, and below
+  const modules = Object.keys(manifest.exports);
+  assert.equal(modules.length, 5);
+  for (const name of modules)
+    for (const each of Object.keys(await import(source(name)))) {
+      assert.match(rows, new RegExp(`^\\|[^|]*\`${each}\\b`, 'm'), `${name}: ${each}`);
+      assert.ok(examples().some(isUsed(each)), `no example has ${each}`);
+    }
+});
+
+test('every program in the READMEs and in the reference runs, and prints what its comments say', async () => {
+  const programs = examples();
+  assert.equal(programs.length, 11);
   // The package's modules, from their sources. test/real/package.test.ts has them as installed.
-  const { exports } = JSON.parse(read('package.json'));
-  const source = (name: string) => {
-    const file: string = exports[name.replace('mcp-by-hand', '.')].default;
-    return pathToFileURL(join(root, file.replace('./dist/', '').replace(/js$/, 'ts'))).href;
-  };
   const place = folder();
   const files = programs.map((text, n) => {
     const file = join(place, `${n}.mts`);
@@ -237,6 +258,17 @@ test('every program in the README and in the reference runs, and prints what its
   for (const [n, text] of programs.entries())
     for (const [, said] of text.matchAll(/console\.log.* \/\/ (.*)$/gm))
       assert.ok(printed[n]!.includes(said!), printed[n]);
+});
+
+test('what a runtime cannot do is in the table of the reference, by the words of the test', () => {
+  const [, table = ''] = read('chapters', 'REFERENCE.md').split('## Bun and Deno');
+  const tests = readdirSync(join(root, 'test')).filter((name) => name.endsWith('.test.ts'));
+  const left = tests.flatMap((name) => [
+    ...read('test', name).matchAll(/\bnotIn\(\s*'(\w+)',\s*'([^']+)'/g),
+  ]);
+  assert.ok(left.length > 2);
+  for (const [, name, why] of left)
+    assert.ok(table.toLowerCase().includes(`| ${name} | ${why!.toLowerCase()} |`), why);
 });
 
 test('every promise of SECURITY.md names tests, and they are there', () => {

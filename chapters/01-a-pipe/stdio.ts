@@ -153,7 +153,7 @@ export class StdioTransport implements Transport {
     for (const stream of [stdin, stdout, stderr]) {
       stream?.destroy();
     }
-    this.child.unref();
+    if (this.child.pid) this.child.unref(); // Deno throws for one that never ran
     this.lines.clear();
     const words = `${this.who} ${how ?? this.howItEnded()}`;
     this.events.closed(new McpError(kind, words));

@@ -15,8 +15,8 @@ export function onNode<Options extends ConnectionOptions>(options: Options): Opt
     ...options,
     transports: { stdio, ...options.transports },
     onWarning: options.onWarning ?? warnOnStderr,
-    handshakeTimeoutMs: options.handshakeTimeoutMs ?? fromEnv('MCP_TIMEOUT'),
-    callTimeoutMs: options.callTimeoutMs ?? fromEnv('MCP_TOOL_TIMEOUT'),
+    handshakeTimeoutMs: options.handshakeTimeoutMs ?? limitIn('MCP_TIMEOUT'),
+    callTimeoutMs: options.callTimeoutMs ?? limitIn('MCP_TOOL_TIMEOUT'),
     expectListeners: (signal) => setMaxListeners(0, signal),
   };
 }
@@ -27,4 +27,4 @@ function warnOnStderr(warning: string): void {
   process.stderr.write(`${warning.replace(/[^\P{C}\n]/gu, '\ufffd')}\n`);
 }
 
-const fromEnv = (name: string) => positive(Number(process.env[name]));
+const limitIn = (name: string) => positive(Number(process.env[name]));

@@ -19,7 +19,7 @@ export const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'
 /** Which era is it? Later revisions have no handshake, and every request is complete in itself. */
 export const isStateless = (server?: ServerDescription) =>
   server !== undefined && !REVISIONS.includes(server.protocolVersion);
-export const VERSION = '0.1.0';
+export const VERSION = '1.0.0';
 export const CLIENT_INFO = { name: 'mcp-by-hand', version: VERSION };
 
 /** How revisions up to 2025-11-25 begin. An extension with a `handshake` replaces it. */

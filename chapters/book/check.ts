@@ -279,7 +279,7 @@ export function anchor(heading: string): string {
 
 /** mcp.ts and its parts, in chapters 1 to 14, import node: and each other; the fixtures each other. A module of chapter 16
  *  or later imports mcp.ts, agent.ts, and earlier chapters. agent.ts and its parts are cut by line, so there a line may
- *  name a later chapter: what each program has, the type-checker tells. Only the composition, connect.ts, own.ts and start.ts import
+ *  name a later chapter: what each program has, the type-checker tells. Only the composition, connect.ts, own.ts, start.ts and the package's faces import
  *  all chapters, and this machinery itself; no module imports the composition, so that another may take its place. */
 export function forwardImports(book: Book): string[] {
   const folders = ['chapters', 'fixtures'].flatMap((part) =>
@@ -296,7 +296,7 @@ export function forwardImports(book: Book): string[] {
   });
 }
 
-const IMPORTS_ALL = /^chapters\/(composition|connect|own|start|(book|judge)(\/[\w-]+)?)\.ts$/;
+const IMPORTS_ALL = /^chapters\/(composition|connect|own|start|package\/\w+|(book|judge)(\/[\w-]+)?)\.ts$/;
 
 function mayImport(file: string, name: string): boolean {
   if (name.startsWith('node:')) return true;

@@ -12,6 +12,11 @@ import { root } from './installed.ts';
 import { McpConnection, StdioTransport } from './subject.ts';
 
 export { root };
+/** What a runtime cannot do, in the words of the reference's table. */
+export const notIn = (runtime: 'bun' | 'deno', why: string) => ({
+  skip: runtime in process.versions && why,
+});
+
 export const goodServer = join(root, 'fixtures', 'server.mjs');
 
 /** The configuration of a server with one bad habit; `good` is the one without. */
@@ -182,7 +187,7 @@ export async function pidOf(connection: mcp.McpConnection): Promise<number> {
 /** Runs a program of test/programs/ in a process of its own. */
 export function run(program: string, args: string[] = [], env: NodeJS.ProcessEnv = {}) {
   const file = join(root, 'test', 'programs', program);
-  const child = spawn(process.execPath, [...programArgs(file), ...args], {
+  const child = spawn(process.env.RUNTIME ?? process.execPath, [...programArgs(file), ...args], {
     cwd: root,
     env: { ...process.env, ...env },
   });

@@ -1,13 +1,17 @@
-// What `npm pack` makes: a program and two modules that need neither TypeScript nor any other package.
+// What `npm pack` makes: a program and five modules that need neither TypeScript nor any other package,
+// tried in an empty folder, on each version of Node, in Bun and in Deno.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 import { transform } from 'esbuild';
 import { cleanUp, folder, goodServer, root } from '../help/basics.ts';
+import { installed } from '../help/installed.ts';
+import { runtime, runtimes, toRun } from '../help/runtimes.ts';
+import { Terminal } from '../help/terminal.ts';
 
 after(cleanUp);
 
@@ -17,18 +21,16 @@ const [place, home] = [folder(), folder()];
 const env = { ...process.env, HOME: home, USERPROFILE: home };
 const inside = join(place, 'node_modules', 'mcp-by-hand');
 
+const pack = async (to: string) => {
+  const args = ['run', '--silent', 'package', '--', '--pack-destination', to];
+  const { stdout } = await run('npm', args, { cwd: root, shell });
+  return stdout.trim().split('\n').at(-1)!;
+};
+
 // An empty folder into which the tarball is installed, without a network.
-const { stdout: packed } = await run(
-  'npm',
-  ['run', '--silent', 'package', '--', '--pack-destination', place],
-  {
-    cwd: root,
-    shell,
-  },
-);
+const tarball = await pack(place);
 writeFileSync(join(place, 'package.json'), '{ "private": true, "type": "module" }');
-const tarball = `./${packed.trim().split('\n').at(-1)}`;
-await run('npm', ['install', '--no-audit', '--no-fund', '--offline', tarball], {
+await run('npm', ['install', '--no-audit', '--no-fund', '--offline', `./${tarball}`], {
   cwd: place,
   shell,
 });
@@ -44,6 +46,31 @@ test('the package holds the compiled program and no dependency', () => {
     files.filter((name) => /(?<!\.d)\.ts$/.test(name)),
     [],
   );
+});
+
+test('packed again it has the same bytes, a README of its own, and nothing that only a clone needs', async () => {
+  const again = folder();
+  assert.equal(await pack(again), tarball);
+  assert.ok(readFileSync(join(again, tarball)).equals(readFileSync(join(place, tarball))));
+  const [readme, manifest] = ['README.md', 'package.json'].map((name) =>
+    readFileSync(join(inside, name), 'utf8'),
+  );
+  assert.match(readme!, /^npm install mcp-by-hand$/m);
+  assert.ok(readme!.split('\n').length < 60);
+  const { private: isPrivate, scripts, devDependencies } = JSON.parse(manifest!);
+  assert.deepEqual([isPrivate, scripts, devDependencies], [undefined, undefined, undefined]);
+});
+
+test('publint and arethetypeswrong find nothing', async () => {
+  const judges = join(installed('@arethetypeswrong/cli@0.18.5', 'publint@0.3.25'), 'node_modules');
+  const judge = (file: string, ...args: string[]) =>
+    run(process.execPath, [join(judges, file), ...args], { cwd: place }).catch((error) => error);
+  const lint = await judge('publint/src/cli.js', '--strict', tarball);
+  assert.ok(!lint.code && /All good!/.test(lint.stdout), `${lint.stdout}${lint.stderr}`);
+  // Node reads all of it as ES modules, which a program of the older kind takes in by import().
+  const profile = ['--profile', 'esm-only', '--format', 'table-flipped', '--no-emoji'];
+  const types = await judge('@arethetypeswrong/cli/dist/index.js', tarball, ...profile);
+  assert.ok(!types.code, `${types.stdout}${types.stderr}`);
 });
 
 test('its program runs without TypeScript', async () => {
@@ -74,6 +101,7 @@ const agent = new Agent({ model, tools: hands({ roots: new Roots('.'), resultsFo
 const { ending, text }: { ending: Ending; text: string } = await agent.chat('look');
 console.log(ending, text);
 `;
+const SAID = '42\ndone I have read it.\n';
 const untyped = (text: string) =>
   text
     .replace(/, type \w+/g, '')
@@ -84,19 +112,53 @@ const runHere = async (name: string, text: string, flags: string[] = []) => {
   return (await run(process.execPath, [...flags, name], { cwd: place, env })).stdout;
 };
 
-test('who imports it gets the client and the agent', async () => {
-  assert.equal(await runHere('use.mjs', untyped(PROGRAM)), '42\ndone I have read it.\n');
+const here = { name: 'node', program: process.execPath };
+for (const wanted of ['here', ...runtimes])
+  test(`${wanted}: call, a chat in a terminal, connect() from JavaScript and from TypeScript`, async () => {
+    const { name, program } = wanted === 'here' ? here : runtime(wanted);
+    const flags = toRun(name);
+    const runs = async (...args: string[]) =>
+      (await run(program, [...flags, ...args], { cwd: place, env })).stdout;
+    const start = join(inside, 'dist', 'chapters', 'start.cjs');
+    const server = ['--', process.execPath, goodServer];
+    assert.equal(await runs(start, 'call', 'add', 'a=2', 'b=40', ...server), '42\n');
+    writeFileSync(join(place, 'use.mjs'), untyped(PROGRAM));
+    writeFileSync(join(place, 'use.ts'), PROGRAM);
+    assert.equal(await runs('use.mjs'), SAID);
+    if (wanted !== 'here') assert.equal(await runs('use.ts'), SAID); // Node 20 reads none
+    const cwd = join(folder(), 'project');
+    mkdirSync(cwd);
+    const size = [120, 50] as const;
+    const command = [program, ...flags, start] as [string, ...string[]];
+    const terminal = new Terminal({ home: folder(), cwd }, [], {}, ...size, command);
+    await terminal.ready();
+    terminal.enter('add 2 and 40');
+    await terminal.see(/the tool "add" of the MCP server "calculator"/);
+    terminal.enter('y');
+    await terminal.see(/│ 42$/);
+    await terminal.ready();
+    terminal.enter('/exit');
+    assert.equal(await terminal.ended(), 0);
+  });
+
+test('what the reference shows as a server is one, over its pipe', async () => {
+  const page = readFileSync(join(root, 'chapters', 'REFERENCE.md'), 'utf8');
+  const [text] = /import \{ McpServer[^]*?(?=^```$)/m.exec(page)!;
+  writeFileSync(join(place, 'greeter.mjs'), text);
+  const call = ['call', 'greet', 'name=Ada', '--', process.execPath, 'greeter.mjs', '--stdio'];
+  const start = join(inside, 'dist', 'chapters', 'start.cjs');
+  const { stdout } = await run(process.execPath, [start, ...call], { cwd: place, env });
+  assert.equal(stdout, 'Hello, Ada!\n');
 });
 
-test('the programs of README and REFERENCE run as they are printed', async () => {
+test('the programs of both READMEs and of REFERENCE run as they are printed', async () => {
   cpSync(join(root, 'fixtures'), join(place, 'fixtures'), { recursive: true });
   writeFileSync(join(place, 'mcp.ts'), '');
   writeFileSync(join(place, 'agent.ts'), '');
-  const pages = ['README.md', 'chapters/REFERENCE.md'].map((page) =>
-    readFileSync(join(root, page), 'utf8'),
-  );
+  const names = ['README.md', 'chapters/package/README.md', 'chapters/REFERENCE.md'];
+  const pages = names.map((page) => readFileSync(join(root, page), 'utf8'));
   const programs = [...pages.join('\n').matchAll(/^```ts\n([^]*?)^```$/gm)];
-  assert.equal(programs.length, 8);
+  assert.equal(programs.length, 11);
   for (const [, text] of programs) {
     const { code } = await transform(text!, { loader: 'ts' });
     const stdout = await runHere('example.mjs', code);

@@ -3,14 +3,16 @@
 // themselves, so tsx takes no part there. Of other versions we ask the tests of the chapters, which touch all that Node
 // can change: of the newest with long-term support all of them, of the others those of connections, servers and
 // transports. Here we ask these, too, and those that belong to no chapter: so every file is run by this runner once, and
-// what Node 20 says of the other chapters is known from `npm test`.
+// what Node 20 says of the other chapters is known from `npm test`. Bun and Deno run the tests of the connection, the
+// manager, the agent and HTTP by the runners that they have; servers stay on Node (servers-on-node.ts).
 // The tests of the book are left out: what they run starts a Node of its own.
 
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { installed, root } from '../help/installed.ts';
+import { root } from '../help/installed.ts';
+import { runtime } from '../help/runtimes.ts';
 
 const leftOut = ['book.test.ts', 'workshop.test.ts'];
 const isTest = (name: string) => name.endsWith('.test.ts') && !leftOut.includes(name);
@@ -24,20 +26,20 @@ const ofNoChapter = names.filter((name) => !ofChapters.includes(name));
 const WHOLE = /^24\./;
 const options = ['--test', '--test-reporter=tap'];
 const { NODE_EXTRA_CA_CERTS, ...withoutCertificates } = process.env; // as in vitest.config.ts
-const platform = process.platform === 'win32' ? 'win' : process.platform;
+const elsewhere = names
+  .filter((name) => /^(0\d|1[0-5]|connect|20-streamable|22-no)/.test(name))
+  .map((file) => join('test', file));
 for (const version of process.argv.slice(2)) {
   const isReal = version === 'real'; // those of test/real/, with the Node of this machine
   const isHere = version === 'here' || isReal;
-  const name = `node-${platform}-${process.arch}`;
-  const program = () =>
-    join(
-      installed(`${name}@${version}`),
-      'node_modules',
-      name,
-      'bin',
-      platform === 'win' ? 'node.exe' : 'node',
-    );
-  const [node, loader] = isHere ? [process.execPath, ['--import', 'tsx']] : [program(), []];
+  const other = isHere ? undefined : runtime(version);
+  if (other && other.name !== 'node') {
+    console.log(`\n${version}`);
+    const failed = elsewhere.filter((file) => !runsIn(other, file));
+    if (failed.some((file) => !runsIn(other, file))) process.exit(1); // once more, as below
+    continue;
+  }
+  const [node, loader] = isHere ? [process.execPath, ['--import', 'tsx']] : [other!.program, []];
   console.log(`\nNode ${isHere ? process.versions.node : version}`);
   const others = WHOLE.test(version) ? ofChapters : ofConnections;
   const here = isReal ? real : [...ofConnections, ...ofNoChapter];
@@ -66,6 +68,23 @@ for (const version of process.argv.slice(2)) {
   });
   console.log(`\n# once more, one at a time: ${failed.join(' ')}`);
   if (failed.length === 0 || !run(['--test-concurrency=1'], failed)) process.exit(1);
+}
+
+/** One file in Bun or Deno; its report only if a test failed. */
+function runsIn({ name, program }: { name: string; program: string }, file: string): boolean {
+  const preload = ['--preload', './test/help/servers-on-node.ts'];
+  const flags = { bun: ['--timeout', '60000'], deno: ['-A', '--no-check'] }[name]!;
+  const args = ['test', ...preload, ...flags, `./${file}`];
+  const env = { ...withoutCertificates, RUNTIME: program, SERVERS_ON: process.execPath };
+  const { status, stdout, stderr } = spawnSync(program, args, {
+    cwd: root,
+    env: { ...env, NO_COLOR: '1' },
+    encoding: 'utf8',
+    timeout: 300_000, // Deno has no limit of its own
+  });
+  console.log(`${status === 0 ? 'ok' : 'not ok'} ${file}`);
+  if (status !== 0) console.log(stdout, stderr);
+  return status === 0;
 }
 
 /** The tests that failed, each with the lines that say where it is. */
