@@ -296,7 +296,8 @@ export function forwardImports(book: Book): string[] {
   });
 }
 
-const IMPORTS_ALL = /^chapters\/(composition|connect|own|start|package\/\w+|(book|judge)(\/[\w-]+)?)\.ts$/;
+const IMPORTS_ALL =
+  /^chapters\/(composition|connect|own|start|package\/\w+|(book|judge)(\/[\w-]+)?)\.ts$/;
 
 function mayImport(file: string, name: string): boolean {
   if (name.startsWith('node:')) return true;

@@ -1,6 +1,15 @@
 // agent.ts: `mcp-by-hand/agent`, the loop with its tools and models, as the package exports it.
 
-export { Agent, chooseModel, Gate, hands, ModelError, Roots, Scripted, Trust } from '../../agent.ts';
+export {
+  Agent,
+  chooseModel,
+  Gate,
+  hands,
+  ModelError,
+  Roots,
+  Scripted,
+  Trust,
+} from '../../agent.ts';
 export type {
   AgentEvent,
   AgentOptions,

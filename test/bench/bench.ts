@@ -1,5 +1,5 @@
 // How fast is it? Four clients do the same work with the same server, in turn, each in a fresh process:
-//   ours    mcp.ts, compiled
+//   ours    `mcp-by-hand/mcp`, as the package has it
 //   limit   what no client can beat: the bare pipe with JSON.parse and JSON.stringify (see client.mjs)
 //   v1, v2  the official SDKs, installed on demand and used as their users would
 // Machines differ and are never quiet, so goals are ratios of medians, not milliseconds.
@@ -173,7 +173,7 @@ const ROWS: Row[] = [
         unit: 'ms',
         goals: { limit: 1.15, v1: 0.4, v2: 0.4 },
       },
-      { what: '– CPU', metric: 'cpu', unit: 'ms', goals: { limit: 1.15, v1: 0.4, v2: 0.4 } },
+      { what: '– CPU', metric: 'cpu', unit: 'ms', goals: { limit: 1.2, v1: 0.4, v2: 0.4 } },
     ],
   },
   text(1),
@@ -236,6 +236,17 @@ const ROWS: Row[] = [
 
 // ─── Measuring ────────────────────────────────────────────────────────────────────────────────────────────────
 
+const options = {
+  rounds: { type: 'string', default: '5' },
+  since: { type: 'string' },
+  'two-cores': { type: 'boolean' },
+} as const;
+const { values, positionals } = parseArgs({
+  args: wordsOf(options),
+  options,
+  allowPositionals: true,
+});
+
 const fixture = join(root, 'fixtures', 'heavy.mjs');
 const v1 = join(installed('@modelcontextprotocol/sdk@1.32.2'), 'node_modules');
 const v2 = join(installed('@modelcontextprotocol/client@2.4.0'), 'node_modules');
@@ -244,7 +255,8 @@ const in2 = (file: string) => join(v2, '@modelcontextprotocol/client/dist', file
 const compiled = (name: string) => join(work, 'chapters', `${name}.js`);
 const remote = ['20-streamable-http/http', '22-no-handshake/era'].map(compiled);
 const modules: Record<Kind, string[]> = {
-  ours: [join(work, 'mcp.js')],
+  // As the package has it; beside an earlier commit both are compiled in the same way.
+  ours: [values.since ? join(work, 'mcp.js') : join(root, 'dist/chapters/package/mcp.js')],
   limit: [],
   v1: ['index.js', 'stdio.js'].map(in1),
   v2: ['index.mjs', 'stdio.mjs'].map(in2),
@@ -269,6 +281,8 @@ function prepare(): void {
       stdio: 'inherit',
     });
   compile(['mcp.ts', 'chapters/composition.ts'], work);
+  const build = ['--import', 'tsx', join(root, 'chapters', 'build.ts')];
+  if (!values.since) execFileSync(process.execPath, build, { cwd: root, stdio: 'inherit' });
   if (values.since) {
     const then = join(work, 'then');
     mkdirSync(then, { recursive: true });
@@ -287,17 +301,6 @@ function prepare(): void {
   mkdirSync(join(work, '.claude'), { recursive: true });
   writeFileSync(join(work, '.claude', 'settings.json'), JSON.stringify({ mcpServers }));
 }
-
-const options = {
-  rounds: { type: 'string', default: '5' },
-  since: { type: 'string' },
-  'two-cores': { type: 'boolean' },
-} as const;
-const { values, positionals } = parseArgs({
-  args: wordsOf(options),
-  options,
-  allowPositionals: true,
-});
 
 const onOneCore = ['taskset', '-c', `${availableParallelism() - 1}`];
 const canPin =
