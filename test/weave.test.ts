@@ -32,6 +32,9 @@ const words = 'stay'; // as they are
 |---|---|
 | \`code\` | a cell |
 
+> A quotation
+> of two lines.
+
 <details><summary>Really?</summary>
 
 1. One thing,
@@ -51,6 +54,7 @@ const WORDS = [
   said(FIRST, '分成两行，有 `code` 和一个[链接](../README.md)。阅读 10 分钟。'),
   said('word', '词'),
   said('a cell', '一格'),
+  said('A quotation\nof two lines.', '两行的引文。'),
   said('Really?', '真的吗？'),
   said('One thing,\nand more of it.', '一件事，还有更多。'),
   said('client', '客户端'),
@@ -90,6 +94,8 @@ const words = 'stay'; // as they are
 | 词 | |
 |---|---|
 | \`code\` | 一格 |
+
+> 两行的引文。
 
 <details><summary>真的吗？</summary>
 

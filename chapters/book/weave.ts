@@ -132,7 +132,8 @@ export function piecesOf(page: string): Piece[] {
     } else if (summary) {
       say(summary, line.slice(summary.length).replace('</summary>', ''), '</summary>\n');
       open = undefined;
-    } else if (item) say(item, line.slice(item.length));
+    } else if (item === '> ' && open?.before === item) open.en += `\n${line.slice(item.length)}`;
+    else if (item) say(item, line.slice(item.length));
     else if (open) open.en += `\n${line.trim()}`;
     else say('', line);
   }
@@ -208,9 +209,10 @@ export function problemsOfWeaving(book: Book): string[] {
 }
 
 const start = (text: string) => `${flat(text).slice(0, 50)}…`;
-const codesIn = (text: string) => (text.match(/`[^`]+`/g) ?? []).map(flat).sort();
+const CODE = /(?<!`)(`+)(?!`)[^]*?(?<!`)\1(?!`)/g;
+const codesIn = (text: string) => (text.match(CODE) ?? []).map(flat).sort();
 const linksIn = (text: string) => (text.match(/\]\([^)]+\)/g) ?? []).sort();
-const plain = (text: string) => text.replace(/`[^`]*`|\]\([^)]*\)/g, '');
+const plain = (text: string) => text.replace(CODE, '').replace(/\]\([^)]*\)/g, '');
 const numbersIn = (text: string) =>
   figuresIn(plain(text))
     .map((n) => n.replaceAll(',', ''))
@@ -221,9 +223,7 @@ function problemsOf(en: string, words: string, glossary: Term[]): string[] {
   for (const [name, of] of Object.entries({ code: codesIn, links: linksIn, numbers: numbersIn }))
     if (of(en).join() !== of(words).join())
       problems.push(`${name}: ${of(words).join(' ') || 'none'}, not ${of(en).join(' ') || 'none'}`);
-  // CommonMark sees no end of emphasis between such a mark and a letter without a space.
-  if (/[，。：；！？、）」》]\*{1,2}[\p{L}\p{N}]|[\p{L}\p{N}]\*{1,2}[（「《]/u.test(words))
-    problems.push('emphasis would show its stars: put the mark outside');
+  if (showsStars(words)) problems.push('emphasis would show its stars: put the mark outside');
   for (const { en: term, words: its, never = [] } of glossary) {
     const isMeant = new RegExp(`(?<![\\w/-])(?:${term})(?![\\w/-])`, 'i').test(plain(en));
     if (isMeant && !its.some((each) => words.includes(each)))
@@ -232,6 +232,18 @@ function problemsOf(en: string, words: string, glossary: Term[]): string[] {
       problems.push(`it says ${bad}; "${term}" is ${its[0]}`);
   }
   return problems;
+}
+
+/** CommonMark begins and ends emphasis at stars beside a letter. Beside a mark it does so only if there is a space
+ *  or another mark on their other side, and in Chinese there seldom is. */
+function showsStars(words: string): boolean {
+  const text = ` ${words.replace(CODE, (code) => code.replaceAll('*', 'x'))} `;
+  const isMark = (letter: string) => /[\p{P}\p{S}]/u.test(letter);
+  return [...text.matchAll(/\*+/g)].some(({ index, 0: stars }, n) => {
+    const sides = [text[index - 1]!, text[index + stars.length]!];
+    const [outside, inside] = (n % 2 === 0 ? sides : sides.reverse()) as [string, string];
+    return inside === ' ' || (isMark(inside) && outside !== ' ' && !isMark(outside));
+  });
 }
 
 // ─── npm run book weave ─────────────────────────────────────────────────────────────────────────
