@@ -21,7 +21,7 @@ const ZH = 'chapters/book/zh';
 const PAGE = `# 2. Framing
 
 Wrapped
-in two lines, with \`code\` and a [link](../README.md). Reading 10 minutes.
+in two lines, with \`code\` and a [link](../README.md). Reading 10 minutes. <!-- b32f -->
 
 *\`mcp.ts\`*
 \`\`\`ts mcp.ts
@@ -84,7 +84,7 @@ test('words are woven into the page; code, captions and the shapes of diagrams a
 
 > 说明。
 
-分成两行，有 \`code\` 和一个[链接](../README.md)。阅读 10 分钟。
+分成两行，有 \`code\` 和一个[链接](../README.md)。阅读 10 分钟。 <!-- b32f -->
 
 *\`mcp.ts\`*
 \`\`\`ts mcp.ts

@@ -137,7 +137,13 @@ export function piecesOf(page: string): Piece[] {
     else if (open) open.en += `\n${line.trim()}`;
     else say('', line);
   }
-  return pieces;
+  return pieces.map((piece) => (isSaid(piece) ? withoutComment(piece) : piece));
+}
+
+/** A remark for the machinery, behind a paragraph, stays where it is. */
+function withoutComment({ before, en, after }: Unit): Unit {
+  const at = en.endsWith('-->') ? en.lastIndexOf(' <!-- ') : en.length;
+  return { before, en: en.slice(0, at), after: en.slice(at) + after };
 }
 
 /** Of a diagram the labels are words. */
