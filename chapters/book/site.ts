@@ -12,14 +12,12 @@ import { isFile, read } from './files.ts';
 import { readBook, root, type Book } from './pages.ts';
 import { playgroundFiles } from './playground.ts';
 import { problemsOfSite } from './site/checks.ts';
-import { exerciseFiles } from './site/exercises.ts';
 import { growthPage } from './site/growth.ts';
 import { loadMarkdown } from './site/markdown.ts';
 import { render, renderFolder, renderSource, type Finding } from './site/render.ts';
 import { ENGLISH, Shelf, type Woven } from './site/shelf.ts';
 import { Shell } from './site/shell.ts';
 import { wiresOf } from './site/wires.ts';
-import { wovenPages } from './weave.ts';
 import { bundleForWeb } from './web.ts';
 
 const FOLDER = 'dist-site';
@@ -40,15 +38,14 @@ export async function siteFiles(book: Book = readBook()) {
   const [wires, playground] = await Promise.all([wiresOf(book), playgroundFiles()]);
   for (const [name, text] of playground) files.set(name, text);
   for (const [step, script] of wires.scripts) files.set(`wire-${step}.js`, script);
-  await addPages(book, files, wovenPages(book));
-  for (const [name, text] of await exerciseFiles(book)) files.set(name, text);
+  await addPages(book, files);
   files.set('book.css', read(root, 'chapters/book/site/book.css'));
   const entry = `import { beginBook } from './chapters/book/site/dom/book.ts'; beginBook();`;
   files.set('book.js', await bundleForWeb(entry, { format: 'iife', minify: true }));
   return { files, problems: [...wires.problems, ...problemsOfSite(book, files)] };
 }
 
-async function addPages(book: Book, files: SiteFiles, woven: Woven[]): Promise<void> {
+async function addPages(book: Book, files: SiteFiles, woven: Woven[] = []): Promise<void> {
   const shelf = new Shelf(book, woven);
   const shell = new Shell(book, shelf);
   const Markdown = await loadMarkdown();
