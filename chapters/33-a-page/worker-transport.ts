@@ -32,18 +32,18 @@ export class WorkerTransport implements Transport {
   async start(events: TransportEvents): Promise<void> {
     if (this.ended) throw this.ended;
     this.events = events;
-    this.worker = this.startWorker();
-    this.worker.addEventListener('message', ({ data }) => this.hear(asObject(data)));
-    this.worker.addEventListener('error', ({ message = 'it could not be loaded' }) => {
+    const worker = this.startWorker();
+    this.worker = worker;
+    worker.addEventListener('message', ({ data }) => {
+      if (this.ended) return; // what was posted before we ended it may still come
+      const { out, err, exit } = asObject(data);
+      if (typeof err === 'string') events.stderr?.(err);
+      if (typeof out === 'string') this.read(out);
+      if (exit !== undefined) this.end('closed', `ended with code ${show(exit)}`);
+    });
+    worker.addEventListener('error', ({ message = 'it could not be loaded' }) => {
       this.end('closed', `broke down: ${message}`);
     });
-  }
-
-  private hear({ out, err, exit }: Json): void {
-    if (this.ended) return; // what was posted before we ended it may still come
-    if (typeof err === 'string') this.events!.stderr?.(err);
-    if (typeof out === 'string') this.read(out);
-    if (exit !== undefined) this.end('closed', `ended with code ${show(exit)}`);
   }
 
   /** A post is no line: it may hold half of one, or a hundred. */

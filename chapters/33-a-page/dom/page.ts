@@ -1,12 +1,8 @@
 // page.ts: the playground. The connection of this book in a web page, with servers that run in it, or
 // any on the web that lets it in. Every message is drawn beside it by the page of chapter 30.
 
-import { asList, asObject, Connection, show, textOf } from '../../../mcp.ts';
-import type { Json, Tool } from '../../../mcp.ts';
-import { httpTransportsBy } from '../../20-streamable-http/streamable.ts';
-import { inBothEras } from '../../22-no-handshake/era.ts';
-import { elicitation } from '../../23-the-server-asks/elicitation.ts';
-import { problemsBy } from '../../23-the-server-asks/keywords.ts';
+import { asList, asObject, show, textOf } from '../../../mcp.ts';
+import type { Connection, Json, Tool } from '../../../mcp.ts';
 import {
   completeArgument,
   getPrompt,
@@ -16,9 +12,9 @@ import {
   readResource,
   type Prompt,
 } from '../../24-more-than-tools/offers.ts';
-import { fetchWeb } from '../web-fetch.ts';
+import { pageConnection } from '../page-connection.ts';
 import { serverScript } from '../worker-process.ts';
-import { workerTransport, type WorkerLike } from '../worker-transport.ts';
+import type { WorkerLike } from '../worker-transport.ts';
 import { button, byId, make } from './elements.ts';
 import { pageForm, type Complete } from './page-form.ts';
 import { PagePerson } from './page-person.ts';
@@ -28,8 +24,6 @@ declare const SERVERS: Record<string, { file: string; args?: string[]; about: st
 declare const SOURCES: Record<string, string>;
 
 const MAX_CARDS = 300; // of one kind; more are for the filter of the wire
-const MAX_LINE_BYTES = 16 * 2 ** 20; // of a message: a tab has less room than a program
-const CHECK_MS = 200; // a person waits for it, and so does everything in the page
 
 // ─── The wire, drawn ────────────────────────────────────────────────────────────────────────────
 
@@ -69,30 +63,11 @@ function startWorker({ file, args }: Json): WorkerLike {
   return worker;
 }
 
-const transports = { ...httpTransportsBy(() => fetchWeb), worker: workerTransport(startWorker) };
-
-/** A pattern of a stranger is not tried: nothing in a page could stop it. */
-async function problemsFound(schema: unknown, value: unknown) {
-  const endsAt = performance.now() + CHECK_MS;
-  const mustBeInTime = () => {
-    if (performance.now() > endsAt) throw new Error('it takes too long to check');
-  };
-  return problemsBy({ mustBeInTime, matches: () => undefined }, schema, value);
-}
-
 const person = new PagePerson(say);
-const emit = (event: Json) => record(event);
 let current: Connection | undefined;
 
 async function open(name: string, config: Json): Promise<void> {
-  const connection = new Connection(name, config, {
-    transports,
-    maxLineBytes: MAX_LINE_BYTES,
-    extensions: [elicitation({ person, problemsFound, emit, warn: say }), ...inBothEras()],
-    onWire: (dir, msg, server) => record({ dir, server, msg }),
-    onStderr: (stderr, server) => record({ server, stderr }),
-    onWarning: (text) => say(text, 'warning'),
-  });
+  const connection = pageConnection(name, config, { startWorker, person, record, say });
   const last = current;
   current = connection;
   byId('offers').replaceChildren();
