@@ -111,6 +111,17 @@ export class Page {
     ).result.value;
   }
 
+  /** What is in the frame of a page that was opened as a file is not the page's to read: so from a world beside it. */
+  async inFrame(expression: string): Promise<any> {
+    const { frameTree } = await this.send('Page.getFrameTree');
+    const frameId = frameTree.childFrames?.[0].frame.id;
+    const { executionContextId: contextId } = await this.send('Page.createIsolatedWorld', {
+      frameId,
+    });
+    const { result } = await this.send('Runtime.evaluate', { expression, contextId });
+    return result.value;
+  }
+
   /** Waits until the page says this, and gives back all that it says, as people see it. */
   async see(what: RegExp): Promise<string> {
     const words = 'document.readyState === "complete" && document.body.innerText';

@@ -68,7 +68,7 @@ export async function screen(page: Page, width?: number, scheme?: string): Promi
 export async function flaws(page: Page): Promise<string[]> {
   const folder = join(installed('axe-core@4.14.0'), 'node_modules', 'axe-core');
   await page.evaluate(readFileSync(join(folder, 'axe.min.js'), 'utf8'));
-  const found = `axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) =>
+  const found = `axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations.flatMap(({ id, nodes }) =>
     nodes.map(({ target, failureSummary }) => id + ' ' + target + ' ' + failureSummary)))`;
   return page.evaluate(found);
 }

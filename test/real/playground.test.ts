@@ -478,19 +478,7 @@ test(
     await start(page, 'asker, no handshake');
     const answer = await asked(page, QUESTION, () => pressInDialog(page, 'Decline'));
     assert.deepEqual(JSON.parse(answer), { action: 'decline' });
-    // What is in the frame of a file is not the page's to read, so we look at the screen's own tree.
-    const { frameTree } = await page.send('Page.getFrameTree');
-    const frameId = frameTree.childFrames[0].frame.id;
-    const { executionContextId } = await page.send('Page.createIsolatedWorld', { frameId });
-    const inFrame = async () => {
-      const expression = 'document.body.innerText';
-      const { result } = await page.send('Runtime.evaluate', {
-        expression,
-        contextId: executionContextId,
-      });
-      return `${result.value}`;
-    };
-    while (!/server\/discover[^]*question/.test(await inFrame()));
+    while (!/server\/discover[^]*question/.test(await page.inFrame('document.body.innerText')));
     const { url } = await ours({ origins: [await origin()] });
     await connect(page, url);
     await says(page, /opened as a file has no address .*npm run site serve/);

@@ -26,7 +26,12 @@ export function render(
   const tokens = md.parse(source, {});
   const headings = headingsOf(tokens, ids);
   for (const token of tokens) for (const child of token.children ?? []) relink(child);
-  for (const [at, token] of tokens.entries()) if (token.type === 'fence') takeCaption(tokens, at);
+  for (const [at, token] of tokens.entries()) {
+    if (token.type === 'fence') takeCaption(tokens, at);
+    // A column without a name: the corner of a table is no heading of anything.
+    if (token.type === 'th_open' && tokens[at + 1]!.content === '')
+      token.tag = tokens[at + 2]!.tag = 'td';
+  }
   const { rules } = md.renderer;
   rules.fence = (all, at) => figure(md, all[at]!);
   rules.table_open = () => '<div class="table" tabindex="0"><table>';
