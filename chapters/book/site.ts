@@ -12,12 +12,14 @@ import { isFile, read } from './files.ts';
 import { readBook, root, type Book } from './pages.ts';
 import { playgroundFiles } from './playground.ts';
 import { problemsOfSite } from './site/checks.ts';
+import { exerciseFiles, exercisesInPage } from './site/exercises.ts';
 import { growthPage } from './site/growth.ts';
 import { loadMarkdown } from './site/markdown.ts';
-import { render, renderFolder, renderSource, type Finding } from './site/render.ts';
+import { render, renderFolder, renderSource, type Finding, type Heading } from './site/render.ts';
 import { ENGLISH, Shelf, type Woven } from './site/shelf.ts';
 import { Shell } from './site/shell.ts';
 import { wiresOf } from './site/wires.ts';
+import { wovenPages } from './weave.ts';
 import { bundleForWeb } from './web.ts';
 
 const FOLDER = 'dist-site';
@@ -36,26 +38,31 @@ export type SiteFiles = Map<string, string | Buffer>;
 export async function siteFiles(book: Book = readBook()) {
   const files: SiteFiles = new Map([['.nojekyll', '']]);
   const [wires, playground] = await Promise.all([wiresOf(book), playgroundFiles()]);
-  for (const [name, text] of playground) files.set(name, text);
+  for (const [name, text] of [...playground, ...(await exerciseFiles(book))]) files.set(name, text);
   for (const [step, script] of wires.scripts) files.set(`wire-${step}.js`, script);
-  await addPages(book, files);
+  await addPages(book, files, wovenPages(book));
   files.set('book.css', read(root, 'chapters/book/site/book.css'));
   const entry = `import { beginBook } from './chapters/book/site/dom/book.ts'; beginBook();`;
   files.set('book.js', await bundleForWeb(entry, { format: 'iife', minify: true }));
   return { files, problems: [...wires.problems, ...problemsOfSite(book, files)] };
 }
 
-async function addPages(book: Book, files: SiteFiles, woven: Woven[] = []): Promise<void> {
+async function addPages(book: Book, files: SiteFiles, woven: Woven[]): Promise<void> {
   const shelf = new Shelf(book, woven);
   const shell = new Shell(book, shelf);
   const Markdown = await loadMarkdown();
   const md = new Markdown({ html: true });
   const findings: Record<string, Finding[]> = {};
   const ids = new Map<string, string[]>(); // the anchors of a page in English
+  const exercises = new Map(
+    exercisesInPage(book).map(({ name, quotation }) => [quotation.page, name]),
+  );
   const addPage = (page: Parameters<typeof render>[2]) => {
     const text = page.text ?? read(book.root, page.page);
     const shown = render(md, shelf, page, text, page.text ? ids.get(page.page) : []);
-    const { html, title, headings } = shown;
+    const { title, headings } = shown;
+    const exercise = exercises.get(page.page);
+    const html = exercise ? withExercise(shown.html, exercise, headings) : shown.html;
     if (page.language === ENGLISH)
       ids.set(
         page.page,
@@ -85,6 +92,13 @@ async function addPages(book: Book, files: SiteFiles, woven: Woven[] = []): Prom
       `(window.FINDINGS ??= {})[${name}] = ${JSON.stringify(rows)};\n`,
     );
   }
+}
+
+/** Below its heading, a link to the page where it can be solved. */
+function withExercise(html: string, name: string, headings: Heading[]): string {
+  const { id } = headings.find((heading) => heading.id.startsWith('exercise-'))!;
+  const link = `<p class="exercise"><a href="exercise-${name}.html">▶ Solve it in the browser</a></p>`;
+  return html.replace(new RegExp(`<h2 id="${id}">.*?</h2>`), (heading) => `${heading}\n${link}`);
 }
 
 /** To this machine alone, and nothing but these files. */
