@@ -8,18 +8,6 @@ import { sealed } from '../30-seeing/view.ts';
 
 /** Servers that run in the page, as they are. */
 const FIXTURES = ['server.mjs', 'workbench.mjs', 'library.mjs', 'asker.mjs'];
-const PAINT = {
-  message: 'Which colour shall the shed have?',
-  requestedSchema: {
-    type: 'object',
-    properties: {
-      colour: { type: 'string', title: 'Colour', enum: ['red', 'green'] },
-      litres: { type: 'integer', title: 'Litres', minimum: 1, description: 'how much paint' },
-    },
-    required: ['colour'],
-  },
-};
-const examples = { ask: { method: 'elicitation/create', params: PAINT } };
 const SERVERS = {
   calculator: { file: 'server.mjs', about: 'adds and greets' },
   'one tool a page': {
@@ -33,11 +21,10 @@ const SERVERS = {
   },
   library: { file: 'library.mjs', about: 'resources, and prompts with completion' },
   'library, no handshake': { file: 'library.mjs', args: ['modern'], about: 'revision 2026-07-28' },
-  asker: { file: 'asker.mjs', examples, about: 'asks you in the middle of a call' },
+  asker: { file: 'asker.mjs', args: ['', 'example'], about: 'asks you in the middle of a call' },
   'asker, no handshake': {
     file: 'asker.mjs',
-    args: ['modern'],
-    examples,
+    args: ['modern', 'example'],
     about: 'asks in its result',
   },
 };

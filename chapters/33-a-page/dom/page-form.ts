@@ -9,56 +9,61 @@ const MAX_FIELDS = 100; // beyond these a person would not fill in any more
 const MAX_OPTIONS = 500;
 
 /** Offers values for one field, given those of the others. */
-export type Complete = (name: string, value: string, others: Json) => Promise<string[]>;
-type Control = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
-type Field = { name: string; isNeeded: boolean; control: Control; read: () => unknown };
-
-let count = 0;
+export type Complete = (name: string, value: string, others: Texts) => Promise<string[]>;
+type Texts = Record<string, string>;
+type Input = {
+  control: HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
+  read: () => unknown; // undefined: it was left out
+};
+type Field = Input & { name: string };
 
 /** `read` throws what the person should hear. */
 export function pageForm(schema: Json, complete?: Complete) {
   const element = make('div', '', 'fields');
   const properties = Object.entries(asObject(schema.properties));
   const needed = asList(schema.required);
-  const shown = properties.slice(0, MAX_FIELDS);
-  const fields = shown.map(([name, each]) => fieldOf(name, asObject(each), needed.includes(name)));
-  const isWhole = properties.length > 0 && properties.length <= MAX_FIELDS;
-  const others = isWhole ? undefined : jsonField('other values, as JSON', false);
-  const read = (checked = true) => {
+  const fields = properties
+    .slice(0, MAX_FIELDS)
+    .map(([name, each]) => addField(element, name, asObject(each), needed.includes(name)));
+  const isWhole = fields.length > 0 && fields.length === properties.length;
+  const others = isWhole ? undefined : addField(element, 'other values, as JSON', {}, false);
+  if (complete) for (const field of fields) offerValues(field, fields, complete);
+  const read = () => {
     const value: Json = { ...asObject(others?.read()) };
     for (const field of fields) {
-      const given = answerIn(field, checked);
+      const given = field.read();
       if (given !== undefined) value[field.name] = given;
     }
     return value;
   };
-  for (const [n, [, each]] of shown.entries()) addTo(element, fields[n]!, asObject(each));
-  if (others) addTo(element, others, {});
-  if (complete) for (const field of fields) offerValues(field, complete, () => read(false));
   return { element, read };
 }
 
-function answerIn({ name, isNeeded, read }: Field, checked: boolean): unknown {
-  try {
-    const given = read();
-    if (given === undefined && isNeeded) throw new Error('an answer is needed');
-    return given;
-  } catch (error) {
-    if (checked) throw new Error(`${name}: ${textOf(error)}`);
-    return undefined;
-  }
-}
+let count = 0;
 
-function addTo(form: HTMLElement, { name, isNeeded, control }: Field, schema: Json): void {
+function addField(form: HTMLElement, name: string, schema: Json, isNeeded: boolean): Field {
+  const input = inputFor(schema, isNeeded);
+  const { control } = input;
   const label = make('label', show(schema.title ?? name) + (isNeeded ? ' *' : ''));
   label.htmlFor = control.id = `field-${++count}`;
   control.name = name;
   form.append(label, control);
-  if (typeof schema.description !== 'string') return;
-  const hint = make('small', schema.description);
-  hint.id = `${control.id}-hint`;
-  control.setAttribute('aria-describedby', hint.id);
-  form.append(hint);
+  if (typeof schema.description === 'string') {
+    const hint = make('small', schema.description);
+    hint.id = `${control.id}-hint`;
+    control.setAttribute('aria-describedby', hint.id);
+    form.append(hint);
+  }
+  const read = () => {
+    try {
+      const given = input.read();
+      if (given === undefined && isNeeded) throw new Error('an answer is needed');
+      return given;
+    } catch (error) {
+      throw new Error(`${name}: ${textOf(error)}`);
+    }
+  };
+  return { name, control, read };
 }
 
 // ─── One field ──────────────────────────────────────────────────────────────────────────────────
@@ -68,15 +73,14 @@ const YES_OR_NO = [true, false].map((value): FieldOption => {
   return { value, text, title: text };
 });
 
-function fieldOf(name: string, schema: Json, isNeeded: boolean): Field {
+function inputFor(schema: Json, isNeeded: boolean): Input {
   const { type } = schema;
   const isSome = type === 'array';
   const options =
     type === 'boolean' ? YES_OR_NO : optionsOf(isSome ? asObject(schema.items) : schema);
   if (options.length > 0)
-    return choiceField(name, options.slice(0, MAX_OPTIONS), isSome, { ...schema, isNeeded });
-  if (type !== 'string' && type !== 'number' && type !== 'integer')
-    return jsonField(name, isNeeded, schema);
+    return choiceOf(options.slice(0, MAX_OPTIONS), isSome, { ...schema, isNeeded });
+  if (type !== 'string' && type !== 'number' && type !== 'integer') return jsonInput(schema);
   const control = make('input');
   control.type = type === 'string' ? 'text' : 'number';
   control.step = type === 'integer' ? '1' : 'any';
@@ -85,11 +89,11 @@ function fieldOf(name: string, schema: Json, isNeeded: boolean): Field {
     if (control.value === '' && !control.validity.badInput) return undefined;
     return type === 'string' ? control.value : control.valueAsNumber;
   };
-  return { name, isNeeded, control, read };
+  return { control, read };
 }
 
 /** One of some values, or some of them. An empty choice leaves the field out. */
-function choiceField(name: string, options: FieldOption[], isSome: boolean, schema: Json): Field {
+function choiceOf(options: FieldOption[], isSome: boolean, schema: Json): Input {
   const control = make('select');
   control.multiple = isSome;
   if (!isSome) control.append(make('option'));
@@ -99,29 +103,24 @@ function choiceField(name: string, options: FieldOption[], isSome: boolean, sche
     control.append(Object.assign(make('option', title), { value: `${n}`, selected: isChosen }));
   }
   const read = () => {
-    const values = [...control.selectedOptions].map(
-      ({ value }) => options[Number(value || -1)]?.value,
-    );
-    const given = values.filter((value) => value !== undefined);
+    const places = [...control.selectedOptions].map(({ value }) => value).filter(Boolean);
+    const given = places.map((place) => options[Number(place)]!.value);
     if (!isSome) return given[0];
     return given.length > 0 || schema.isNeeded ? given : undefined;
   };
-  return { name, isNeeded: schema.isNeeded === true, control, read };
+  return { control, read };
 }
 
-function jsonField(name: string, isNeeded: boolean, schema: Json = {}): Field {
-  const control = Object.assign(make('textarea'), {
-    rows: 2,
-    placeholder: 'JSON',
-    spellcheck: false,
-  });
+function jsonInput(schema: Json): Input {
+  const looks = { rows: 2, placeholder: 'JSON', spellcheck: false };
+  const control = Object.assign(make('textarea'), looks);
   if (schema.default !== undefined) control.value = JSON.stringify(schema.default);
   const read = () => (control.value.trim() === '' ? undefined : JSON.parse(control.value));
-  return { name, isNeeded, control, read };
+  return { control, read };
 }
 
 /** While someone types. An older answer does not take the place of a newer one. */
-function offerValues({ name, control }: Field, complete: Complete, others: () => Json): void {
+function offerValues({ name, control }: Field, fields: Field[], complete: Complete): void {
   const list = make('datalist');
   list.id = `${control.id}-values`;
   control.setAttribute('list', list.id);
@@ -129,8 +128,9 @@ function offerValues({ name, control }: Field, complete: Complete, others: () =>
   let latest = 0;
   control.addEventListener('input', async () => {
     const mine = ++latest;
-    const { [name]: _, ...rest } = others();
-    const values = await complete(name, control.value, rest).catch(() => []);
+    const filled = fields.filter((field) => field.name !== name && field.control.value !== '');
+    const others = Object.fromEntries(filled.map((field) => [field.name, field.control.value]));
+    const values = await complete(name, control.value, others).catch(() => []);
     if (mine !== latest) return;
     list.replaceChildren(...values.slice(0, MAX_OPTIONS).map((value) => make('option', value)));
   });

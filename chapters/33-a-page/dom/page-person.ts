@@ -1,10 +1,10 @@
 // page-person.ts: the person in front of a page, behind the same interface as the one at a terminal.
 
-import { textOf, type Json } from '../../../mcp.ts';
+import { textOf } from '../../../mcp.ts';
 import { formFields, refusalIn } from '../../17-the-gate/form.ts';
-import { addressLines, mayBeOpened, Turns } from '../../17-the-gate/person.ts';
+import { addressLines, mayBeOpened, nobody, Turns } from '../../17-the-gate/person.ts';
 import type { Filled, Person, Question } from '../../17-the-gate/person.ts';
-import { headed } from '../../17-the-gate/dialogue.ts';
+import { headed, NO, YES } from '../../17-the-gate/dialogue.ts';
 import { button, byId, make } from './elements.ts';
 import { pageForm } from './page-form.ts';
 
@@ -15,6 +15,7 @@ type Answer<T> = (answer: T | undefined) => void;
 export class PagePerson implements Person {
   readonly isThere = true;
   readonly say: Person['say'];
+  readonly ask = nobody.ask; // no question of a page's is answered by a line
   private turns = new Turns();
 
   constructor(say: Person['say']) {
@@ -45,13 +46,6 @@ export class PagePerson implements Person {
     }
   }
 
-  ask(question: Parameters<Person['ask']>[0]) {
-    return this.dialog<string>(question, (answer) => {
-      const input = Object.assign(make('input'), { ariaLabel: question.prompt });
-      return [input, button('OK', () => answer(input.value))];
-    });
-  }
-
   choose(question: Parameters<Person['choose']>[0]) {
     return this.dialog<{ key: string }>(question, (answer) => [
       make('p', question.prompt),
@@ -69,8 +63,10 @@ export class PagePerson implements Person {
       let warned = ''; // an answer like this was about to be sent
       const tryToSend = async () => {
         const content = read();
-        const found = await problemsIn(content, fields, check);
-        if (found.length > 0) throw new Error(found.join('\n'));
+        for (const { name, title, schema } of fields) {
+          const [problem] = (name in content && (await check?.(schema, content[name]))) || [];
+          if (problem) throw new Error(`${title}: ${problem}`);
+        }
         const refusal = refusalIn(fields, content);
         const isNew = refusal !== undefined && warned !== refusal;
         warned = refusal ?? '';
@@ -94,27 +90,14 @@ export class PagePerson implements Person {
     const { url } = question;
     if (!mayBeOpened(url)) return { action: 'decline' } as const;
     const lines = [...question.lines, ...addressLines(url)];
-    const given = await this.dialog<'accept' | 'decline'>({ ...question, lines }, (answer) => {
-      const open = () => {
-        globalThis.open(url.href, '_blank', 'noopener,noreferrer');
-        answer('accept');
-      };
-      return [button('Open', open), button('Decline', () => answer('decline'))];
+    const answer = await this.choose({
+      ...question,
+      lines,
+      prompt: 'Open it?',
+      choices: [YES, NO],
     });
-    if (given === 'accept') return { action: given, isOpened: true } as const;
-    return { action: given ?? 'cancel' } as const;
+    if (answer?.key !== YES.key) return { action: answer ? 'decline' : 'cancel' } as const;
+    globalThis.open(url.href, '_blank', 'noopener,noreferrer');
+    return { action: 'accept', isOpened: true } as const;
   }
-}
-
-async function problemsIn(
-  content: Json,
-  fields: ReturnType<typeof formFields>,
-  check?: (schema: Json, value: unknown) => Promise<string[]>,
-): Promise<string[]> {
-  const given = fields.filter(({ name }) => Object.hasOwn(content, name));
-  const each = given.map(async ({ name, title, schema }) => {
-    const problems = (await check?.(schema, content[name])) ?? [];
-    return problems.map((what) => `${title}: ${what}`);
-  });
-  return (await Promise.all(each)).flat();
 }

@@ -98,7 +98,7 @@ function reasonOf(error: unknown): string {
 
 // ─── What it offers ─────────────────────────────────────────────────────────────────────────────
 
-type Card = { kind: string; name: string; about: unknown; schema: Json; verb: string; run: Run };
+type Card = { kind: string; name: string; about: unknown; schema?: Json; verb: string; run: Run };
 type Run = (args: Json, signal: AbortSignal) => Promise<Element[]>;
 
 async function showOffers(connection: Connection): Promise<void> {
@@ -106,7 +106,7 @@ async function showOffers(connection: Connection): Promise<void> {
     async () => (await connection.listTools()).map((tool) => toolCard(connection, tool)),
     async () => (await listResources(connection)).map((row) => resourceCard(connection, row)),
     async () =>
-      (await listResourceTemplates(connection)).map((row) => templateCard(connection, row)),
+      (await listResourceTemplates(connection)).map((row) => resourceCard(connection, row)),
     async () => (await listPrompts(connection)).map((row) => promptCard(connection, row)),
   ];
   for (const list of lists) {
@@ -126,35 +126,24 @@ function toolCard(connection: Connection, { name, title, description, inputSchem
     const shown = content.length === 0 && structuredContent ? [structuredContent] : content;
     return blocks(shown, isError);
   };
-  const schema = withExamples(asObject(inputSchema), asObject(connection.config.examples)[name]);
-  return card({ kind: 'tool', name, about: description ?? title, schema, verb: 'Call', run });
+  const about = description ?? title;
+  return card({ kind: 'tool', name, about, schema: asObject(inputSchema), verb: 'Call', run });
 }
 
-/** For a server of this page: what is in its fields at first. */
-function withExamples(schema: Json, examples: unknown): Json {
-  const properties = { ...asObject(schema.properties) };
-  for (const [name, value] of Object.entries(asObject(examples)))
-    properties[name] = { ...asObject(properties[name]), default: value };
-  return { ...schema, properties };
-}
-
-function resourceCard(connection: Connection, { uri, name, title, description }: Json) {
-  const run: Run = (_, signal) => read(connection, `${uri}`, signal);
+/** Of a template, what is in braces is filled in by hand. */
+function resourceCard(connection: Connection, row: Json) {
+  const { uri, uriTemplate, name, title, description } = row;
+  const isTemplate = uri === undefined;
+  const address = `${uri ?? uriTemplate}`;
+  const run: Run = async (given, signal) => {
+    const contents = await readResource(connection, `${given.uri ?? address}`, { signal });
+    return blocks(contents.map((resource) => ({ type: 'resource', resource })));
+  };
+  const field = { uri: { type: 'string', default: address } };
+  const schema = isTemplate ? { properties: field } : undefined;
+  const kind = isTemplate ? 'template' : 'resource';
   const about = description ?? title ?? name;
-  return card({ kind: 'resource', name: `${uri}`, about, schema: NOTHING, verb: 'Read', run });
-}
-
-/** What is in braces is filled in by hand. */
-function templateCard(connection: Connection, { uriTemplate, title, name }: Json) {
-  const schema = { properties: { uri: { type: 'string', default: uriTemplate } } };
-  const run: Run = ({ uri }, signal) => read(connection, `${uri}`, signal);
-  const about = title ?? name;
-  return card({ kind: 'template', name: `${uriTemplate}`, about, schema, verb: 'Read', run });
-}
-
-async function read(connection: Connection, uri: string, signal: AbortSignal): Promise<Element[]> {
-  const contents = await readResource(connection, uri, { signal });
-  return blocks(contents.map((resource) => ({ type: 'resource', resource })));
+  return card({ kind, name: address, about, schema, verb: 'Read', run });
 }
 
 function promptCard(connection: Connection, prompt: Prompt) {
@@ -165,27 +154,20 @@ function promptCard(connection: Connection, prompt: Prompt) {
     { type: 'string', description: arg.description },
   ]);
   const required = args.filter((arg) => arg.required === true).map((arg) => arg.name);
-  const schema = args.length > 0 ? { properties: Object.fromEntries(rows), required } : NOTHING;
+  const schema = args.length > 0 ? { properties: Object.fromEntries(rows), required } : undefined;
   const run: Run = async (given, signal) => {
     const said = await getPrompt(connection, name, given as Record<string, string>, { signal });
     return said.flatMap(({ role, content }) => [make('b', role), ...blocks(content)]);
   };
   const complete: Complete = (argument, value, others) => {
     const ref = { type: 'ref/prompt', name } as const;
-    return completeArgument(
-      connection,
-      ref,
-      { name: argument, value },
-      others as Record<string, string>,
-    );
+    return completeArgument(connection, ref, { name: argument, value }, others);
   };
   const canComplete = connection.server?.capabilities?.completions !== undefined;
   const about = description ?? title;
   const all = { kind: 'prompt', name, about, schema, verb: 'Get', run };
   return card(all, canComplete ? complete : undefined);
 }
-
-const NOTHING: Json = {};
 
 /** Its form is made when it is opened: there may be hundreds. */
 function card({ kind, name, about, schema, verb, run }: Card, complete?: Complete): HTMLElement {
@@ -194,11 +176,11 @@ function card({ kind, name, about, schema, verb, run }: Card, complete?: Complet
   summary.append(make('span', kind, 'kind'), make('b', name));
   box.append(summary);
   const fill = () => {
-    const { element, read } =
-      schema === NOTHING ? { element: '', read: () => ({}) } : pageForm(schema, complete);
+    const fields = schema && pageForm(schema, complete);
     const form = make('form');
     form.noValidate = true; // to see what the server says of a wrong value is what this page is for
-    form.append(element, runner(form, verb, read, run));
+    if (fields) form.append(fields.element);
+    addRunner(form, verb, (signal) => run(fields?.read() ?? {}, signal));
     box.append(...(about === undefined ? [] : [make('p', show(about))]), form);
   };
   box.addEventListener('toggle', fill, { once: true });
@@ -206,8 +188,11 @@ function card({ kind, name, about, schema, verb, run }: Card, complete?: Complet
 }
 
 /** A button that runs, and while it runs stops; below it what came. */
-function runner(form: HTMLFormElement, verb: string, read: () => Json, run: Run): HTMLElement {
-  const box = make('div');
+function addRunner(
+  form: HTMLFormElement,
+  verb: string,
+  run: (signal: AbortSignal) => Promise<Element[]>,
+): void {
   const result = make('div', '', 'result');
   result.setAttribute('aria-live', 'polite');
   let running: AbortController | undefined;
@@ -218,15 +203,14 @@ function runner(form: HTMLFormElement, verb: string, read: () => Json, run: Run)
     running = new AbortController();
     go.textContent = 'Stop';
     try {
-      result.replaceChildren(...(await run(read(), running.signal)));
+      result.replaceChildren(...(await run(running.signal)));
     } catch (error) {
       result.replaceChildren(make('pre', reasonOf(error), 'bad'));
     }
     running = undefined;
     go.textContent = verb;
   });
-  box.append(go, result);
-  return box;
+  form.append(go, result);
 }
 
 const IMAGE = /^image\/(png|jpeg|gif|webp)$/;
