@@ -212,6 +212,30 @@ for (const name of ['asker', 'asker, no handshake'])
   );
 
 test(
+  'a server asks to visit a page: the whole address is shown, and opened only on a yes',
+  options,
+  async () => {
+    const page = await playground();
+    await start(page, 'asker');
+    await page.evaluate('opened = []; globalThis.open = (...words) => void opened.push(words)');
+    const url = 'https://good.example@evil.example/pay?x=1';
+    const params = { mode: 'url', message: 'Pay here', url, elicitationId: 'a' };
+    const answerTo = async (act: () => Promise<void>) => JSON.parse(await asked(page, params, act));
+    const yes = await answerTo(async () => {
+      assert.match(await page.evaluate('question.innerText'), /evil\.example/);
+      await pressInDialog(page, 'yes');
+    });
+    assert.deepEqual(yes, { action: 'accept' });
+    const opened = [['https://good.example@evil.example/pay?x=1', '_blank', 'noopener,noreferrer']];
+    assert.deepEqual(await page.evaluate('opened'), opened);
+    const no = await answerTo(() => pressInDialog(page, 'no'));
+    assert.deepEqual(no, { action: 'decline' });
+    assert.deepEqual(await answerTo(() => page.press('Escape')), { action: 'cancel' });
+    assert.equal(await page.evaluate('opened.length'), 1);
+  },
+);
+
+test(
   'a form that wants a secret says so, and an answer that reads like a no is doubted once',
   options,
   async () => {

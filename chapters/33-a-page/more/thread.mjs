@@ -1,6 +1,8 @@
 // A Web Worker for a program on Node, where it is a thread; and a real one where there are such. What it is
 // given is the whole script.
 
+import { Worker as Thread } from 'node:worker_threads';
+
 /** What a worker has, and a thread of Node's has under other names. */
 const PRELUDE = `
   const { parentPort } = require('node:worker_threads');
@@ -11,11 +13,8 @@ const PRELUDE = `
   };
 `;
 
-const isBrowser = typeof globalThis.Worker === 'function';
-const { Worker: Thread } = isBrowser ? {} : await import('node:worker_threads');
-
 export function startThread(script) {
-  if (isBrowser) {
+  if (typeof globalThis.Worker === 'function') {
     const address = URL.createObjectURL(new Blob([script], { type: 'text/javascript' }));
     return new Worker(address);
   }

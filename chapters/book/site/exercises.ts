@@ -13,7 +13,7 @@ import { filesOfProgram } from '../program.ts';
  *  system with links and working folders (12, 14, 16, 17), sockets (18, 20, 21, 25, 29), a terminal (19). */
 export const IN_PAGE = [
   ...['2', '3', '4', '6', '7', '8', '9', '10', '13', '15'],
-  ...['22', '23', '24', '26', '27', '28', '28.2', '29.2', '30'],
+  ...['22', '23', '24', '26', '27', '28', '28.2', '29.2', '30', '33'],
 ];
 
 /** What a page knows of its exercise. */
@@ -140,7 +140,7 @@ function modulesFrom(
   // A learner's file may use all that it imports, also what the hole does not.
   for (const [, path] of files.get(own)!.matchAll(/ from '(\.[^']+)'/g))
     take(posix.join(posix.dirname(own), path!));
-  const named = /'([\w/-]+\.ts|fixtures\/[\w-]+\.mjs)'/g;
+  const named = /'([\w/-]+\.(?:ts|mjs))'/g;
   for (const [, name] of files.get(judge)!.matchAll(named)) take(name!);
   return modules;
 }
