@@ -57,6 +57,8 @@ type TrustFile = {
   rules?: ({ project: string } & KeptRule)[];
 };
 
+type TrustEdit = (store: TrustFile) => void;
+
 type TrustIndex = { store: TrustFile; servers: Map<string, Approved>; disabled: Set<string> };
 
 const EMPTY: TrustFile = { version: 1, servers: [], grants: [], disabled: [] };
@@ -100,9 +102,7 @@ export class Trust {
   private warn: (text: string) => void;
   private person: Person;
   private allowed: Set<string>;
-  private session: Grant[] = []; // what could not be written down counts for this run
-  private notedNow: Noted[] = []; // so do notes
-  private disabledNow?: Disabled[]; // and so does what is switched off
+  private unwritten: TrustEdit[] = []; // what could not be written down counts for this run
   private index?: TrustIndex;
   private hasWarned = false;
   isUnreadable = false; // the file is there, and may have a rule that forbids
@@ -190,12 +190,11 @@ export class Trust {
     const { name, config, scope } = entry;
     const project = OF_NO_FOLDER.includes(scope) ? EVERYWHERE : this.project;
     const print = fingerprint(entry);
-    const isKept = this.change((store) => {
+    this.change((store) => {
       const isOther = (each: Approved) => each.project !== project || each.name !== name;
       store.servers = store.servers.filter(isOther);
       store.servers.push({ project, name, fingerprint: print, verdict, config });
     });
-    if (verdict === 'allow' && !isKept) this.allowed.add(`${name}=${print}`);
     return verdict === 'allow' || 'disabled';
   }
 
@@ -203,8 +202,7 @@ export class Trust {
 
   /** What was decided last about a file of this project with notes for the model. */
   noteOf(file: string): Noted | undefined {
-    const here = [...this.list().notes, ...this.notedNow];
-    return here.findLast((each) => each.file === file);
+    return this.list().notes.findLast((each) => each.file === file);
   }
 
   decideNote(
@@ -214,21 +212,20 @@ export class Trust {
     const { project } = this;
     const row: Noted = { project, file, hash, text, verdict };
     const isOther = (each: Noted) => each.project !== project || each.file !== file;
-    const isKept = this.change((store) => {
+    this.change((store) => {
       store.notes = [...(store.notes ?? []).filter(isOther), row];
     });
-    if (!isKept) this.notedNow.push(row);
   }
 
   // ── Calls ──
 
   isGranted(wanted: Grant): boolean {
-    return this.grants().some((grant) => isSame(grant, wanted));
+    return this.list().grants.some((grant) => isSame(grant, wanted));
   }
 
   /** What a tool said of itself when it was allowed, if it says something else now. */
   drift(wanted: Grant): string | undefined {
-    const same = this.grants().filter((grant) => isSameGrantedTool(grant, wanted));
+    const same = this.list().grants.filter((grant) => isSameGrantedTool(grant, wanted));
     const isUnchanged = same.some((grant) => isSame(grant, wanted));
     const last = same.at(-1);
     return last && 'shown' in last && !isUnchanged ? last.shown : undefined;
@@ -238,29 +235,19 @@ export class Trust {
   driftOfServer(wanted: Grant): string | undefined {
     if (wanted.kind !== 'mcp' || this.isGranted(wanted)) return undefined;
     const isMeant = (grant: Grant) => grant.kind === 'server' && isSameServer(grant, wanted);
-    const last = this.grants().filter(isMeant).at(-1);
+    const last = this.list().grants.filter(isMeant).at(-1);
     return last && 'shown' in last ? last.shown : undefined;
   }
 
   grant(given: Grant): void {
     const { whole, ...grant } = { whole: undefined, ...given }; // the rest of its server is not meant
-    const isKept = this.change((store) => {
+    this.change((store) => {
       const { project } = this;
       const isOther = (each: TrustFile['grants'][number]) =>
         each.project !== project || !isSameGrantedTool(each, grant);
       store.grants = store.grants.filter(isOther);
       store.grants.push({ project, ...grant });
     });
-    if (!isKept) this.session.push(grant);
-  }
-
-  private grants(): Grant[] {
-    return [...this.list().grants, ...this.session];
-  }
-
-  /** What was agreed to in this run and could not be written down. */
-  get unwritten(): readonly Grant[] {
-    return this.session;
   }
 
   // ── Rules ──
@@ -268,7 +255,8 @@ export class Trust {
   keepRule({ effect, text }: KeptRule): void {
     const row = { project: this.project, effect, text };
     this.change((store) => {
-      store.rules = [...(store.rules ?? []), row];
+      const isOther = (each: KeptRule) => each.effect !== effect || each.text !== text;
+      store.rules = [...(store.rules ?? []).filter(isOther), row];
     });
   }
 
@@ -287,15 +275,11 @@ export class Trust {
       each.name === server &&
       each.verdict === 'never';
     const row: Disabled = { project, server, ...(tool !== undefined && { tool }) };
-    const after = (rows: Disabled[]) => [...rows.filter(isOther), ...(isDisabled ? [row] : [])];
-    const isKept = this.change((store) => {
-      store.disabled = after(store.disabled);
+    this.change((store) => {
+      store.disabled = [...store.disabled.filter(isOther), ...(isDisabled ? [row] : [])];
       // What was refused for good is asked about again.
       if (!isDisabled) store.servers = store.servers.filter((each) => !isRefused(each));
     });
-    if (isKept) return;
-    this.disabledNow = after(this.list().disabled);
-    this.index = undefined;
   }
 
   /** What the file says of this project, by name. Made once for each state of the file: a project
@@ -315,31 +299,33 @@ export class Trust {
   // ── All of it ──
 
   /** What was agreed to in this project. */
-  list(): Required<Omit<TrustFile, 'version'>> {
-    const { servers, grants, disabled, notes = [], rules = [] } = this.read();
+  list(store = this.read()): Required<Omit<TrustFile, 'version'>> {
+    const { servers, grants, disabled, notes = [], rules = [] } = store;
     const here = <T extends { project: string }>(rows: T[]) =>
       rows.filter(({ project }) => project === this.project);
-    const isOff = this.disabledNow ?? here(disabled);
     const everywhere = servers.filter(({ project }) => project === EVERYWHERE);
     return {
       servers: [...everywhere, ...here(servers)],
       grants: here(grants),
-      disabled: isOff,
+      disabled: here(disabled),
       notes: here(notes),
       rules: here(rules),
     };
+  }
+
+  /** The same without what could not be written down. */
+  listWritten() {
+    return this.list(this.stored());
   }
 
   /** Takes back what was decided on a server, on one of its tools (server/tool), on a tool of the
    *  program, on a command, on a file or on notes, and a rule; without a name everything in this
    *  project. Tells how many decisions that were. */
   revoke(what?: string): number {
-    let count = 0;
-    const keep = (project: string, ...names: string[]) => {
-      const isMeant = project === this.project && (what === undefined || names.includes(what));
-      if (isMeant) count++;
-      return !isMeant;
-    };
+    const size = () => Object.values(this.list()).flat().length;
+    const before = size();
+    const keep = (project: string, ...names: string[]) =>
+      project !== this.project || (what !== undefined && !names.includes(what));
     this.change((store) => {
       const ofHere = (project: string) => (project === EVERYWHERE ? this.project : project);
       store.servers = store.servers.filter(({ project, name }) => keep(ofHere(project), name));
@@ -350,8 +336,7 @@ export class Trust {
       store.notes = store.notes?.filter(({ project, file }) => keep(project, file));
       store.rules = store.rules?.filter(({ project, text }) => keep(project, text));
     });
-    this.session = this.session.filter((each) => keep(this.project, ...namesOf(each)));
-    return count;
+    return before - size();
   }
 
   /** Takes back what is bound to these entries of a name. Another entry of that name remains. */
@@ -371,8 +356,17 @@ export class Trust {
 
   // ── The file ──
 
-  /** What cannot be read grants nothing. */
+  /** With what could not be written down. */
   private read(): TrustFile {
+    const store = this.stored();
+    if (this.unwritten.length === 0) return store;
+    const all = structuredClone(store);
+    for (const edit of this.unwritten) edit(all);
+    return all;
+  }
+
+  /** What cannot be read grants nothing. */
+  private stored(): TrustFile {
     try {
       return this.store.read();
     } catch (error) {
@@ -385,16 +379,16 @@ export class Trust {
     }
   }
 
-  /** Tells whether it was written down. */
-  private change(edit: (store: TrustFile) => void) {
+  private change(edit: TrustEdit) {
+    const hasFailed = this.unwritten.length > 0; // what comes later counts on top of that
     try {
       this.store.change(edit);
-      return true;
+      if (hasFailed) this.unwritten.push(edit);
     } catch (error) {
+      this.unwritten.push(edit);
       const why = textOf(error);
       const { file } = this.store;
       this.unkept(why.includes(file) ? why : `${file}: ${why}`);
-      return false;
     }
   }
 }

@@ -218,7 +218,7 @@ async function converse(program: Program): Promise<number> {
   let isTyped = false; // by a person, at this terminal
   while (line !== undefined) {
     wantsOut = false;
-    if (/^\s*\/(exit|quit)(\s|$)/.test(line)) break;
+    if (/^\s*(\/(exit|quit)(\s|$)|(exit|quit)\s*$)/.test(line)) break;
     if (line.trim() !== '') {
       running = new AbortController();
       person.attend();

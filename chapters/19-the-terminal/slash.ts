@@ -18,7 +18,7 @@ import { inSeconds, wholeRows, gauge, tokens } from './show.ts';
 import { shownName, stateRows, statusLines } from './status.ts';
 
 const MAX_SHOWN = 100; // servers: a project may bring thousands
-const END = `/exit                     or Ctrl-D, or Ctrl-C twice
+const END = `/exit                     or exit, quit, Ctrl-D, or Ctrl-C twice
 
 /NAME [WORDS]             a prompt of yours, from ~/.claude/commands/NAME.md, or the project's
 !COMMAND                  runs it; the model is told with the next prompt

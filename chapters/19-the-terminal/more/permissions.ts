@@ -54,12 +54,12 @@ const HOW_TO_PERMIT =
 function showPermissions({ gate, trust, screen, started, masker }: Program) {
   const from = gate.mode === started.mode ? started.from : 'this session';
   const file = `${trust.folder}/trust.json`;
+  const written = new Set(agreedLines(trust, trust.listWritten()));
   const lines = [
     `mode ${gate.mode}: ${MEANING[gate.mode]} (${from})`,
     ...ORDER.flatMap((effect) => rulesOf(gate.rules, effect)),
     `free commands: ${FREE} (built in)`,
-    ...agreedLines(trust).map((line) => `${line} (${file})`),
-    ...trust.unwritten.map((grant) => `${grantLine(grant)} (this session)`),
+    ...agreedLines(trust).map((line) => `${line} (${written.has(line) ? file : 'this session'})`),
   ];
   for (const line of lines) screen.print(masker.text(line));
 }
@@ -73,8 +73,8 @@ function rulesOf(rules: readonly Rule[], effect: Effect) {
 export const keptRules = (trust: Trust) =>
   trust.list().rules.map(({ effect, text }) => `${effect} ${quoted(text)}: ${KEPT}`);
 
-export function agreedLines(trust: Trust): string[] {
-  const { servers, grants, disabled, notes } = trust.list();
+export function agreedLines(trust: Trust, list = trust.list()): string[] {
+  const { servers, grants, disabled, notes } = list;
   return [
     ...servers.map(
       ({ name, verdict, fingerprint: print }) => `server ${shownName(name)}: ${verdict} ${print}`,
