@@ -129,6 +129,24 @@ test('/cost in money, by the longest name; --json tells it; a model without a pr
   assert.deepEqual([code, /settings\.json: "prices" of "a" are not/.test(err)], [3, true]);
 });
 
+test('a chat over its limit says what was spent, exactly: what was refused was not sent', async () => {
+  const model = await startModelServer([say('One.', usage(100_000, 0))]);
+  const env = { ANTHROPIC_API_KEY: KEY, ANTHROPIC_BASE_URL: model.url };
+  const where = place({}, { '.claude/settings.json': { prices: PRICES } });
+  const terminal = new Terminal(where, ['--max-cost', '0.3'], env, 120);
+  await terminal.ready();
+  terminal.enter('one');
+  await terminal.see('One.');
+  await terminal.ready();
+  terminal.enter('two');
+  await terminal.see('stopped: $0.3000 are spent, of $0.3000; a greater --max-cost goes on');
+  await terminal.ready();
+  terminal.enter('/cost');
+  await terminal.see('in this session · $0.3000, of $0.3000');
+  terminal.enter('/model rehearsal'); // it costs nothing
+  await terminal.see('model rehearsal');
+});
+
 test('--max-cost stops before the next request, each call with its result: dollars, or tokens', async () => {
   const calling = () => call('glob', { pattern: '*' }, usage(150_000, 10_000));
   const model = await startModelServer([calling(), calling(), calling(), fail(500)]);
@@ -146,6 +164,8 @@ test('--max-cost stops before the next request, each call with its result: dolla
     /--max-cost 1 is money, and "prices" in your settings has none for anthropic/,
   );
   assert.deepEqual([none.code, model.requests.length], [3, 3]);
+  const free = await run(place({ 'a.txt': '' }), ['-p', '--max-cost', '1', 'what is here?']);
+  assert.deepEqual([free.code, free.err], [0, '']);
   const odd = await run(place(), ['-p', '--max-cost', 'much', 'go'], { env });
   assert.deepEqual(
     [odd.code, /dollars, or tokens such as 200k, not much/.test(odd.err)],

@@ -9,6 +9,7 @@ type Price = { input: number; output: number; cached: number };
 export type Limit = { money?: number; tokens?: number };
 
 const MILLION = 1_000_000;
+const FREE: Price = { input: 0, output: 0, cached: 0 };
 const isAmount = (value: unknown) => typeof value === 'number' && value >= 0;
 
 /** By the name of the model, or by how it begins: the longest counts. Throws if one is none. */
@@ -38,6 +39,7 @@ export class Spending {
   }
 
   priceOf(model: string): Price | undefined {
+    if (model === 'rehearsal') return FREE;
     return [...this.prices].find(([name]) => model.startsWith(name))?.[1];
   }
 
@@ -46,10 +48,10 @@ export class Spending {
     if (event.type === 'agent') this.hear(event.event);
     if (event.type === 'query') this.asked.set(event.id, event.model);
     if (event.type !== 'answer') return;
-    const model = this.asked.get(event.id) ?? '';
+    const price = this.priceOf(this.asked.get(event.id) ?? '');
     this.asked.delete(event.id);
-    if (event.usage) this.add(event.usage, this.priceOf(model));
-    else this.isUnpriced = true;
+    if (event.usage) this.add(event.usage, price);
+    else if (price !== FREE && !this.isOver) this.isUnpriced = true; // above the limit, none was sent
   }
 
   private add({ input, output, cached }: Usage, price?: Price): void {
