@@ -9,6 +9,8 @@ const ASK = "(?:(?:what|how much)(?:'?s|’s| is) |calculate )?";
 const NUMBER = '(-?\\d+(?:\\.\\d+)?)';
 const CREATE = '(?:create|make|write|add)(?: me)?(?: an?| the)?(?: new)?(?: text)?';
 const NAME = '(?:file (?:called |named )?([^\\s"]+)|([^\\s"]+\\.\\w+))';
+const SHOW =
+  "(?:show(?: me)?|open|view|(?:what|which)(?:'?s|’s| is)(?: written)? in)(?: the)?(?: file)? ";
 const SAYING = '(?:that |which )?(?:says|saying|contains|containing|reads|with)(?: the text)?';
 const WORDS = '["“\']?([^"]+?)["”\']?\\s*$';
 const MAX_PHRASE = 300; // characters: no prompt takes the square of its length
@@ -19,6 +21,7 @@ const phrase = (...parts: string[]) => new RegExp(PLEASE + parts.join(''), 'i');
 const PHRASES = [
   { form: phrase(LOOK, HERE, `(?:${HERE}| in| are| do you see)*`, END), words: 'run ls' },
   { form: phrase(ASK, NUMBER, ' ?(?:plus|and|\\+) ?', NUMBER, END), words: 'add $1 and $2' },
+  { form: phrase(SHOW, '["“]?([^\\s"”?]+\\.\\w{1,8})["”]?', END), words: 'read "$1"' },
   {
     form: phrase(CREATE, ' ', NAME, ' ', SAYING, ' ', WORDS),
     words: 'write path=$1$2 content="$3"',
