@@ -25,7 +25,7 @@ export function changeOf(before: string | undefined, after: string): Change {
 }
 
 /** Each with its line end, because that belongs to it. The last may have none. */
-function linesOf(text: string): string[] {
+function linesOf(text: string) {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
@@ -54,7 +54,7 @@ function editsBetween(old: string[], fresh: string[]) {
   return steps && joined(steps, from);
 }
 
-function numbered(lines: string[], numbers: Map<string, number>): Int32Array {
+function numbered(lines: string[], numbers: Map<string, number>) {
   return Int32Array.from(lines, (line) => {
     const number = numbers.get(line) ?? numbers.size;
     numbers.set(line, number);

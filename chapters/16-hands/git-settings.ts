@@ -122,7 +122,7 @@ function someFolder(
   return false;
 }
 
-function entriesOf(folder: string): Dirent[] {
+function entriesOf(folder: string) {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch {

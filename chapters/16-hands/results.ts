@@ -252,7 +252,7 @@ function keptIn(folder: string) {
 }
 
 /** Makes room for one more: a server that sends and sends must not fill the disk. The oldest go first. */
-function removeOld(kept: KeptResult[]): void {
+function removeOld(kept: KeptResult[]) {
   let bytes = 0;
   for (const [n, { path, stat }] of kept.entries()) {
     bytes += stat.size;

@@ -23,7 +23,7 @@ export class StartUp {
     return this.connecting;
   }
 
-  private async startServers(): Promise<void> {
+  private async startServers() {
     const { agent } = this;
     this.toldFailed.clear();
     try {
@@ -59,7 +59,7 @@ export class StartUp {
     }
   }
 
-  private tellLate(mcp: McpManager): void {
+  private tellLate(mcp: McpManager) {
     this.tellFailed();
     const late = lateIn(mcp.status());
     const news = late.filter((name) => !this.late.has(name));
@@ -79,7 +79,7 @@ export class StartUp {
   }
 
   /** Each failure once. */
-  private tellFailed(): void {
+  private tellFailed() {
     const { agent } = this;
     const servers = agent.options.mcp?.status() ?? [];
     const failed = servers.filter(({ state }) => state === 'failed');

@@ -36,7 +36,7 @@ export class Edits {
     if (isKnown) this.tell(location.real, text ?? null, content);
   }
 
-  private tell(...change: Parameters<FileListener>): void {
+  private tell(...change: Parameters<FileListener>) {
     for (const listener of this.listeners) listener(...change);
   }
 

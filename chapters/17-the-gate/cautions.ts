@@ -26,7 +26,7 @@ function secretsSent({ oauth }: Json) {
 }
 
 /** An entry with an address looks as if nothing ran on this machine. */
-function headersPrinted({ headersHelper }: Json): string[] {
+function headersPrinted({ headersHelper }: Json) {
   if (headersHelper === undefined) return [];
   const line = [headersHelper]
     .flat()

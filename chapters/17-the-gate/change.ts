@@ -57,7 +57,7 @@ function withoutLineEnds(rows: string[]) {
   return plain.map((row) => (isMarked(row) ? row[0] + row.slice(2) : row));
 }
 
-function spelled(rows: string[]): string[] {
+function spelled(rows: string[]) {
   const alike = twinsIn(rows);
   return rows.map((row) => {
     if (!isText(row)) return `  ${row}`; // "@@ -1 +1 @@" and "\ No newline" are our own words

@@ -78,7 +78,7 @@ export async function pick(read: Read, question: ChoiceQuestion): Promise<Chosen
 }
 
 /** Answers that agree to something and take no more than a key or two. */
-function hasty({ choices, ifEmpty }: ChoiceQuestion): string[] {
+function hasty({ choices, ifEmpty }: ChoiceQuestion) {
   const keys = choices.filter(({ isNo }) => !isNo).map(({ key }) => key);
   return ifEmpty !== undefined && keys.includes(ifEmpty) ? [...keys, ''] : keys;
 }

@@ -103,7 +103,7 @@ function fieldsOrNone(schema: Json): FormField[] | undefined {
   }
 }
 
-function preview(question: FormQuestion, fields: FormField[], content: Json): string[] {
+function preview(question: FormQuestion, fields: FormField[], content: Json) {
   const answered = fields.filter(({ name }) => Object.hasOwn(content, name));
   const rows = answered.map((field) => [field.name, shownAgain(field, content[field.name])]);
   if (rows.length > 0)
@@ -181,13 +181,13 @@ export function overviewOf(schema: Json): string[] {
   return formFields(schema).flatMap(overview);
 }
 
-function promptFor(field: FormField): string {
+function promptFor(field: FormField) {
   const about = `${field.title} (${wordsFor(field)})`;
   if (field.fallback !== undefined) return `${about}, empty for ${fallbackOf(field)}`;
   return field.isNeeded ? about : `${about}, empty to leave it out`;
 }
 
-function overview(field: FormField): string[] {
+function overview(field: FormField) {
   const { title, description, options, isSecret } = field;
   const words = options.length > 0 ? listed(field) : wordsFor(field);
   const lines = [`  ${title}: ${words}${ifEmpty(field)}`];
@@ -196,20 +196,20 @@ function overview(field: FormField): string[] {
   return lines;
 }
 
-function ifEmpty(field: FormField): string {
+function ifEmpty(field: FormField) {
   if (field.fallback !== undefined) return `, by default ${fallbackOf(field)}`;
   return field.isNeeded ? '' : ', may be left out';
 }
 
 /** Who is asked to begin wants to know what there is to choose from. */
-function listed({ kind, options, schema }: FormField): string {
+function listed({ kind, options, schema }: FormField) {
   const titles = options.slice(0, MAX_LISTED).map(({ title }) => short(title));
   if (options.length > MAX_LISTED) titles.push(`${options.length - MAX_LISTED} more`);
   return `${kind === 'option' ? 'one' : countOf(schema)} of ${titles.join(', ')}`;
 }
 
 /** A default by its title, if it is one of a list: that is what the user sees. */
-function fallbackOf(field: FormField): string {
+function fallbackOf(field: FormField) {
   const { options } = field;
   const fallback = shownAgain(field, field.fallback);
   const titleOf = (value: unknown) =>
@@ -217,7 +217,7 @@ function fallbackOf(field: FormField): string {
   return short(Array.isArray(fallback) ? fallback.map(titleOf).join(', ') : titleOf(fallback));
 }
 
-function optionLines({ options, isNumbered }: FormField): string[] {
+function optionLines({ options, isNumbered }: FormField) {
   return options.map(({ text, title }, n) => {
     const name = title === text ? short(text) : `${short(title)}, which is ${short(text)}`;
     return isNumbered ? `  ${n + 1} = ${name}` : `  ${name}`;
@@ -269,7 +269,7 @@ const SECRETS = [
 ];
 
 /** "apiKey", "api-key" and "API key" are the same words. */
-function isSecretName(name: string): boolean {
+function isSecretName(name: string) {
   const words = name
     .replace(/([a-z])([A-Z])/g, '$1 $2')
     .replace(/[^A-Za-z]+/g, ' ')
@@ -277,13 +277,13 @@ function isSecretName(name: string): boolean {
   return SECRETS.some((secret) => secret.test(words.trim()));
 }
 
-function kindOf({ type }: Json, options: Option[]): string {
+function kindOf({ type }: Json, options: Option[]) {
   if (options.length === 0) return String(type);
   return type === 'array' ? 'options' : 'option';
 }
 
 /** Would the default be an answer? If not, it is none. */
-function isDefault(field: FormField): boolean {
+function isDefault(field: FormField) {
   const { default: value } = field.schema;
   if (value === undefined) return false;
   if (field.kind !== 'options') return isReadAs(String(value), value, field);
@@ -291,7 +291,7 @@ function isDefault(field: FormField): boolean {
   return Array.isArray(value) && value.every(isKnown);
 }
 
-function isReadAs(typed: string, value: unknown, field: FormField): boolean {
+function isReadAs(typed: string, value: unknown, field: FormField) {
   const reading = readFieldAnswer(typed, field);
   return 'value' in reading && reading.value === value;
 }
@@ -368,7 +368,7 @@ const FORMATS: Record<string, TextFormat> = {
 };
 
 /** JavaScript takes February 30 for March 2. */
-function isDate(text: string): boolean {
+function isDate(text: string) {
   const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : NaN;
   return !Number.isNaN(at) && new Date(at).toISOString().startsWith(text);
 }
@@ -431,7 +431,7 @@ function chosenIn(typed: string, field: FormField): FieldReading[] {
   return parts.map((part) => readOption(part, field));
 }
 
-function wordsFor(field: FormField): string {
+function wordsFor(field: FormField) {
   const { kind, schema, options, isNumbered } = field;
   if (kind === 'options') {
     const how = isNumbered
@@ -451,7 +451,7 @@ function wordsFor(field: FormField): string {
   return size.words === '' ? words : `${words}, ${size.words}`;
 }
 
-function countOf({ minItems, maxItems }: Json): string {
+function countOf({ minItems, maxItems }: Json) {
   return boundsIn(minItems, maxItems).words || 'any';
 }
 

@@ -219,7 +219,7 @@ export class Gate {
     return { ...facts, commands, line, isFree };
   }
 
-  private isFree(part: SimpleCommand, mayNameFiles = true): boolean {
+  private isFree(part: SimpleCommand, mayNameFiles = true) {
     const isCommand = part.words.length > 0;
     if (!isCommand && part.assigns) return false;
     const files = isCommand ? filesOfFree(part, this.roots) : filesRead(part, this.roots);
@@ -265,12 +265,12 @@ export class Gate {
   }
 
   /** Would git run programs that the folder has named? A rule for git does not mean them. */
-  private runsMore(line: SimpleCommand[] = []): boolean {
+  private runsMore(line: SimpleCommand[] = []) {
     return folderPrograms(line, this.roots.cwd).length > 0;
   }
 
   /** Does it start a program of the project by its name? A rule means the system's. */
-  private runsOwn(line: SimpleCommand[] = []): boolean {
+  private runsOwn(line: SimpleCommand[] = []) {
     const names = line.map(({ words }) => unwrapped(words)[0]?.text ?? '');
     return programsOfProject(names, this.roots).length > 0;
   }
@@ -297,7 +297,7 @@ export class Gate {
   }
 
   /** To forbid, the name that the model gave counts as well: it may be a link, and lead elsewhere. */
-  private isAbout(rule: Rule, file: Location): boolean {
+  private isAbout(rule: Rule, file: Location) {
     return this.names(rule, file.real) || (rule.effect !== 'allow' && this.names(rule, file.named));
   }
 
@@ -330,7 +330,7 @@ export class Gate {
   }
 
   /** Does a rule about this tool speak of this call? */
-  private applies(rule: Rule, facts: Facts): boolean {
+  private applies(rule: Rule, facts: Facts) {
     const { tool, touch, location, commands, line } = facts;
     // A rule in your settings means a server of yours, not one that a project gives the same name.
     const isForeign = tool.origin && this.trust.seen.get(tool.origin.server)?.authority !== 'user';
@@ -344,7 +344,7 @@ export class Gate {
     return forbidsCommand(rule, commands);
   }
 
-  private names(rule: Rule, real: string): boolean {
+  private names(rule: Rule, real: string) {
     const isMeant = this.patterns.get(rule) ?? this.fileTest(rule);
     this.patterns.set(rule, isMeant);
     if (this.paths?.real !== real) {
@@ -374,7 +374,7 @@ export class Gate {
 
   /** The same pattern with the links in it followed, up to its first star: /etc/** is
    *  /private/etc/** on a Mac. */
-  private followed(pattern: string): string {
+  private followed(pattern: string) {
     const names = pattern.split('/');
     const at = names.findIndex((name) => /[*?[{\\]/.test(name));
     const plain = at === -1 ? names : names.slice(0, at);
@@ -426,7 +426,7 @@ export class Gate {
     return whole.tools.length > 1 ? whole : undefined; // of one tool, "always this tool" says it all
   }
 
-  private driftLines(grant?: Grant): string[] {
+  private driftLines(grant?: Grant) {
     if (grant?.kind !== 'mcp' && grant?.kind !== 'tool') return [];
     const before = this.trust.drift(grant);
     const whole = this.trust.driftOfServer(grant);
@@ -498,7 +498,7 @@ export class Gate {
   }
 
   /** "Always this server" counts after its tools were shown. */
-  private async grantsServer(grant: Grant, signal: AbortSignal): Promise<boolean> {
+  private async grantsServer(grant: Grant, signal: AbortSignal) {
     if (grant.kind !== 'mcp') return false;
     const { server, fingerprint } = grant;
     const { list, tools } = this.wholeOf(server) ?? wholeList([]);
@@ -526,7 +526,7 @@ export class Gate {
     args: Json,
     { why, location, isOpen }: Judgement,
     { change, failure }: Foreseen,
-  ): string[] {
+  ) {
     const isElsewhere = location && location.real !== resolve(this.roots.cwd, location.shown);
     const path = location?.shown ?? '';
     const known = change ? { path } : args;
@@ -542,7 +542,7 @@ export class Gate {
   }
 
   /** What a person should know of a command before they agree to it. */
-  private commandCautions(tool: Tool, args: Json): string[] {
+  private commandCautions(tool: Tool, args: Json) {
     const touch = tool.touches?.(args);
     if (touch?.kind !== 'shell') return [];
     const programs = folderPrograms(takeApart(touch.command) ?? [], this.roots.cwd);
@@ -590,7 +590,7 @@ function choicesFor(grant?: Grant, like?: Rule): Choice[] {
 }
 
 /** What has changed since it was allowed. */
-function drifted(what: string, before: string, now: string): string[] {
+function drifted(what: string, before: string, now: string) {
   const differing = changes(before, now).map((line) => `  ${line}`);
   if (differing.length === 0)
     differing.push(`  (behind the first ${MAX_SHOWN_DEFINITION} characters)`);
@@ -612,25 +612,25 @@ function wholeList(tools: Json[]): WholeServer {
 }
 
 /** The first words of a description. */
-function opening(description: unknown): string {
+function opening(description: unknown) {
   return quoted(cut(String(description)));
 }
 
 const cut = (text: string) =>
   text.length > MAX_OPENING ? `${copyOf(text.slice(0, MAX_OPENING))}…` : text;
 
-function scopeOf({ kind }: Grant): string {
+function scopeOf({ kind }: Grant) {
   if (kind === 'shell') return 'this exact command in this folder';
   return kind === 'write' ? 'this file' : 'this tool, as it is now, in this folder';
 }
 
-function whose({ definition, origin }: Tool): string {
+function whose({ definition, origin }: Tool) {
   if (!origin) return definition.name;
   return `the tool ${quoted(String(origin.tool.name))} of the MCP server ${quoted(origin.server)}`;
 }
 
 /** What a server says of its tool, marked as such: it decides nothing, but a person may want to know. */
-function ownWords({ origin }: Tool): string[] {
+function ownWords({ origin }: Tool) {
   const { title, annotations } = origin?.tool ?? {};
   const hints = asObject(annotations);
   const name = title ?? hints.title;
@@ -657,7 +657,7 @@ function signed({ name, description, inputSchema, annotations }: Json) {
   };
 }
 
-function delicacy({ readable, secret, fence }: Location, isWrite: boolean): string | undefined {
+function delicacy({ readable, secret, fence }: Location, isWrite: boolean) {
   if (!readable) return 'it is outside the folder';
   if (isWrite && fence) return fence;
   return secret;
@@ -665,13 +665,13 @@ function delicacy({ readable, secret, fence }: Location, isWrite: boolean): stri
 
 const isOneFile = ({ pattern }: Rule) => pattern !== undefined && !/[*?[{]/.test(pattern);
 
-function howToAllow(tool: Tool, args: Json, location?: Location): string {
+function howToAllow(tool: Tool, args: Json, location?: Location) {
   const rule = ruleFor(tool, args, location);
   const isQuotable = !/['\n]|\*\)$/.test(rule);
   return isQuotable ? ` The user can allow it with --allow '${rule}'.` : '';
 }
 
-function ruleFor(tool: Tool, args: Json, location?: Location): string {
+function ruleFor(tool: Tool, args: Json, location?: Location) {
   const { name } = tool.definition;
   const touch = tool.touches?.(args);
   if (touch?.kind === 'shell') return `${name}(${touch.command})`;

@@ -102,7 +102,7 @@ export function takeLock(file: string): Lock | undefined {
 
 /** Complete, or not at all. A file that is made and then written is empty for a moment, and stays so
  *  if that was its maker's last. */
-function appear(draft: string, file: string, id: string): boolean {
+function appear(draft: string, file: string, id: string) {
   try {
     linkSync(draft, file);
     return true;
@@ -119,7 +119,7 @@ function appear(draft: string, file: string, id: string): boolean {
 
 /** Takes away a lock whose maker is gone. Two programs may find it at once. The slower one would
  *  delete the lock that the faster one has made since: so that turn, too, is only one program's. */
-function clearAway(file: string, now: number): boolean {
+function clearAway(file: string, now: number) {
   const left = find(file);
   if (!left) return true;
   if (!isLeft(left, now)) return false;

@@ -46,7 +46,7 @@ export async function noteAt(
   return text === '' ? undefined : { file, text, hash: sha256(text) };
 }
 
-async function readNotes(file: string, roots: Roots): Promise<string> {
+async function readNotes(file: string, roots: Roots) {
   const location = roots.locate(file);
   if (!location.inside) throw new Error('it is a link that leads out of this folder');
   if (location.secret) throw new Error(location.secret);
@@ -150,13 +150,13 @@ export class ProjectNotes {
   }
 }
 
-function unapproved(file: string, isKnown: boolean): string {
+function unapproved(file: string, isKnown: boolean) {
   const why = `you have not approved it${isKnown ? ' as it is now' : ''}`;
   return `${file} is not given to the model: ${why}. To see and approve it: ${PROGRAM} trust allow ${file}`;
 }
 
 /** Not as a quotation, which would be data: the user has made them a part of the task. */
-function inPrompt({ file, text }: Note): string {
+function inPrompt({ file, text }: Note) {
   const what = `Notes of this project, from its ${file}. The user has read and approved them`;
   return `${what}; what the user says in this conversation counts more.\n--- ${file} ---\n${text}\n---`;
 }

@@ -146,7 +146,7 @@ export abstract class LineByLine implements Person {
     question: Q,
     askHere: (question: Q) => Promise<T>,
     askThere?: (there: Elsewhere, over: AbortSignal) => Promise<T>,
-  ): Promise<T> {
+  ) {
     const { elsewhere } = this;
     const { signal } = question;
     const isOver = !this.isThere || this.isDismissed || signal?.aborted;
@@ -186,7 +186,7 @@ export abstract class LineByLine implements Person {
     return { action: 'accept', isOpened };
   }
 
-  private tryToLaunch(url: URL): boolean {
+  private tryToLaunch(url: URL) {
     try {
       return this.launch(url);
     } catch {
@@ -195,7 +195,7 @@ export abstract class LineByLine implements Person {
   }
 
   /** All that belongs to one question, however many lines it takes, in one turn. */
-  private async dialogue<T>(question: Question, talk: (read: Read) => Promise<T>): Promise<T> {
+  private async dialogue<T>(question: Question, talk: (read: Read) => Promise<T>) {
     const { signal } = question;
     const ending = new AbortController();
     const end = () => ending.abort();

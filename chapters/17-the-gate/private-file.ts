@@ -144,7 +144,7 @@ function cannotWrite(path: string, error: unknown) {
 const damaged = (why: string) => new Error(`${why}; restore it, or ${MOVE_IT}`);
 
 /** JSON.parse quotes what it stumbles over, and that may be a secret. */
-function parsed(text: string): unknown {
+function parsed(text: string) {
   try {
     return JSON.parse(text);
   } catch {

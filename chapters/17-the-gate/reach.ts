@@ -78,7 +78,7 @@ export function reaches(part: SimpleCommand, spelled: number, place: Place): boo
 }
 
 /** Which program a rule is about, and where its name ends: `git log`, or find in `sudo find`. */
-function programIn(words: Word[], spelled: number): { name: string; at: number } | undefined {
+function programIn(words: Word[], spelled: number) {
   const isLaunched = COMMAND_LAUNCHERS.has(nameOf(words[0]));
   const isKnown = (word: Word) => isKnownProgram(nameOf(word)) || namesGit(word);
   const found = isLaunched ? words.slice(0, spelled).findIndex(isKnown) : 0;

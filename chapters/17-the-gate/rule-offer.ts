@@ -32,7 +32,7 @@ export function ruleLike(call: ShellCall): Rule | undefined {
   return rules.find((rule) => rule !== undefined);
 }
 
-function ruleOf(words: string, { tool, isCovered }: ShellCall): Rule | undefined {
+function ruleOf(words: string, { tool, isCovered }: ShellCall) {
   let isFit = words !== '';
   const text = `${tool.definition.name}(${words}:*)`;
   const warn = () => (isFit = false);

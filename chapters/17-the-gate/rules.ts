@@ -187,7 +187,7 @@ function find(name: string, tools: RuledTool[]) {
   return exact ?? tools.find(({ definition }) => foldCase(definition.name) === foldCase(name));
 }
 
-function mayAllow({ tool, pattern }: Rule, row?: RuledTool): boolean {
+function mayAllow({ tool, pattern }: Rule, row?: RuledTool) {
   if (!row) return isExact(tool) && pattern === undefined;
   const kind = kindOf(row);
   if (kind === undefined) return pattern === undefined; // a pattern has no meaning for this tool

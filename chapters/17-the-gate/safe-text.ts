@@ -45,7 +45,7 @@ export function cleanBlocks(blocks: Block[], isForeign: boolean): Block[] {
 const MAX_WORDS = 2048;
 
 /** What a server says of itself goes to a model with every request: bounded, and without hidden characters. */
-function shorten(text: string): string {
+function shorten(text: string) {
   if (text.length <= MAX_WORDS) return plain(text);
   const shown = plain(copyOf(text.slice(0, MAX_WORDS)));
   return `${shown}… [${text.length - MAX_WORDS} characters more]`;
@@ -264,7 +264,7 @@ export function isWrittenSecret(name: string, value: string): boolean {
 
 /** What can be a secret of a value that others chose. A word of ours must not be missing from what we say because a
  *  project or a server calls it a secret: so nothing with blanks in it, no date, and no one, two or three words. */
-function secretsIn(value: string): string[] {
+function secretsIn(value: string) {
   return value.split(/\s+/).filter((part) => {
     const words = part.match(/\p{L}+/gu) ?? [];
     const hasDigits = /\p{N}/u.test(part);

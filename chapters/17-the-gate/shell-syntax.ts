@@ -268,7 +268,7 @@ class LineReader {
   }
 
   /** A character, or what is in quotes. */
-  private piece(word: Word): void {
+  private piece(word: Word) {
     const char = this.text[this.at++]!;
     if (char === "'") word.text += this.upTo("'");
     else if (char === '"') this.doubleQuoted(word);
@@ -319,7 +319,7 @@ class LineReader {
   }
 
   /** $name and $(…); a dollar before a blank is one. $'…', $((…)) and ${x:-…} are not for us. */
-  private dollar(word: Word, isQuoted: boolean): void {
+  private dollar(word: Word, isQuoted: boolean) {
     const next = this.text[this.at];
     const isAlone = next === undefined || /[ \t\n]/.test(next) || (isQuoted && next === '"');
     if (isAlone) {

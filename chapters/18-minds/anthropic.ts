@@ -227,7 +227,7 @@ const STATUS: { [type: string]: number } = {
 };
 
 /** Takes in one message of the stream; kinds that we do not know are skipped. Returns new text. */
-function take(draft: AnthropicDraft, message: any): string | undefined {
+function take(draft: AnthropicDraft, message: any) {
   const block = draft.blocks.get(message.index);
   if (message.type === 'message_start') keep(draft.usage, message.message?.usage);
   if (message.type === 'content_block_start' && isObject(message.content_block)) {
@@ -247,7 +247,7 @@ function keep(usage: Json, news: unknown) {
   for (const [key, value] of Object.entries(asObject(news))) if (value !== null) usage[key] = value;
 }
 
-function grow(draft: AnthropicDraft, block: Json, delta: any): string | undefined {
+function grow(draft: AnthropicDraft, block: Json, delta: any) {
   if (delta.type === 'text_delta') block.text = `${block.text ?? ''}${delta.text}`;
   if (delta.type === 'thinking_delta') block.thinking = `${block.thinking ?? ''}${delta.thinking}`;
   if (delta.type === 'signature_delta') block.signature = delta.signature;

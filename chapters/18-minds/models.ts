@@ -93,7 +93,7 @@ function cut(name: string): [kind: string, id: string] {
   return slash === -1 ? [name, ''] : [name.slice(0, slash), name.slice(slash + 1)];
 }
 
-function defaultName(rows: Record<string, ModelRow>, env: Environment): string {
+function defaultName(rows: Record<string, ModelRow>, env: Environment) {
   const all = Object.entries(rows);
   const withKey = all.find(([, { keys }]) => keys.some((key) => env[key]));
   const found = withKey ?? all.find(([, { keys }]) => keys.length === 0);

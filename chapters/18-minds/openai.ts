@@ -212,7 +212,7 @@ function statusOf({ code, type }: { code?: unknown; type?: unknown }) {
 }
 
 /** Takes in one chunk, or the whole answer of a server that does not stream. Returns new text. */
-function take(draft: OpenAiDraft, chunk: any): string {
+function take(draft: OpenAiDraft, chunk: any) {
   if (chunk.usage) {
     const { prompt_tokens, completion_tokens, prompt_tokens_details: details } = chunk.usage;
     draft.usage = {
@@ -254,7 +254,7 @@ class CallAssembly {
     if (json) call.ending = json.at(-1); // to look at all of it would join the pieces, each time
   }
 
-  private isNew(open: OpenCall, id?: string, name?: string): boolean {
+  private isNew(open: OpenCall, id?: string, name?: string) {
     if (id) return open.id !== '' && open.id !== id; // the same id again is the same call, even if it repeats the name
     return Boolean(name) && open.name !== '' && open.ending === '}';
   }

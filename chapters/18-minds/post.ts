@@ -236,7 +236,7 @@ function hint(to: Address, status: number, words: string) {
 }
 
 /** How long the server wants us to wait. Nobody sits before a silent terminal for an hour, so a minute at most. */
-function waitIn(headers: NodeReply['headers']): { waitMs?: number } {
+function waitIn(headers: NodeReply['headers']) {
   const { 'retry-after': after = '', 'retry-after-ms': ms = NaN } = headers;
   const candidates = [
     Number(ms),
@@ -320,7 +320,7 @@ async function* bounded(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Ar
   }
 }
 
-async function all(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> {
+async function all(chunks: AsyncIterable<Uint8Array>) {
   const found: Uint8Array[] = [];
   for await (const chunk of chunks) {
     found.push(chunk);

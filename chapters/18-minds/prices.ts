@@ -54,7 +54,7 @@ export class Spending {
     else if (price !== FREE && !this.isOver) this.isUnpriced = true; // above the limit, none was sent
   }
 
-  private add({ input, output, cached }: Usage, price?: Price): void {
+  private add({ input, output, cached }: Usage, price?: Price) {
     this.used.input += input;
     this.used.output += output;
     this.used.cached += cached;

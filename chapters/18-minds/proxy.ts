@@ -42,7 +42,7 @@ export function isLoopbackHost(host: string): boolean {
 }
 
 /** The variables that count for an address, the first of them first. */
-function namesFor({ protocol }: URL, env: NodeJS.ProcessEnv): string[] {
+function namesFor({ protocol }: URL, env: NodeJS.ProcessEnv) {
   const isTls = protocol === 'https:' || protocol === 'wss:';
   // A web server hands a header "Proxy: …" of its visitors to a CGI script as HTTP_PROXY.
   const isCgi = env.REQUEST_METHOD !== undefined;

@@ -33,7 +33,7 @@ function namedIn(words: string, { tools }: ModelRequest) {
 /** Each round asks for a few words, with half of what is left. If it is refused without any tool of a
  *  server, too, then it was something else; and so it was if the last one alone is taken: there may
  *  be too many of them. */
-async function halving(model: Model, request: ModelRequest): Promise<string | undefined> {
+async function halving(model: Model, request: ModelRequest) {
   const own = request.tools.filter(({ name }) => !name.startsWith('mcp__'));
   let suspects = request.tools.filter(({ name }) => name.startsWith('mcp__'));
   const isTaken = async (some: ModelRequest['tools']) =>

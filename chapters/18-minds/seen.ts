@@ -100,7 +100,7 @@ export const NO_SERVER = ''; // tools of no server
 const CACHE_MARK = ',"cache_control":{"type":"ephemeral"}';
 
 /** Marks wander from request to request, so they are told beside the JSON, and not in it. */
-function partOf(of: string, value: unknown): RequestPart {
+function partOf(of: string, value: unknown) {
   const whole = JSON.stringify(value);
   const unmarked = whole.replaceAll(CACHE_MARK, '');
   const json = JSON.parse(unmarked, withArguments);
@@ -113,7 +113,7 @@ function withArguments(this: Json, key: string, value: unknown) {
   return isCall ? parseMessage(value) : value;
 }
 
-function speakerOf({ role, content, text = content }: Json): string {
+function speakerOf({ role, content, text = content }: Json) {
   if (role === 'assistant') return 'answers';
   const [first] = asList(content).map(asObject);
   if (role !== 'user' || first?.type === 'tool_result') return 'results';

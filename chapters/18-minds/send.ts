@@ -105,7 +105,7 @@ function limitTime(request: ClientRequest, { connectMs, silenceMs }: SendOptions
   return () => clearTimeout(timer);
 }
 
-function failure(url: URL, error: Error, isConnected: boolean, proxy?: Proxy): Error {
+function failure(url: URL, error: Error, isConnected: boolean, proxy?: Proxy) {
   if (error instanceof ProxyError) return error;
   const isAtProxy = proxy && url.protocol === 'http:' && !isConnected;
   return isAtProxy ? unreachable(proxy, error) : new NoAnswer(error, isConnected);
@@ -120,7 +120,7 @@ const agents = {
 };
 const agentFor = ({ protocol }: URL) => agents[protocol as keyof typeof agents];
 
-function begin(url: URL, options: SendOptions, proxy?: Proxy): ClientRequest {
+function begin(url: URL, options: SendOptions, proxy?: Proxy) {
   const { method, lookup, signal } = options;
   const headers = { 'accept-encoding': 'identity', ...options.headers };
   if (!proxy) {
@@ -161,14 +161,14 @@ const unpackers = new Map([
   ['br', createBrotliDecompress],
 ]);
 
-function replyOf(response: IncomingMessage): NodeReply {
+function replyOf(response: IncomingMessage) {
   const { statusCode: status = 0, statusMessage: statusText = '', headers } = response;
   const fields = headers as Partial<HeaderFields>; // only cookies are lists, and we keep none
   return { status, statusText, headers: fields, body: unpacked(response) };
 }
 
 /** We say that we take plain bytes, but some servers pack them all the same. */
-function unpacked(response: IncomingMessage): Readable {
+function unpacked(response: IncomingMessage) {
   const encoding = response.headers['content-encoding'] ?? '';
   const unpack = unpackers.get(encoding.toLowerCase());
   return unpack ? pipeline(response, unpack(), () => {}) : response;

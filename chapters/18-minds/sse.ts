@@ -75,7 +75,7 @@ export class EventParser {
 }
 
 /** A comment begins with a colon, so its field has no name. */
-function fieldOf(line: string): { field: string; value: string } {
+function fieldOf(line: string) {
   const colon = line.indexOf(':');
   if (colon === -1) return { field: line, value: '' };
   const field = line.slice(0, colon);
@@ -107,7 +107,7 @@ class LineSplitter {
     return lines;
   }
 
-  private takeLines(ends: Uint8Array): string[] {
+  private takeLines(ends: Uint8Array) {
     let text = decoder.decode(joinBytes([...this.unfinished, ends]));
     this.unfinished = [];
     this.unfinishedBytes = 0;
@@ -116,7 +116,7 @@ class LineSplitter {
     return text.split(/\r\n|\r|\n/).slice(0, -1); // after the last end there is nothing
   }
 
-  private keep(rest: Uint8Array): void {
+  private keep(rest: Uint8Array) {
     if (rest.length === 0) return;
     this.unfinished.push(rest);
     joinSmall(this.unfinished);

@@ -25,7 +25,7 @@ export class ToldRequests {
     return event.type === 'query' ? this.query(event) : event;
   }
 
-  private query({ seen, ...event }: ModelQuery): Json {
+  private query({ seen, ...event }: ModelQuery) {
     const request = seen();
     const { fields, tools, system, messages, left } = request;
     const marked = partsIn(request).flatMap(({ isMarked }, n) => (isMarked ? [n] : []));
@@ -34,7 +34,7 @@ export class ToldRequests {
     return { ...event, request: told, marked, left };
   }
 
-  private listed(parts: RequestPart[]): (number | Json)[] {
+  private listed(parts: RequestPart[]) {
     return parts.map(({ of, size, json }) => {
       const digest = sha256(JSON.stringify([of, json]));
       const known = this.numbers.get(digest);
@@ -47,7 +47,7 @@ export class ToldRequests {
 }
 
 /** A copy whose texts are cut where they are too long. */
-function bounded(json: unknown): unknown {
+function bounded(json: unknown) {
   const cut = (_: string, text: unknown) => {
     if (typeof text !== 'string' || text.length <= MAX_TEXT) return text;
     return `${text.slice(0, MAX_TEXT)}… [${text.length - MAX_TEXT} characters left out]`;

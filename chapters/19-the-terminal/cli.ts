@@ -43,7 +43,7 @@ export async function chat(argv: string[], screen: Screen, compose: Compose): Pr
   }
 }
 
-async function readAll(screen: Screen): Promise<string> {
+async function readAll(screen: Screen) {
   const hint = 'waiting for the end of stdin; if nothing comes from there, add < /dev/null';
   const timer = setTimeout(() => screen.say(hint, 'dim'), 3000);
   let text = '';
@@ -53,7 +53,7 @@ async function readAll(screen: Screen): Promise<string> {
 }
 
 /** One prompt, one answer, and no question: what would need one is refused, and said so. */
-async function answerOnce(program: Program): Promise<number> {
+async function answerOnce(program: Program) {
   const { agent, screen, options } = program;
   if (options.resume === '') throw usage(conversationList(program.session.list()));
   if (options.page) throw usage('--page is for a chat; with -p, write a --trace and look at it');
@@ -108,7 +108,7 @@ function jsonReport({
   };
 }
 
-function sayProblems(event: AgentEvent, program: Program): void {
+function sayProblems(event: AgentEvent, program: Program) {
   const { screen, masker } = program;
   const isOfAgent = event.type === 'agent' && !['error', 'done'].includes(event.event.type);
   if (isOfAgent) return sayProblems(event.event, program); // how it ended is in its report
@@ -157,7 +157,7 @@ class ExitStatus {
 
 /** The chat. Esc and Ctrl-C stop what is going on; at the prompt Ctrl-C empties the line, and twice
  *  it quits. */
-async function converse(program: Program): Promise<number> {
+async function converse(program: Program) {
   const { agent, screen, person, options, shortcuts } = program;
   const show = new Show(program);
   const seen = new ExitStatus();
@@ -234,7 +234,7 @@ async function converse(program: Program): Promise<number> {
   return screen.isInteractive ? EXIT.done : seen.exitCode();
 }
 
-function greet(program: Program): void {
+function greet(program: Program) {
   const { agent, gate, screen } = program;
   const { name } = agent.model;
   screen.say(`mcp-by-hand ${VERSION} · model ${name} · mode ${gate.mode} · /help`, 'dim');
@@ -246,7 +246,7 @@ function greet(program: Program): void {
 }
 
 /** The keys that need to know more than the terminal: Up, Tab and Shift-Tab. */
-function connectKeys(program: Program): void {
+function connectKeys(program: Program) {
   const { screen, gate, history } = program;
   const { input } = screen;
   let isTold = false;
@@ -267,6 +267,6 @@ function connectKeys(program: Program): void {
 }
 
 /** Beside the prompt, unless it is the usual one. */
-function showMode({ screen, gate }: Program): void {
+function showMode({ screen, gate }: Program) {
   screen.input.setLabel(gate.mode === 'ask' ? PROMPT : `${gate.mode} ${PROMPT}`);
 }

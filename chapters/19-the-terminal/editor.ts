@@ -244,7 +244,7 @@ export class Editor {
   }
 
   /** If there is none, the last one that was found is still shown. */
-  private find(words: string, from: number): true {
+  private find(words: string, from: number) {
     this.sought = words;
     const index = this.past.findLastIndex((text, n) => n <= from && text.includes(words));
     if (index >= 0) this.recall(index);

@@ -186,7 +186,7 @@ export class Sheets {
     return rowsOf(text, this.size.columns);
   }
 
-  private get promptRows(): string[] {
+  private get promptRows() {
     return rowsOf(this.page.prompt, this.size.columns - END_OF_PROMPT.length);
   }
 

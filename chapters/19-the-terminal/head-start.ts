@@ -97,7 +97,7 @@ class HeadStart implements Transport {
     this.started.catch(() => {}); // start() tells it
   }
 
-  private tell(what: (events: TransportEvents) => void): void {
+  private tell(what: (events: TransportEvents) => void) {
     if (this.events) what(this.events);
     else this.untold.push(what);
   }

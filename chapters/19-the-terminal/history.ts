@@ -48,7 +48,7 @@ export class History {
 
   /** Under a lock: of two programs that do it at once, the second would put the new file in place
    *  of the old one, and all would be gone. Who appends meanwhile, appends to one of the two. */
-  private turnOver(): void {
+  private turnOver() {
     if (sizeOf(this.file) <= MAX_BYTES) return;
     const lock = takeLock(`${this.file}.lock`);
     if (!lock) return; // another program is about to

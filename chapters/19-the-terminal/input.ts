@@ -73,7 +73,7 @@ export class Input implements Typist {
     up: () => (this.canTakeBack ? this.takeBack() : this.pass('up')),
   };
 
-  private pass(name: string, ctrl = false): void {
+  private pass(name: string, ctrl = false) {
     this.editor.press(undefined, { name, ctrl });
   }
 
@@ -115,7 +115,7 @@ export class Input implements Typist {
   }
 
   /** The open question, for the window as it is now. False if there is none. */
-  private layOut(): boolean {
+  private layOut() {
     const page = this.waiter && this.laidOut?.();
     if (!page) return false;
     this.question = this.screen.painted(page.lines);
@@ -123,11 +123,11 @@ export class Input implements Typist {
     return true;
   }
 
-  private get editor(): Editor {
+  private get editor() {
     return this.answer ?? this.chat;
   }
 
-  private enter(): void {
+  private enter() {
     if (!this.answer && this.chat.continues()) return;
     if (!this.answer) this.remember(this.chat.text); // an answer is no prompt to come back to
     const text = this.editor.take();
@@ -136,7 +136,7 @@ export class Input implements Typist {
     else if (text.trim() !== '') this.queue.push(text);
   }
 
-  private remember(text: string): void {
+  private remember(text: string) {
     if (text.trim() === '' || text === this.past.at(-1)) return;
     this.past.push(text);
     this.onPrompt(text);
@@ -149,7 +149,7 @@ export class Input implements Typist {
   }
 
   /** What a server has to say comes later. If the line is another by then, it is of no use. */
-  private finishWord(): void {
+  private finishWord() {
     const { editor } = this;
     const before = editor.text.slice(0, editor.cursor);
     const found = this.answer ? this.completeAnswer(before) : this.complete(before);
@@ -164,13 +164,13 @@ export class Input implements Typist {
       .catch(() => {}); // a server that fails has nothing to add
   }
 
-  private completeAnswer(before: string): Completing {
+  private completeAnswer(before: string) {
     const words = this.answerWords?.(before) ?? Promise.resolve([]);
     return words.then((found) => ({ start: 0, words: found, isOpen: true }));
   }
 
   /** One word that fits is put in; of several what they have in common, or else they are listed. */
-  private putIn(before: string, { start, words, isOpen }: Completion): void {
+  private putIn(before: string, { start, words, isOpen }: Completion) {
     const [only] = words;
     if (only === undefined) return;
     const common = commonStart(words);
@@ -182,7 +182,7 @@ export class Input implements Typist {
   }
 
   /** Below an open question, too: the user has asked for it. */
-  private list(words: string[]): void {
+  private list(words: string[]) {
     const { isAsking } = this;
     this.isAsking = false;
     this.screen.say(listed(words), 'dim');
@@ -216,7 +216,7 @@ export class Input implements Typist {
 
   // ── Who gets it ──
 
-  private settle(line: string | undefined): void {
+  private settle(line: string | undefined) {
     const { waiter } = this;
     if (!waiter) return;
     const shown = this.isSecret || this.isBrief ? '' : (line ?? this.editor.text);
@@ -228,7 +228,7 @@ export class Input implements Typist {
     waiter(line);
   }
 
-  private read(): Promise<string | undefined> {
+  private read() {
     const line = new Promise<string | undefined>((resolve) => (this.waiter = resolve));
     this.screen.redraw();
     return line;
@@ -244,7 +244,7 @@ export class Input implements Typist {
     }
   }
 
-  private async nextLine(): Promise<string | undefined> {
+  private async nextLine() {
     this.open();
     await this.keyboard?.ready;
     this.screen.freshLine();
@@ -268,7 +268,7 @@ export class Input implements Typist {
     return wasTyping && !this.isOver;
   }
 
-  private get canTakeBack(): boolean {
+  private get canTakeBack() {
     return this.queue.length > 0 && this.editor === this.chat && this.chat.text === '';
   }
 
@@ -321,7 +321,7 @@ export class Input implements Typist {
 
   /** Lets in what was typed already, even if we were too busy to look, and waits until nobody is in
    *  the middle of a word: its end would be an answer to a question that was not read. */
-  private async quiet(): Promise<void> {
+  private async quiet() {
     const startedAt = now();
     const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
     await pause(50);
@@ -330,7 +330,7 @@ export class Input implements Typist {
     while (now() - this.lastKeyAt < QUIET_MS && now() - startedAt < MAX_QUIET_MS) await pause(50);
   }
 
-  private setAside(): void {
+  private setAside() {
     const kept = [...this.queue, this.chat.text].join('\n');
     const isNew = kept !== '' && kept !== this.aside;
     this.aside = kept;
@@ -346,7 +346,7 @@ export class Input implements Typist {
 
 const MAX_LISTED = 50;
 
-function listed(words: string[]): string {
+function listed(words: string[]) {
   const more = words.length > MAX_LISTED ? `  and ${words.length - MAX_LISTED} more` : '';
   return words.slice(0, MAX_LISTED).join('  ') + more;
 }

@@ -36,7 +36,7 @@ export const ownCommands: MoreCommands = (program) => {
   return all.length === 0 ? undefined : Promise.resolve(Object.fromEntries(all));
 };
 
-function namesIn(folder: string): string[] {
+function namesIn(folder: string) {
   try {
     const names = readdirSync(folder).flatMap((name) => FILE.exec(name)?.[1] ?? []);
     return names.slice(0, MAX_FILES);

@@ -129,7 +129,7 @@ export function launch(url: URL): boolean {
   return true;
 }
 
-function desktopEnv(): NodeJS.ProcessEnv {
+function desktopEnv() {
   const variables = Object.entries(process.env).filter(([name]) => DESKTOP.test(name));
   return Object.fromEntries(variables);
 }

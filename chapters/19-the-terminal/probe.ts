@@ -75,7 +75,7 @@ async function examine(
   connection: McpConnection,
   report: ProbeReport,
   { tool, words, prepare, signal }: TriedCall,
-): Promise<number> {
+) {
   try {
     const startedAt = now();
     await connection.connect();

@@ -240,7 +240,7 @@ export class Program {
     for (const { name, state, reason } of settled) this.traceState(name, state, reason);
   }
 
-  private traceState(server: string, state: string, reason?: string): void {
+  private traceState(server: string, state: string, reason?: string) {
     const { protocolVersion, because } = this.manager.connection(server)?.server ?? {};
     const entry = this.manager.entry(server);
     const transport = entry && transportType(entry.config);
@@ -263,13 +263,13 @@ export class Program {
     return approval;
   }
 
-  private tell(event: AgentEvent): void {
+  private tell(event: AgentEvent) {
     this.spending.hear(event);
     this.trace.event(event);
     this.onEvent(event);
   }
 
-  private seeWire(direction: 'out' | 'in', message: unknown, server: string): void {
+  private seeWire(direction: 'out' | 'in', message: unknown, server: string) {
     this.trace.wire(direction, message, server);
     if (this.options.wire) this.screen.wire(direction, `${server} ${this.masker.json(message)}`);
   }
@@ -294,14 +294,14 @@ function spendingWithin(limit: Limit): Spending {
 }
 
 /** A script cannot ask again when a server is there at last, so it waits longer. */
-function graceFor({ isInteractive }: Screen, { wait }: ProgramOptions): number {
+function graceFor({ isInteractive }: Screen, { wait }: ProgramOptions) {
   if (wait !== undefined) return wait * 1000;
   const wanted = Number(process.env.MCP_GRACE);
   const usual = isInteractive ? 2000 : 5000;
   return wanted > 0 ? wanted : usual;
 }
 
-function folder(path: string): string {
+function folder(path: string) {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return path;
   throw refused(`--add-dir ${path}: there is no such folder`);
 }

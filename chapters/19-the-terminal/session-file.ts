@@ -174,7 +174,7 @@ export class Session {
     if (this.file) this.write({ compacted: turns });
   }
 
-  private write(line: unknown): void {
+  private write(line: unknown) {
     if (this.folder === '') return;
     if (this.lock && !this.lock.isOurs()) this.leave();
     if (this.file === '') this.create();
@@ -387,7 +387,7 @@ function locksWithoutFile(folder: string) {
   return [...new Set(files)].filter((file) => !existsSync(file));
 }
 
-function removeUnused(file: string): void {
+function removeUnused(file: string) {
   const lock = takeLock(lockOf(file));
   if (!lock) return; // a chat that has been open for a month
   rmSync(file, { force: true });

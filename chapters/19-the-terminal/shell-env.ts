@@ -16,7 +16,7 @@ export function shellEnvIn(options: string[]): string[] {
 }
 
 /** What was typed must work: a slip would be noticed only when a command fails. */
-function mustBeSet(typed: string): void {
+function mustBeSet(typed: string) {
   const [name = ''] = typed.split('=');
   const example = `${name || 'NAME'}=… mcp-by-hand --env ${name || 'NAME'}`;
   if (name !== typed || name === '')
@@ -27,7 +27,7 @@ function mustBeSet(typed: string): void {
 }
 
 /** What is written down for every day may be missing today: no agent of SSH, no virtual environment. */
-function namesInSettings(home: string): string[] {
+function namesInSettings(home: string) {
   if (!isAbsolute(home)) return [];
   const { file, value: names = [] } = userSetting('shellEnv', home);
   const isName = (name: unknown) => typeof name === 'string' && /^[^=\0]+$/.test(name);

@@ -126,13 +126,13 @@ export class Shortcuts {
   }
 
   /** A name with a slip in it should not pass for the file, nor a folder for what is in it. */
-  private tellMissing(path: string): void {
+  private tellMissing(path: string) {
     const looksLikeFile = /\.\w+$|\/$|^(~|\.{0,2})\//.test(path);
     if (this.isFolder(path)) this.tell(path, 'it is a folder, so only its name is sent');
     else if (looksLikeFile) this.tell(path, 'it is no file, so only its name is sent');
   }
 
-  private isFolder(path: string): boolean {
+  private isFolder(path: string) {
     try {
       return statSync(this.program.roots.locate(path).real).isDirectory();
     } catch {
@@ -140,7 +140,7 @@ export class Shortcuts {
     }
   }
 
-  private tell(shown: string, what: string): void {
+  private tell(shown: string, what: string) {
     this.program.screen.say(`  @${shown}: ${what}`, 'dim');
   }
 
@@ -157,7 +157,7 @@ export class Shortcuts {
 
   /** Inside of the folder the model may read anyway. What is outside, may be secret or is kept from
    *  it by a rule is asked about: a text that was pasted can name such a file, too. */
-  private async mayBeSent(location: Location, signal: AbortSignal): Promise<boolean> {
+  private async mayBeSent(location: Location, signal: AbortSignal) {
     const { person, gate } = this.program;
     const { real, named, readable } = location;
     const isHidden = gate.isHidden(real) || gate.isHidden(named);
@@ -170,7 +170,7 @@ export class Shortcuts {
     return agrees(person, { lines, prompt, ifEmpty: undefined, signal });
   }
 
-  private async contentOf(shown: string, location: Location): Promise<string> {
+  private async contentOf(shown: string, location: Location) {
     const tell = (what: string) => this.tell(shown, what);
     try {
       const file = await openFile(location);
@@ -198,7 +198,7 @@ export class Shortcuts {
 }
 
 /** In prose a full stop or a bracket may follow. */
-function withoutTail(word: string): string[] {
+function withoutTail(word: string) {
   const words = [word];
   while (/[.,;:!?)\]}'>]$/.test(words.at(-1)!)) words.push(words.at(-1)!.slice(0, -1));
   return words.filter((each) => basename(each) !== '');

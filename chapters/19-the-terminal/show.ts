@@ -119,11 +119,11 @@ export class Show {
     say(head, ended.outcome === 'worked' ? 'dim' : 'red');
   }
 
-  private count(usage: Usage): void {
+  private count(usage: Usage) {
     for (const key of ['input', 'output', 'cached'] as const) this.used[key] += usage[key];
   }
 
-  private callEnded(call: EndedCall): void {
+  private callEnded(call: EndedCall) {
     const { screen, masker, options } = this.program;
     const text = masker.heard(call.text);
     const ended = {
@@ -138,7 +138,7 @@ export class Show {
     screen.sayLines(rows, hasFailed ? 'red' : 'dim');
   }
 
-  private done({ ending, text }: Extract<AgentEvent, { type: 'done' }>): void {
+  private done({ ending, text }: Extract<AgentEvent, { type: 'done' }>) {
     const { screen } = this.program;
     screen.stopSpinning();
     if (ending === 'done' && text.trim() === '') screen.say('(the model said nothing)', 'dim');
@@ -238,7 +238,7 @@ class Calls {
 }
 
 /** It must increase, says the specification. What does not is a slip, or an old message. */
-function goesBack({ progress }: Json, before: Json = {}): boolean {
+function goesBack({ progress }: Json, before: Json = {}) {
   return (
     typeof progress === 'number' &&
     typeof before.progress === 'number' &&
@@ -247,7 +247,7 @@ function goesBack({ progress }: Json, before: Json = {}): boolean {
 }
 
 /** Of a summary its first line. */
-function promptRows(text: string, columns: number): string[] {
+function promptRows(text: string, columns: number) {
   const isSummary = replacedBy(text) !== undefined;
   const lines = isSummary ? text.split('\n', 1) : text.split('\n');
   const [first = '', ...more] = lines;
@@ -274,7 +274,7 @@ function kindOf(tool: Tool | undefined, args: Json): ShownCall['kind'] {
 // ─── While it runs ───────────────────────────────────────────────────────────────────────────────
 
 /** Below the spinner: of a command what it is, and the end of what it has printed. */
-function liveRows({ kind, args, progress }: ShownCall, columns: number): string[] {
+function liveRows({ kind, args, progress }: ShownCall, columns: number) {
   if (kind !== 'shell') return [];
   const output = isObject(progress) && typeof progress.output === 'string' ? progress.output : '';
   const last = output === '' ? [] : drawnLines(output).slice(-LIVE_LINES);
@@ -283,23 +283,23 @@ function liveRows({ kind, args, progress }: ShownCall, columns: number): string[
 }
 
 /** As a shell shows it: "> " where a command goes on. */
-function commandLines({ command = '' }: Json): string[] {
+function commandLines({ command = '' }: Json) {
   const [first = '', ...more] = String(command).trimEnd().split('\n');
   return [`  $ ${first}`, ...more.map((line) => `  > ${line}`)];
 }
 
 /** What a command wrote, as a terminal would draw it: without colours, and of a line that is written
  *  over again and again its last state. */
-function drawnLines(output: string): string[] {
+function drawnLines(output: string) {
   const lines = stripVTControlCharacters(output).replace(/\n$/, '').split('\n');
   return lines.map((line) => line.replace(/\r$/, '')).map(lastState);
 }
 
-function lastState(line: string): string {
+function lastState(line: string) {
   return line.slice(line.lastIndexOf('\r') + 1);
 }
 
-function withoutEmptyEnds(lines: string[]): string[] {
+function withoutEmptyEnds(lines: string[]) {
   const isFull = (line: string) => line.trim() !== '';
   return lines.slice(Math.max(0, lines.findIndex(isFull)), lines.findLastIndex(isFull) + 1);
 }
@@ -311,7 +311,7 @@ export function endedRows(call: EndedCall, columns: number, isVerbose = false) {
   return { head: headOf(call, columns), rows };
 }
 
-function headOf(call: EndedCall, columns: number): string {
+function headOf(call: EndedCall, columns: number) {
   const { name, args, outcome, ms, change } = call;
   const isTimed = ms !== undefined && (ms > 0 || outcome === 'worked');
   const time = isTimed ? ` ${inSeconds(ms)}` : '';
@@ -324,7 +324,7 @@ function headOf(call: EndedCall, columns: number): string {
 
 /** Of what was read or found nothing is shown, if it is more than a line; of a change nothing once
  *  more that was in the question. */
-function howMuch({ kind, text, change, isAsked, args }: EndedCall): string {
+function howMuch({ kind, text, change, isAsked, args }: EndedCall) {
   const count = linesOf(text).length;
   if (kind === 'read' && count > 1) return `, ${count} lines`;
   const [summary = ''] = change && isAsked ? changeLines(change, `${args.path}`).slice(-1) : [];
@@ -339,7 +339,7 @@ const isCommand = ({ kind, outcome, ms }: EndedCall) =>
 
 const lastLineOf = ({ text }: EndedCall) => text.slice(text.lastIndexOf('\n') + 1);
 
-function someRows(call: EndedCall, columns: number): string[] {
+function someRows(call: EndedCall, columns: number) {
   const { outcome, kind, change, text, args, whole, isAsked } = call;
   const hasFailed = outcome !== 'worked';
   if (isCommand(call)) {
@@ -359,27 +359,27 @@ function someRows(call: EndedCall, columns: number): string[] {
 }
 
 /** What to do about it is often the end of a line that takes many rows: no line is folded in its middle. */
-function messageRows(lines: string[], columns: number): string[] {
+function messageRows(lines: string[], columns: number) {
   const rows = behind('  ', lines).flatMap((line) => rowsOf(line, columns));
   return fold(rows, { columns, rows: MESSAGE_ROWS });
 }
 
 /** All of it if there is room. A question folds each long line; here only too many rows are. */
-function fitted(lines: string[], columns: number, rows: number): string[] {
+function fitted(lines: string[], columns: number, rows: number) {
   const all = lines.flatMap((line) => rowsOf(line, columns));
   return all.length <= rows ? all : fold(lines, { columns, rows });
 }
 
 const behind = (gutter: string, lines: string[]) => lines.map((line) => gutter + line);
 
-function beginningOf(lines: string[], columns: number, whole?: WholeText): string[] {
+function beginningOf(lines: string[], columns: number, whole?: WholeText) {
   const more = (whole?.lines ?? lines.length) - FEW_LINES;
   const rows = quotedRows(lines.slice(0, FEW_LINES), FEW_LINES, columns);
   if (more <= 0 && !whole) return rows;
   return [...rows, ...rowsOf(`  … ${more} more ${lineWord(more)}; ${whereAll(whole)}`, columns)];
 }
 
-function endOf(lines: string[], columns: number, whole?: WholeText): string[] {
+function endOf(lines: string[], columns: number, whole?: WholeText) {
   const before = (whole?.lines ?? lines.length) - LAST_LINES;
   const rows = quotedRows(lines.slice(-LAST_LINES), LAST_LINES, columns);
   if (before <= 0) return rows;
@@ -398,7 +398,7 @@ const quotedRows = (lines: string[], most: number, columns: number) =>
 const lineWord = (count: number) => (count === 1 ? 'line' : 'lines');
 
 /** The arguments in a few words; the question before the call showed them in full. */
-function inline(args: Json): string {
+function inline(args: Json) {
   const parts = Object.entries(args).map(
     ([key, value]) => `${key}: ${cutToWidth(JSON.stringify(value) ?? '', 40)}`,
   );
@@ -425,7 +425,7 @@ export function wholeRows(call: EndedCall, columns: number): string[] {
   return lines.flatMap((line) => rowsOf(line, columns));
 }
 
-function bounded(lines: string[]): string[] {
+function bounded(lines: string[]) {
   let length = 0;
   const end = lines.findIndex((line) => (length += line.length) > MAX_WHOLE);
   if (end === -1) return lines;

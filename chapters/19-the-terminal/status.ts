@@ -63,7 +63,7 @@ export function costsOf(manager: McpManager): Map<string, number> {
 
 type Priced = ServerStatus & { tokens?: number };
 
-function statusOf(status: Priced, masker: Masker, notes: string[]): ScreenLine[] {
+function statusOf(status: Priced, masker: Masker, notes: string[]) {
   const { name, state, scope, file, shadows, reason, warnings } = status;
   const facts = factsOf(status).map((fact) => ` · ${masker.text(fact)}`);
   const more = [`${scope}, ${from(file, shadows)}`, ...how(status), ...notes];
@@ -81,7 +81,7 @@ function statusOf(status: Priced, masker: Masker, notes: string[]): ScreenLine[]
   return [stateLine(shownName(name), state, facts.join('')), ...indented];
 }
 
-function stateLine(name: string, state: ServerState, facts = ''): ScreenLine {
+function stateLine(name: string, state: ServerState, facts = '') {
   return [{ text: `${name}: ` }, { text: state, style: COLOURS[state] }, { text: facts }];
 }
 

@@ -126,7 +126,7 @@ export class WordWrap {
     this.isCut = isCut;
   }
 
-  private get most(): number {
+  private get most() {
     return Math.max(MIN_COLUMNS, this.columns() - 1);
   }
 
@@ -219,7 +219,7 @@ export class WordWrap {
   }
 
   /** Writes the word, in this row or in the next. */
-  private place(): string {
+  private place() {
     if (this.word.length === 0) return '';
     const gap = this.gap();
     const fits = this.column + gap.length + this.wordColumns <= this.most;

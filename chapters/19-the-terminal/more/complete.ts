@@ -21,7 +21,7 @@ export function completeLine(before: string, program: Program): Completing {
   return { start: before.length, words: [] };
 }
 
-function completeCommand(before: string, program: Program): Completing {
+function completeCommand(before: string, program: Program) {
   const names = [...Object.keys(program.composition.commands), 'exit'];
   const found = (all: string[]) =>
     fitting(before, before.trimStart(), all.map((name) => `/${name}`).sort());
@@ -30,7 +30,7 @@ function completeCommand(before: string, program: Program): Completing {
 }
 
 /** Those of the moment, all together. */
-function moreCommands(program: Program): Promise<Record<string, Command>> | undefined {
+function moreCommands(program: Program) {
   const { moreCommands: rows = [] } = program.composition;
   const some = rows.flatMap((find) => find(program) ?? []);
   if (some.length === 0) return undefined;
@@ -48,7 +48,7 @@ export function commandNamed(
 }
 
 /** In order: for a file nobody waits until servers have answered. */
-async function oneOfMore(name: string, program: Program): Promise<Command | undefined> {
+async function oneOfMore(name: string, program: Program) {
   for (const find of program.composition.moreCommands ?? []) {
     const more = (await find(program)) ?? {};
     if (Object.hasOwn(more, name)) return more[name];
@@ -56,7 +56,7 @@ async function oneOfMore(name: string, program: Program): Promise<Command | unde
   return undefined;
 }
 
-function completeWord(before: string, program: Program): Completing {
+function completeWord(before: string, program: Program) {
   const [name = '', ...words] = before.trimStart().slice(1).split(/\s+/);
   const found = (all: string[]) => fitting(before, words.at(-1) ?? '', all);
   const wordsFor = (command?: Command) => command?.complete?.(words, program) ?? [];
@@ -67,7 +67,7 @@ function completeWord(before: string, program: Program): Completing {
 }
 
 /** Files come first; what else has such a name is looked for where it may be. */
-function completeMention(before: string, typed: string, program: Program): Completing {
+function completeMention(before: string, typed: string, program: Program) {
   const files = completeFile(before, typed, program);
   const { mentions = [] } = program.composition;
   const asked = mentions.flatMap((each) => each.complete(typed, program) ?? []);
@@ -79,14 +79,14 @@ function completeMention(before: string, typed: string, program: Program): Compl
   });
 }
 
-function fitting(before: string, word: string, candidates: string[]): Completion {
+function fitting(before: string, word: string, candidates: string[]) {
   const words = candidates.filter((each) => each.startsWith(word));
   return { start: before.length - word.length, words: words.slice(0, MAX_FOUND) };
 }
 
 /** Of one folder. What a search would not show, and what may be secret, is not offered. It can
  *  still be typed. */
-function completeFile(before: string, path: string, program: Program): Completion {
+function completeFile(before: string, path: string, program: Program) {
   const slash = path.lastIndexOf('/') + 1;
   const folder = path.slice(0, slash);
   const start = before.lastIndexOf('@');
@@ -95,7 +95,7 @@ function completeFile(before: string, path: string, program: Program): Completio
   return { start, words: words.sort().slice(0, MAX_FOUND) };
 }
 
-function namesIn(folder: string, beginning: string, program: Program): string[] {
+function namesIn(folder: string, beginning: string, program: Program) {
   const { roots, gate } = program;
   const isOffered = (path: string) => {
     const { real, inside, secret } = roots.locate(path);
@@ -112,13 +112,13 @@ function namesIn(folder: string, beginning: string, program: Program): string[] 
   }
 }
 
-function isTyped(name: string, beginning: string): boolean {
+function isTyped(name: string, beginning: string) {
   const isHidden = name.startsWith('.') && !beginning.startsWith('.');
   const isOdd = /[\x00-\x1f\x7f-\x9f"]/.test(name); // it cannot be typed, either
   return name.startsWith(beginning) && !isHidden && !isOdd;
 }
 
-function entriesOf(folder: string): Dirent[] {
+function entriesOf(folder: string) {
   const found: Dirent[] = [];
   const entries = opendirSync(folder);
   try {
@@ -131,7 +131,7 @@ function entriesOf(folder: string): Dirent[] {
 }
 
 /** The closing quote comes with the name of a file: behind a folder the path goes on. */
-function quotedIfNeeded(path: string): string {
+function quotedIfNeeded(path: string) {
   if (!/[\s()]/.test(path)) return path;
   return path.endsWith('/') ? `"${path}` : `"${path}"`;
 }
