@@ -101,7 +101,7 @@ function jsonReport({
       context = { ...contextTable(asked.seen(), event.usage), window: agent.window };
     if (FOR_TRACES.includes(event.type)) return;
     const ms = Math.round(screen.clock() - startedAt);
-    const cost = spending.isUnpriced ? undefined : spending.money;
+    const cost = spending.isUnpriced ? undefined : spending.money || undefined; // nothing is not told
     const totals = { usage: agent.usage, cost, context, ms };
     print(event.type === 'done' ? { ...event, ...totals } : event);
     if (event.type === 'error') screen.printJson(masker.json(event), process.stderr);
