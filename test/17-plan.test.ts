@@ -49,7 +49,7 @@ async function tried(
   return { ended, questions: person.questions, cwd };
 }
 
-test('between the two tools nothing can be changed, and only an answer ends that', async () => {
+test('D23: between the two tools nothing can be changed, and only an answer ends that', async () => {
   const { ended, questions, cwd } = await tried(
     [
       { calls: [enter, write('a')] },
@@ -92,7 +92,7 @@ test('a yes leads back to the mode before; without a plan there is nothing to ag
   );
 });
 
-test('a sub-agent neither plans nor ends a plan, and where nobody can agree there are no such tools', async () => {
+test('D23: a sub-agent neither plans nor ends a plan, and where nobody can agree there are no such tools', async () => {
   const { ended, questions } = await tried(
     [
       { calls: [{ name: 'delegate', args: { task: 'x' } }] },
