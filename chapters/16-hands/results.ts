@@ -22,7 +22,7 @@ const MAX_TEXT = 100_000; // characters, about 25,000 tokens
 const HEAD = 2048;
 const TAIL = 1024;
 const MAX_IMAGES = 20;
-const MAX_IMAGES_BASE64 = 20 * 2 ** 20; // of one result; models refuse requests of more than some 30 MB
+const MAX_IMAGES_BASE64 = 20 * 2 ** 20; // of one answer; models refuse requests of more than some 30 MB
 const MAX_SAVED = 20; // files that one result of a server may leave on the disk
 export const MAX_IMAGE_BASE64 = 5 * 2 ** 20; // of one image; models take no larger ones
 
@@ -40,7 +40,7 @@ export function fitResult(
   name: string,
   most = MAX_TEXT,
 ): ToolOutput & { cut?: number } {
-  const blocks = joinTexts(limitImages(output.blocks));
+  const blocks = joinTexts(output.blocks.map(imageLimit(folder)));
   const texts = blocks.flatMap((block) => (block.type === 'text' ? [block.text] : []));
   const length = texts.reduce((sum, text) => sum + text.length, 0);
   const isTooLong = length > most;
@@ -64,20 +64,21 @@ export function roomFor(tool?: Pick<Tool, 'origin'>): number {
 
 const isImage = (block: Block) => block.type === 'image';
 
-function limitImages(blocks: Block[]) {
-  let [images, size] = [0, 0];
-  return blocks.map((block): Block => {
+/** Of many images the first ones. Of the others some are saved: a server could send a thousand. */
+export function imageLimit(folder: string, most = MAX_IMAGES) {
+  let [images, size, saved] = [0, 0, 0];
+  return (block: Block): Block => {
     if (block.type === 'text') return block;
     const { mimeType, data } = block;
-    const hasRoom = images < MAX_IMAGES && size + data.length <= MAX_IMAGES_BASE64;
-    if (!hasRoom)
-      return {
-        type: 'text',
-        text: `[too many images; left out: ${mimeType}, ${sizeOfBase64(data)} bytes]`,
-      };
+    const hasRoom = images < most && size + data.length <= MAX_IMAGES_BASE64;
+    const words = `[too many images; left out: ${mimeType}, ${sizeOfBase64(data)} bytes]`;
+    if (!hasRoom) {
+      const isSaved = ++saved <= MAX_SAVED;
+      return { type: 'text', text: isSaved ? saveBlob(words, data, block, folder) : words };
+    }
     [images, size] = [images + 1, size + data.length];
     return block;
-  });
+  };
 }
 
 /** Neighbouring texts become one: ten thousand small blocks would cost more than what they say. */
