@@ -138,17 +138,13 @@ export function hands(options: HandsOptions): Tool[] {
   const search = { roots, isHidden, timeoutMs };
   const shell = { roots, resultsFolder, env: shellEnv };
   return [
-    fileRow(roots, READ, 'read', (location, args, { signal }) =>
+    fileRow(roots, READ, (location, args, { signal }) =>
       readForModel(location, args, desk, signal),
     ),
     changeRow(desk, WRITE, planWrite, written),
     changeRow(desk, EDIT, planEdit, edited),
-    fileRow(roots, GREP, 'read', (location, args, { signal }) =>
-      grep(location, args, search, signal),
-    ),
-    fileRow(roots, GLOB, 'read', (location, args, { signal }) =>
-      glob(location, args, search, signal),
-    ),
+    fileRow(roots, GREP, (location, args, { signal }) => grep(location, args, search, signal)),
+    fileRow(roots, GLOB, (location, args, { signal }) => glob(location, args, search, signal)),
     {
       definition: BASH,
       readOnly: false,
@@ -162,17 +158,12 @@ type DefinedTool = ReturnType<typeof define>;
 type Checked = any; // arguments that checkArguments has let pass
 type ToolWork = (location: Location, args: Checked, context: ToolContext) => Promise<ToolOutput>;
 
-function fileRow(
-  roots: Roots,
-  definition: DefinedTool,
-  kind: 'read' | 'write',
-  work: ToolWork,
-): Tool {
+function fileRow(roots: Roots, definition: DefinedTool, work: ToolWork): Tool {
   const paths = new JudgedPaths(roots);
   return {
     definition,
-    readOnly: kind === 'read',
-    touches: (args) => ({ kind, path: paths.judge(args) }),
+    readOnly: true,
+    touches: (args) => ({ kind: 'read', path: paths.judge(args) }),
     run: careful(definition, (args, context, original) =>
       work(paths.locate(original), args, context),
     ),
