@@ -6,6 +6,7 @@ import {
   accessSync,
   closeSync,
   constants,
+  existsSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -236,24 +237,25 @@ const MAX_FOLDER_BYTES = 2 ** 30;
 const MAX_FILES = 1000;
 let lastNumber = 0;
 
-type KeptResult = { path: string; number: number; stat: Stats };
+/** A file of ours. `label` is what the pattern of its name has in its parentheses. */
+export type OwnFile = { path: string; label: string; stat: Stats };
 
-/** The results in the folder, the newest first. What is not surely ours is not among them. */
-function keptIn(folder: string) {
-  const kept: KeptResult[] = [];
-  for (const name of readdirSync(folder)) {
-    const number = OUR_NAME.exec(name)?.[1];
+/** Those of a folder, the newest first. What is not surely ours, such as a link, is not among them. */
+export function ownFiles(folder: string, pattern: RegExp): OwnFile[] {
+  const found: OwnFile[] = [];
+  for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+    const label = pattern.exec(name)?.[1];
     const path = join(folder, name);
-    const stat = number ? lstatSync(path, { throwIfNoEntry: false }) : undefined;
-    if (!stat?.isFile()) continue; // a link, say
+    const stat = label ? lstatSync(path, { throwIfNoEntry: false }) : undefined;
+    if (!label || !stat?.isFile() || stat.nlink > 1) continue;
     const isOurs = process.getuid === undefined || stat.uid === process.getuid();
-    if (isOurs) kept.push({ path, number: Number(number), stat });
+    if (isOurs) found.push({ path, label, stat });
   }
-  return kept.sort((a, b) => b.stat.mtimeMs - a.stat.mtimeMs);
+  return found.sort((a, b) => b.stat.mtimeMs - a.stat.mtimeMs);
 }
 
 /** Makes room for one more: a server that sends and sends must not fill the disk. The oldest go first. */
-function removeOld(kept: KeptResult[]) {
+function removeOld(kept: OwnFile[]) {
   let bytes = 0;
   for (const [n, { path, stat }] of kept.entries()) {
     bytes += stat.size;
@@ -270,9 +272,9 @@ export function newFile(
 ): { path: string; fd: number } {
   refuseLinks(folder);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const kept = keptIn(folder);
+  const kept = ownFiles(folder, OUR_NAME);
   removeOld(kept);
-  lastNumber = kept.reduce((most, { number }) => Math.max(most, number), lastNumber); // none is used twice
+  lastNumber = kept.reduce((most, { label }) => Math.max(most, Number(label)), lastNumber); // none is used twice
   const label = name.replace(/[^A-Za-z0-9_-]+/g, '_').slice(0, 64);
   for (;;) {
     const path = join(

@@ -19,10 +19,10 @@ import {
   type Stats,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, basename } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Turn } from '../../agent.ts';
 import { asObject, VERSION, isObject, parseMessage, type Json } from '../../mcp.ts';
-import { refuseLinks } from '../16-hands/results.ts';
+import { ownFiles, refuseLinks, type OwnFile } from '../16-hands/results.ts';
 import { takeLock, type Lock } from '../17-the-gate/lock.ts';
 import { quoted, type Masker } from '../17-the-gate/safe-text.ts';
 import { sha256 } from '../17-the-gate/digest.ts';
@@ -263,38 +263,21 @@ export const lockOf = (file: string) => `${file}.lock`;
 /** The conversations in a folder, the one that was used last first. That need not be the one that
  *  was begun last. Each is read when its turn comes: they can be long, and many. */
 export function* keptConversations(folder: string): Generator<Conversation> {
-  const files = oursIn(folder).sort((a, b) => b.usedAt - a.usedAt);
-  for (const { file, usedAt } of files) yield readConversation(file, usedAt);
+  for (const file of ownFiles(folder, OUR_NAME)) yield readConversation(file);
 }
 
-type ConversationFile = { file: string; usedAt: number };
-
-/** What is not surely ours is not among them. */
-function oursIn(folder: string) {
-  const found: ConversationFile[] = [];
-  const names = existsSync(folder) ? readdirSync(folder) : [];
-  for (const name of names.filter((each) => OUR_NAME.test(each))) {
-    const file = join(folder, name);
-    const stat = lstatSync(file, { throwIfNoEntry: false });
-    if (!stat?.isFile() || stat.nlink > 1) continue; // a link, say
-    const isOurs = process.getuid === undefined || stat.uid === process.getuid();
-    if (isOurs) found.push({ file, usedAt: stat.mtimeMs });
-  }
-  return found;
-}
-
-function readConversation(file: string, usedAt: number): Conversation {
+function readConversation({ path: file, label: id, stat }: OwnFile): Conversation {
   const text = readFileSync(file, 'utf8');
   // A line that was never finished is an empty object: it is passed over.
   const lines = text.split('\n').map((line) => asObject(parseMessage(line)));
   const all = lines.filter(isTurn);
   const named = lines.findLast(({ named }) => typeof named === 'string')?.named;
   return {
-    id: OUR_NAME.exec(basename(file))![1]!,
+    id,
     file,
     kind: lines[0]?.kind === 'print' ? 'print' : 'chat', // those of older programs do not tell
     name: typeof named === 'string' ? named : '',
-    usedAt,
+    usedAt: stat.mtimeMs,
     firstPrompt: all.find((turn) => turn.role === 'user')?.text ?? '',
     count: all.length,
     turns: turnsIn(lines),
@@ -367,17 +350,17 @@ function removeOldConversations(sessionsFolder: string, except: string) {
     for (const folder of folders) {
       if (!folder.isDirectory() || !OUR_FOLDER.test(folder.name)) continue;
       const path = join(sessionsFolder, folder.name);
-      const old = oursIn(path).filter((each) => isOld(each));
-      for (const { file } of old) if (file !== except) removeUnused(file);
+      const old = ownFiles(path, OUR_NAME).filter(isOld);
+      for (const each of old) if (each.path !== except) removeUnused(each.path);
       locksWithoutFile(path).forEach(removeUnused);
     }
   } catch {}
 }
 
-function isOld({ file, usedAt }: ConversationFile) {
-  const age = Date.now() - usedAt;
+function isOld(file: OwnFile) {
+  const age = Date.now() - file.stat.mtimeMs;
   if (age <= MAX_AGE_MS) return false;
-  return age > MAX_AGE_NAMED_MS || readConversation(file, usedAt).name === '';
+  return age > MAX_AGE_NAMED_MS || readConversation(file).name === '';
 }
 
 /** Of programs that were killed before their first word: the files that these locks were for. */
