@@ -18,6 +18,7 @@ import { Scopes } from '../chapters/27-scopes/scopes.ts';
 import { filesInZip } from '../chapters/27-scopes/zip.ts';
 import { McpConnection, McpManager, needsApproval, type Json } from '../mcp.ts';
 import { cleanUp, folder, later, rejection, root } from './help/basics.ts';
+import { place, run, Terminal } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -163,6 +164,31 @@ test("an archive of another hand (Python's zipfile, with a comment) is read", ()
     'UEsDBBQAAAAIAAAAIVzRidJCCgAAAGQAAAAFAAAAYS50eHTLSM3Jyc+gLQEAUEsBAhQDFAAAAAgAAAAhXNGJ0kIKAAAAZAAAAAUAAAAAAAAAAAAAAIABAAAAAGEudHh0UEsFBgAAAAABAAEAMwAAAC0AAAAJAGEgY29tbWVudA==';
   const [file] = filesInZip(Buffer.from(bytes, 'base64'), BOUNDS);
   assert.deepEqual([file!.name, file!.content().toString()], ['a.txt', 'hello'.repeat(20)]);
+});
+
+test('mcp import FILE: a bundle by its content is shown, its values are asked for, and it is called', async () => {
+  const server = readFileSync(join(root, 'fixtures', 'server.mjs'));
+  const where = place();
+  const file = join(where.cwd, 'downloaded'); // whatever it is called
+  writeFileSync(file, zip([manifest(), { name: 'server.mjs', content: server }]));
+  const bundlesFolder = join(where.home, '.mcp-by-hand', 'bundles');
+  const script = await run(where, ['mcp', 'import', file, '--yes']);
+  assert.deepEqual([script.code, existsSync(bundlesFolder)], [3, false]);
+  const refused = new Terminal(where, ['mcp', 'import', file]);
+  await refused.see(/^key: *$/);
+  refused.enter('mine');
+  await refused.see(/--key=mine[^]*^Add it\?.*: *$/);
+  refused.enter('n');
+  assert.equal(await refused.ended(), 3);
+  assert.ok(!existsSync(bundlesFolder), 'nothing is unpacked before the yes');
+  const terminal = new Terminal(where, ['mcp', 'import', file]);
+  await terminal.see(/^key: *$/);
+  terminal.enter('mine');
+  await terminal.see(/^Add it\?.*: *$/);
+  terminal.enter('y');
+  assert.equal(await terminal.ended(), 0, terminal.text);
+  const { out, err } = await run(where, ['call', 'calc', 'add', 'a=2', 'b=40']);
+  assert.equal(out, '42\n', err);
 });
 
 test("a plugin's bundle: unpacked once, into a folder of ours; it starts from there, after approval", async () => {

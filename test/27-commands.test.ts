@@ -213,7 +213,7 @@ test('mcp import claude-desktop: shows what it found, asks, takes over; names ar
       [DESKTOP]: { mcpServers: servers, globalShortcut: '' },
       'home/.claude/settings.json': { mcpServers: { there: { command: 'mine' } } },
     },
-    ['a'],
+    ['y'],
   );
   assert.equal(await importing(importers, where)(['claude-desktop'], given, person), 0);
   assert.match(
@@ -276,7 +276,7 @@ test('mcp import: a third program is a row; an unknown one, one without servers,
     files: ({ home }) => [join(home, '.cursor', 'mcp.json')],
     servers: ({ mcpServers }) => mcpServers as Json,
   };
-  const first = desk({ 'home/.cursor/mcp.json': { mcpServers: { a: { command: 'a' } } } }, ['a']);
+  const first = desk({ 'home/.cursor/mcp.json': { mcpServers: { a: { command: 'a' } } } }, ['y']);
   assert.equal(
     await importing({ ...importers, cursor }, first.where)(
       ['cursor'],

@@ -1,14 +1,14 @@
 // `mcp import`: what other programs have, each by a sample in the form that its maker documents.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { importers, offeredBy } from '../chapters/27-scopes/importing.ts';
 import { parseToml } from '../chapters/27-scopes/packages/toml.ts';
 import type { Json } from '../mcp.ts';
 import { cleanUp, folder } from './help/basics.ts';
-import { place, run } from './help/terminal.ts';
+import { place, run, Terminal } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -19,6 +19,12 @@ const local = { command: 'npx', args: ['-y', 'a-server'], env: { LEVEL: 'info' }
 
 /** One for each program. The sources are pages of its maker. */
 const SAMPLES: Record<string, Sample> = {
+  'claude-code': {
+    source: 'code.claude.com docs, Connect Claude Code to tools via MCP, user scope',
+    file: '.claude.json',
+    text: asText({ numStartups: 3, mcpServers: { own: { type: 'stdio', ...local } } }),
+    ours: { own: { type: 'stdio', ...local } },
+  },
   'claude-desktop': {
     source: 'modelcontextprotocol.io, connect local servers',
     file: '.config/Claude/claude_desktop_config.json',
@@ -203,12 +209,37 @@ test('mcp import alone finds them all; --yes is for scripts; without it nothing 
   assert.equal(shown.code, 3, shown.err);
   for (const program of Object.keys(SAMPLES))
     assert.match(shown.out, new RegExp(` of ${program}, in `));
+  assert.match(shown.out, /^"own" of claude-code, in ".*": it counts here as it is$/m);
   assert.match(shown.err, /nothing was imported: .* or --yes for a script/);
   const taken = await run(where, ['mcp', 'import', 'codex', '--yes']);
   assert.equal(taken.code, 0, taken.err);
   assert.match(taken.out, /^added a to /m);
   assert.match(taken.out, /^"b\.c" is called b-c here/m);
   assert.equal((await run(where, ['mcp', 'import', 'codx'])).code, 2);
+});
+
+test('mcp import FILE: what is in it decides', async () => {
+  const mcpServers = { a: { ...local, env: { KEY: '${env:KEY}' } } };
+  const remotes = [{ type: 'streamable-http', url: 'https://b.example/mcp' }];
+  const where = place({
+    'mine.json': { mcpServers },
+    'code.json': { servers: { c: local } },
+    'server.json': { name: 'io.example/b', description: 'x', version: '1.0.0', remotes },
+    'odd.txt': 'nothing',
+  });
+  const mine = await run(where, ['mcp', 'import', 'mine.json', '--yes']);
+  assert.match(mine.out, /^added a to .*settings\.json$/m, mine.err);
+  const kept = JSON.parse(readFileSync(join(where.home, '.claude', 'settings.json'), 'utf8'));
+  assert.deepEqual(kept.mcpServers.a.env, { KEY: '${KEY}' });
+  assert.match((await run(where, ['mcp', 'import', './code.json', '--yes'])).out, /^added c to /m);
+  const terminal = new Terminal(where, ['mcp', 'import', 'server.json']);
+  await terminal.see(/^Add it\?.*: *$/);
+  terminal.enter('y');
+  assert.equal(await terminal.ended(), 0, terminal.text);
+  assert.match(terminal.text, /^added b to /m);
+  const odd = await run(where, ['mcp', 'import', 'odd.txt', '--yes']);
+  assert.deepEqual([odd.code, odd.out], [3, '']);
+  assert.match(odd.err, /odd\.txt: line 1, column 2: Unexpected token 'o'/);
 });
 
 test('TOML: what settings are made of, and what is wrong by its line', () => {

@@ -19,7 +19,7 @@ export const ownVerbs: Record<string, Verb> = {
 add [-s local|user|project] [-e KEY=VALUE] NAME -- COMMAND ARGS
 add [--transport http|sse|ws] [--header "Name: value"] [--client-id ID]
     [--callback-port N] NAME URL
-add --from server.json [NAME] | import [PROGRAM] [--yes]
+add --from server.json [NAME] | import [PROGRAM | FILE] [--yes]
 add-json NAME JSON | remove NAME | enable NAME[/TOOL] | disable NAME[/TOOL]
 login NAME | logout NAME`,
     load: async () => (await import('./command-line/mcp-command.ts')).mcpCommand,
@@ -41,7 +41,7 @@ login NAME | logout NAME`,
     load: async () => (await import('./command-line/call-command.ts')).callCommand,
   },
   completion: {
-    help: 'bash | zsh | fish, for the Tab of your shell: source <(mcp-by-hand completion bash)',
+    help: 'bash | zsh | fish, for its Tab: source <(mcp-by-hand completion bash)',
     load: async () => (await import('./command-line/completion.ts')).completionCommand,
   },
 };

@@ -18,11 +18,17 @@ export type Importer = {
   files: (where: Where) => string[];
   read?: (text: string) => Json; // else it is JSON
   servers: (root: Json) => Json;
+  isUsed?: boolean; // here, as it is
   convert?: (config: Json, where: Where, root: Json, ask: AskFor) => Promise<Json>;
 };
 export type ImportableServer = { name: string; config: Json; file: string; root: Json };
 
 export const importers: Record<string, Importer> = {
+  'claude-code': {
+    files: at('~/.claude.json'),
+    servers: (root) => asObject(root.mcpServers),
+    isUsed: true,
+  },
   'claude-desktop': {
     files: at('programs/Claude/claude_desktop_config.json'),
     servers: (root) => asObject(root.mcpServers),

@@ -59,9 +59,9 @@ function wordsFor(words: string[], composition: Composition): string[] {
   const forms = verb.help.split(/ \| |\n/);
   const form = plain[0] && forms.find((each) => each.startsWith(`${plain[0]} `));
   const isAction = (word: string) => forms.length > 1 && /^[a-z][a-z-]*$/.test(word);
-  const actions = forms.map((each) => each.split(' ')[0]!).filter(isAction);
+  const actions = forms.map((each) => each.split(/[ ,]/)[0]!).filter(isAction);
   if (plain.length === 0 && actions.length > 0) return actions;
-  if (!/^(?!.*FILE).*\b(SERVER|NAME|A B)\b/m.test(form || verb.help)) return [];
+  if (!/^(?!\[?FILE).*\b(SERVER|NAME|A B)\b/m.test(form || verb.help)) return [];
   const entries = loadHere(composition, () => {});
   const server = plain.find((word) => entries.has(word));
   const known = server && composition.known?.find(entries.get(server)!);

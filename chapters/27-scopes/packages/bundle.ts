@@ -46,15 +46,20 @@ export function bundles({
   config = () => ({}),
 }: BundleOptions): Unpack {
   return (file, plugin) => {
-    const { files, hash } = readBundle(file);
-    const packed = files.find(({ name }) => name === 'manifest.json');
-    if (!packed) throw new Error(`${file} has no manifest.json`);
-    const manifest = manifestIn(packed);
+    const { manifest, hash } = manifestOf(file);
     const folder = join(home, '.mcp-by-hand', 'bundles', hash);
     if (!existsSync(folder)) waiting.set(folder, file);
     const name = `${manifest.name ?? plugin.name}`;
     return { [name]: entryFrom(manifest, folder, platform, config(plugin, name)) };
   };
+}
+
+/** What it says of its server. */
+export function manifestOf(file: string): { manifest: Json; hash: string } {
+  const { files, hash } = readBundle(file);
+  const packed = files.find(({ name }) => name === 'manifest.json');
+  if (!packed) throw new Error(`${file} has no manifest.json`);
+  return { manifest: manifestIn(packed), hash };
 }
 
 function readBundle(file: string) {
@@ -77,7 +82,7 @@ export const bundledStdio: TransportFactory = (serverName, config, maxBytes) => 
 bundledStdio.words = STDIO_WORDS;
 
 /** What was approved names the folder, and the folder the content: another content is refused. */
-function unpackFor(config: string) {
+export function unpackFor(config: string): void {
   for (const [folder, file] of waiting) {
     if (!config.includes(basename(folder))) continue;
     const { files, hash } = readBundle(file);

@@ -1,9 +1,10 @@
 // import-commands.ts: `mcp import PROGRAM` and `mcp add --from server.json`. What they bring was
 // written by others, so a person sees it before it is written down; and nothing starts.
 
+import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
-import { asObject, readJsonFile, textOf, type Json } from '../../../mcp.ts';
+import { basename, join, resolve } from 'node:path';
+import { asObject, readJsonFile, serversIn, textOf, type Json } from '../../../mcp.ts';
 import { nearest } from '../../16-hands/nearest.ts';
 import { agrees, choice, oneOfFew } from '../../17-the-gate/dialogue.ts';
 import type { Person } from '../../17-the-gate/person.ts';
@@ -20,6 +21,8 @@ import {
   type ImportableServer,
   type Where,
 } from '../importing.ts';
+import { bundles, manifestOf, unpackFor } from './bundle.ts';
+import { fromCode } from './from-code.ts';
 import { shortServerName, waysIn, type AskFor, type RegistryInput } from './registry.ts';
 
 const TERMINAL = 'that needs a terminal, where you can look at it first';
@@ -42,7 +45,7 @@ function asker(person: Person, isShared: boolean): AskFor {
     for (;;) {
       const answer = await person.ask({
         lines: about(wanted, variable),
-        prompt: `${printable(name)}:`,
+        prompt: printable(name),
         isSecret,
       });
       if (answer === undefined) throw refused('nothing was added');
@@ -129,11 +132,14 @@ export function importing(
     const [program] = words.filter((word) => word !== AGREED);
     const known = Object.keys(table);
     if (program !== undefined && !known.includes(program)) {
+      if (existsSync(program)) return fromFile(program, words, desk, person, scope);
       const meant = nearest(program, known, 1)[0] ?? known.join(' | ');
-      throw usage(`"mcp import" does not know ${quoted(program)}; write mcp import ${meant}`);
+      const form = `write mcp import ${meant}, or the path of a file`;
+      throw usage(`"mcp import" does not know ${quoted(program)}; ${form}`);
     }
     const here = where();
     const found = foundBy(program === undefined ? known : [program], table, here, desk);
+    if (found.length === 0) return EXIT.done;
     const lines = found.flatMap(({ name, file, config, from }) => [
       `${quoted(name)} of ${from}, in ${quoted(file)}`,
       ...launchLines(config),
@@ -159,6 +165,58 @@ export function importing(
 /** As a word: an action gets no flags. */
 const AGREED = '--yes';
 
+// ─── mcp import FILE ───────────────────────────────────────────────────────────────────────────
+
+/** What is in it decides: a bundle, a server.json, or a mapping of servers. */
+async function fromFile(
+  file: string,
+  words: string[],
+  desk: CommandContext,
+  person: Person,
+  scope: string,
+): Promise<number> {
+  if (readStartOf(file) === 'PK') return addBundle(file, desk, person, scope);
+  const root = readOrRefuse(file);
+  if (root.packages ?? root.remotes ?? root.server) return addFrom([file], desk, person, scope);
+  const servers = (found: Json) => serversIn(found, true);
+  const table = { [file]: { files: () => [file], servers, convert: fromCode } };
+  return importing(table)(words, desk, person, scope);
+}
+
+function readStartOf(file: string): string {
+  const bytes = Buffer.alloc(2);
+  const fd = openSync(file, 'r');
+  readSync(fd, bytes);
+  closeSync(fd);
+  return bytes.toString();
+}
+
+/** It is unpacked below our own folder, and the entry says where. */
+async function addBundle(file: string, desk: CommandContext, person: Person, scope: string) {
+  if (!person.isThere) throw refused(`${file} is a bundle: ${TERMINAL}`);
+  const { manifest } = manifestOf(file);
+  const ask = asker(person, isSharedIn(desk, scope) ?? true);
+  const values: Json = {};
+  for (const [name, about] of Object.entries(asObject(manifest.user_config))) {
+    const { description = '', sensitive, required, default: usual } = asObject(about);
+    values[name] = await ask({
+      name,
+      description: `${description}`,
+      isSecret: sensitive === true,
+      isRequired: required === true,
+      choices: [],
+      ...(usual !== undefined && { usual: `${usual}` }),
+    });
+  }
+  const plugin = { id: file, name: basename(file), root: '' };
+  const made = bundles({ home: homedir(), config: () => values })(resolve(file), plugin);
+  const [[name, config]] = Object.entries(made) as [[string, Json]];
+  const lines = [`${quoted(file)} is a bundle of ${quoted(name)}:`, ...launchLines(config)];
+  if (!(await agrees(person, { lines, prompt: 'Add it?' }))) throw refused('nothing was added');
+  unpackFor(JSON.stringify(config));
+  return add(desk, fitServerName(name), config, scope);
+}
+
 type FoundServer = ImportableServer & { from: string };
 
 function foundBy(
@@ -172,7 +230,10 @@ function foundBy(
     for (const problem of problems) screen.warn(problem);
     return offered.map((each) => ({ ...each, from }));
   });
-  if (found.length > 0) return found;
+  const isUsed = ({ from }: FoundServer) => table[from]!.isUsed === true;
+  for (const { name, from, file } of found.filter(isUsed))
+    screen.print(`${quoted(name)} of ${from}, in ${quoted(file)}: it counts here as it is`);
+  if (found.length > 0) return found.filter((each) => !isUsed(each));
   const files = programs.flatMap((from) => table[from]!.files(here));
   const whose = programs.length === 1 ? `${programs[0]} has` : 'other programs have';
   throw refused(`${whose} no servers. We looked in:\n  ${files.join('\n  ')}`);
