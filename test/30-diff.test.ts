@@ -171,3 +171,12 @@ test('diff as a program: a list, a recording, a name and a command; 8 says that 
   assert.equal(partly.code, 8, partly.err);
   assert.match(partly.out, /^\+ resource library:\/\/rules is new$/m);
 });
+
+test('what is said of the way holds for both servers', async () => {
+  const entry = { command: process.execPath, args: [goodServer] };
+  const config = JSON.stringify({ before: entry, after: entry });
+  const where = place();
+  const { code, err } = await run(where, ['diff', 'before', 'after', '--mcp-config', config]);
+  assert.equal(code, 0, err);
+  assert.match(err, /^0 changes/m);
+});

@@ -76,7 +76,7 @@ export function readReach<T extends Flags>(args: string[], more: T) {
   const isGood = (seconds: number) => seconds > 0;
   const seconds = numberFlag('--timeout', given.timeout, 'a number of seconds', isGood);
   const reach: Reach = {
-    ...serverIn(positionals, command, addedBy(given)),
+    ...serverNamed(positionals, command, addedBy(given)),
     isJson: given.json,
     isWire: given.wire,
     timeoutMs: seconds && seconds * 1000,
@@ -99,7 +99,7 @@ function addedBy({ header, env, cwd, era }: AddedFlags): Json {
   };
 }
 
-function serverIn(positionals: string[], [command, ...args]: string[], added: Json) {
+export function serverNamed(positionals: string[], [command, ...args]: string[], added: Json) {
   if (command !== undefined) {
     const typed = withAdded({ command, args }, added);
     return { server: command, typed, added, words: positionals };

@@ -24,7 +24,9 @@ import {
 } from '../../19-the-terminal/command-line/parse.ts';
 import {
   readReach,
+  serverNamed,
   talkAfterHandshake,
+  type Reach,
   wayTo,
 } from '../../19-the-terminal/command-line/one-server.ts';
 import type { Screen } from '../../19-the-terminal/screen.ts';
@@ -253,7 +255,8 @@ export const diffVerb: Run = async (args, screen, rows) => {
   const composition = await rows();
   const offeredAt = async (side: string) => {
     if (side !== '' && !isUrl(side) && existsSync(side)) return offeredIn(textIn(side), side);
-    const wanted = side === '' ? reach : { ...reach, ...readReach([side], {}).reach };
+    const named = side === '' ? {} : serverNamed([side], [], reach.added);
+    const wanted: Reach = { ...reach, typed: side === '' ? typed : undefined, ...named };
     const way = await wayTo(wanted, screen, composition, { isExamined: true });
     let found: Offered | undefined;
     await talkAfterHandshake(wanted, way, screen, async (connection) => {
