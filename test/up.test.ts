@@ -1,6 +1,7 @@
 // `up`: servers that live from one call to the next, for every command that talks to a server.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   existsSync,
@@ -20,7 +21,7 @@ import { pathToFileURL } from 'node:url';
 import type { UpFile } from '../chapters/29-a-server/attach.ts';
 import { VERSION, type Json } from '../mcp.ts';
 import { cleanUp, later, root } from './help/basics.ts';
-import { place, run, Terminal, userServers, type Place } from './help/terminal.ts';
+import { command, place, run, Terminal, userServers, type Place } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -267,6 +268,37 @@ test('it ends when it is idle, and with the last terminal that stays', async () 
   terminals[1]!.close();
   await gone(pid!);
   assert.ok(!lives(server.pid));
+});
+
+test('two that are started at once are one program, with the servers of both', async () => {
+  const where = place({}, userServers({ a: counter, b: counter }));
+  const names = ['a', 'b', 'a', 'b'];
+  const ended = await Promise.all(names.map((name) => run(where, ['up', name])));
+  later(() => run(where, ['down']).then(() => {}));
+  assert.deepEqual(
+    ended.map(({ code }) => code),
+    [0, 0, 0, 0],
+  );
+  const { servers } = await status(where);
+  assert.deepEqual(servers!.map(({ name, state }) => `${name} ${state}`).sort(), [
+    'a connected',
+    'b connected',
+  ]);
+  const sockets = readdirSync(folderOf(where)).filter((name) => /^up-[0-9a-f]{16}$/.test(name));
+  assert.equal(sockets.length, 1, `${sockets}`);
+});
+
+test('what started it was killed before it said anything: it ends soon', async () => {
+  const where = place({}, userServers({ c: counter }));
+  const env = { PATH: process.env.PATH, HOME: where.home };
+  const starter = spawn(command[0], [...command.slice(1), 'up', '--daemon'], {
+    cwd: where.cwd,
+    env,
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+  });
+  await once(starter, 'disconnect'); // now it listens, as for one who is gone
+  await gone(starter.pid!);
+  assert.equal(nameIn(where), undefined);
 });
 
 test('kill -9 leaves no server, and the next call works', async () => {

@@ -113,6 +113,17 @@ export async function deskOf(file: UpFile): Promise<Connection> {
   return desk;
 }
 
+/** Does it answer? */
+export async function isUp(file: UpFile): Promise<boolean> {
+  const transport = new UpTransport();
+  const isThere = await transport.hello(file).then(
+    () => true,
+    () => false,
+  );
+  await transport.close();
+  return isThere;
+}
+
 // ─── For every command ─────────────────────────────────────────────────────────────────────────
 
 type Transports = Record<string, TransportFactory>;

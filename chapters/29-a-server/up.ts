@@ -29,7 +29,7 @@ import { forConnections, loadHere, type Composition } from '../19-the-terminal/h
 import { SERVER_INFO_KEY } from '../22-no-handshake/era.ts';
 import { SUBSCRIPTION_KEY } from '../22-no-handshake/listen-for-changes.ts';
 import { AskedBack, plainNameOf } from './asked-back.ts';
-import { variablePrint, ENDED, forget, launchPrint, upFileOf, upIn } from './attach.ts';
+import { variablePrint, ENDED, forget, isUp, launchPrint, upFileOf, upIn } from './attach.ts';
 import { LineTransport } from './protocol/line-transport.ts';
 import { isSameSecret } from './request-state.ts';
 
@@ -49,6 +49,7 @@ const LOSSES = ['start', 'closed', 'unreachable', 'expired'];
 const PATIENCE_MS = 24 * 3_600_000; // the client has limits of its own, and cancels
 const PATIENT = { callTimeoutMs: PATIENCE_MS, maxCallMs: PATIENCE_MS };
 const IDLE_MS = 30 * 60_000;
+const FIRST_MS = 10_000; // who has started us says at once which servers are wanted
 const LOOK_MS = 2000;
 const SIGN_OF_LIFE_MS = 1000;
 const MAX_PATH = 100; // bytes; Node would cut off the rest, and listen in another folder
@@ -102,7 +103,8 @@ export class Up {
 
   // ─── Beginning and end ───────────────────────────────────────────────────────────────────────
 
-  async listen(): Promise<void> {
+  /** False if another program has this place already, or takes it at the same moment. */
+  async listen(): Promise<boolean> {
     const { folder, token } = this;
     const own = upFileOf(folder);
     own.read(); // is the folder ours, if it is there?
@@ -111,8 +113,16 @@ export class Up {
     const listener = createServer((wire) => this.meet(wire));
     await once(listener.listen(socket), 'listening');
     process.once('exit', () => forget({ folder, token, socket }));
-    own.change((file) => Object.assign(file, { folder, token, socket }));
+    for (let isOurs = false; !isOurs; ) {
+      const before = own.read();
+      if (before.folder === folder && (await isUp(before))) return false;
+      own.change((file) => {
+        isOurs = file.token === before.token;
+        if (isOurs) Object.assign(file, { folder, token, socket });
+      });
+    }
     setInterval(() => this.look(), LOOK_MS);
+    return true;
   }
 
   /** Else another program has taken our place. */
@@ -121,7 +131,8 @@ export class Up {
   }
 
   private look() {
-    const isIdle = this.clients.size === 0 && now() - this.usedAt > this.idleMs;
+    const limit = this.names ? this.idleMs : FIRST_MS;
+    const isIdle = this.clients.size === 0 && now() - this.usedAt > limit;
     if (isIdle || !this.isFound()) void this.stop();
   }
 

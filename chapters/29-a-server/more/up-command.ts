@@ -113,14 +113,15 @@ async function begin() {
 
 async function keepUp(rows: LoadRows) {
   const up = new Up(await rows());
+  let isOurs = false;
   try {
-    await up.listen();
+    isOurs = await up.listen();
   } catch (error) {
     process.send!({ why: textOf(error) });
     throw error;
   } finally {
     process.disconnect();
   }
-  await up.ended;
+  if (isOurs) await up.ended;
   return EXIT.done;
 }
