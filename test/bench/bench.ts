@@ -13,6 +13,7 @@
 //   npm run bench search                    search_code beside ripgrep: see search.ts
 //   npm run bench record                    what `record` adds to a call: see record.ts
 //   npm run bench context                   what we say that parts of a request take, beside real tokenizers: see context.ts
+//   npm run bench page                      how soon chapter 30's page shows 20,000 rows: see page.ts
 //   npm run bench signals                   how soon Ctrl-C is heard while strangers make our work long: see signals.ts
 //   npm run bench calls two-cores         client and server side by side, as a user would run them
 //   npm run bench calls since 0866eeb     ours against ours of that commit, which says whether a change cost something
@@ -27,6 +28,7 @@ import { installed, root } from '../help/installed.ts';
 import { wordsOf } from '../help/words.ts';
 import { benchCall } from './call.ts';
 import { benchContext } from './context.ts';
+import { benchPage } from './page.ts';
 import { benchTools } from './tools.ts';
 import { benchServer } from './server.ts';
 import { benchSearch } from './search.ts';
@@ -491,6 +493,7 @@ function packagesIn(folder: string): number {
 // ─── Main ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const isWanted = (name: string) => positionals.length === 0 || positionals.includes(name);
+const rounds = Number(values.rounds);
 const chosen = ROWS.filter((row) => isWanted(row.name));
 const stdioRows = chosen.filter(({ http, task }) => !http && task !== 'manager');
 const rows = values.since
@@ -507,13 +510,14 @@ const names = [
   'record',
   'signals',
   'context',
+  'page',
 ];
 const unknown = positionals.find((name) => !names.includes(name));
 if (unknown) throw new Error(`no row "${unknown}", only ${names.join(', ')}`);
 const beganAt = performance.now();
 
 prepare();
-for (let round = 0; round < Number(values.rounds); round++) await goAround(rows, round);
+for (let round = 0; round < rounds; round++) await goAround(rows, round);
 say('');
 
 const where = canPin ? 'share one core' : 'run where the system puts them';
@@ -525,6 +529,7 @@ if (values.since) {
   print('what', 'now', values.since, 'now / then');
   print('---', '---', '---', '---');
   for (const row of rows) for (const line of row.lines) printSince(row, line);
+  if (isWanted('page')) await benchPage(rounds, values.since);
   process.exit();
 }
 print('what', 'ours', 'limit', 'SDK v1', 'SDK v2', 'ours / limit', 'ours / v1', 'ours / v2');
@@ -535,13 +540,14 @@ for (const row of rows) {
 }
 if (isWanted('ours')) printOurs();
 if (isWanted('disk')) printDisk();
-if (isWanted('call')) missed += benchCall(Number(values.rounds));
+if (isWanted('call')) missed += benchCall(rounds);
 if (isWanted('tools')) missed += await benchTools();
-if (isWanted('server')) missed += await benchServer(Number(values.rounds));
-if (isWanted('search')) missed += await benchSearch(Number(values.rounds));
-if (isWanted('record')) missed += await benchRecord(Number(values.rounds));
+if (isWanted('server')) missed += await benchServer(rounds);
+if (isWanted('search')) missed += await benchSearch(rounds);
+if (isWanted('record')) missed += await benchRecord(rounds);
 if (isWanted('signals')) missed += benchSignals();
 if (isWanted('context')) missed += benchContext();
+if (isWanted('page')) missed += await benchPage(rounds);
 const seconds = Math.round((performance.now() - beganAt) / 1000);
 console.log(
   `\n${missed === 0 ? 'All goals are met' : `${missed} goals are missed`} (${seconds} s).`,
