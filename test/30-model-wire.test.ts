@@ -72,7 +72,7 @@ const eventsIn = (text: string) =>
 /** The rows of /context are together what one of the answers was counted with, and so is their title. */
 function isSummedUp(out: string, counts: Usage[]): boolean {
   const [, table = ''] = out.split(/^context: /m);
-  const rows = [...table.matchAll(/^(\S.*?) +([\d,]+) {2}█/gm)].map(([, name, count]) => [
+  const rows = [...table.matchAll(/^(\S.*?) +([\d,]+) {2}[▒█]/gm)].map(([, name, count]) => [
     name,
     count,
   ]);

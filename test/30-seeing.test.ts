@@ -30,7 +30,7 @@ test('a trace is read: header, messages, noise, stderr, events; a line that is b
       { at: 5, type: 'tool_end', ms: 7 },
     ) + '{"at":6,"dir":"out","ser';
   const { header, messages, happenings, problems } = readTrace(text);
-  assert.deepEqual(header, { version: 1, lines: [1], program: 'p', started: 'then' });
+  assert.deepEqual(header, { version: 1, lines: [1] });
   assert.deepEqual(
     messages.map(({ line, ms, dir }) => [line, ms, dir]),
     [

@@ -66,7 +66,12 @@ function connectionsOf({ header, messages, happenings }: Recording, server: stri
 const STARTS = ['started', 'connecting', 'reconnecting'];
 
 type Party = Finding['who'];
-type UnansweredRequest = { message: Sighting; isCancelled: boolean; lastProgress?: number };
+type SeenCall = {
+  message: Sighting;
+  isOpen: boolean;
+  isCancelled?: boolean;
+  lastProgress?: number;
+};
 
 const NEWEST = STATELESS[0]!;
 const KNOWN = [...STATELESS, ...REVISIONS];
@@ -89,17 +94,12 @@ class Judge {
   readonly findings: Finding[] = [];
   private server: string;
   private at!: Sighting; // the message at hand
-  private open: Record<Party, Map<string, UnansweredRequest>> = {
-    client: new Map(),
-    server: new Map(),
-  };
-  private ended: Record<Party, Set<string>> = { client: new Set(), server: new Set() };
+  private requests: Record<Party, Map<string, SeenCall>> = { client: new Map(), server: new Map() };
   private state: 'new' | 'opening' | 'open' = 'new';
   private supported?: unknown[]; // the revisions that a stateless server named
   private hasToldInitialized = false;
   private version?: string;
-  private serverCan?: Json; // unknown until it has said so
-  private clientCan?: Json;
+  private can: { [who in Party]?: Json } = {}; // unknown until it has said so
   private tools = new Map<string, Json>();
   private hasAllTools = false;
 
@@ -118,11 +118,11 @@ class Judge {
 
   end(): void {
     for (const who of ['client', 'server'] as const) {
-      for (const { message, isCancelled } of this.open[who].values()) {
-        const isStream = message.msg.method === 'subscriptions/listen';
-        if (isCancelled || isStream) continue;
+      for (const { message, isOpen, isCancelled } of this.requests[who].values()) {
+        const { method } = message.msg;
+        if (!isOpen || isCancelled || method === 'subscriptions/listen') continue;
         this.at = message;
-        this.warn('unanswered', `${word(message.msg.method)} was never answered`, other(who));
+        this.warn('unanswered', `${word(method)} was never answered`, other(who));
       }
     }
   }
@@ -152,10 +152,8 @@ class Judge {
     const { who } = this;
     const id = idKey(msg.id);
     this.mustFit(asObject(msg.params), 'params', word(msg.method));
-    if (this.open[who].has(id) || this.ended[who].has(id))
-      this.report('id', `the id ${excerpt(msg.id)} was used before`);
-    this.open[who].set(id, { message: this.at, isCancelled: false });
-    this.ended[who].delete(id);
+    if (this.requests[who].has(id)) this.report('id', `the id ${excerpt(msg.id)} was used before`);
+    this.requests[who].set(id, { message: this.at, isOpen: true });
     if (who === 'client') this.requestOfClient(msg);
     else this.requestOfServer(msg);
   }
@@ -175,8 +173,7 @@ class Judge {
       this.warn('handshake', `${method} before notifications/initialized`);
     // The first revision had completion, and no word for it.
     const isOld = method === 'completion/complete' && this.version === '2024-11-05';
-    if (!isOld)
-      this.mustBeDeclared(needFor('client', method), this.serverCan, `${method} is requested`);
+    if (!isOld) this.mustBeDeclared(needFor('client', method), `${method} is requested`);
     if (method === 'tools/call') this.call(asObject(msg.params));
   }
 
@@ -187,7 +184,7 @@ class Judge {
     if (this.state === 'new') this.state = 'opening';
     const { protocolVersion, capabilities } = asObject(msg.params);
     this.knownVersion(protocolVersion);
-    this.clientCan = asObject(capabilities);
+    this.can.client = asObject(capabilities);
   }
 
   private statelessRequest(method: string, meta: Json): void {
@@ -199,7 +196,7 @@ class Judge {
       this.state = 'open';
       this.version = `${meta[VERSION_KEY]}`;
     }
-    this.clientCan = asObject(meta[CAPABILITIES_KEY]);
+    this.can.client = asObject(meta[CAPABILITIES_KEY]);
     if (!isObject(meta[CAPABILITIES_KEY]))
       this.report('handshake', `_meta has no ${CAPABILITIES_KEY}`);
   }
@@ -225,15 +222,11 @@ class Judge {
   private asked({ method: asked, params }: Json): void {
     const method = word(asked);
     const need = needOf(method, asObject(params));
-    this.mustBeDeclared(need, this.clientCan, `${method} is asked for`, 'client');
+    this.mustBeDeclared(need, `${method} is asked for`, 'client');
   }
 
-  private mustBeDeclared(
-    need: string | undefined,
-    can: Json | undefined,
-    what: string,
-    by: Party = 'server',
-  ): void {
+  private mustBeDeclared(need: string | undefined, what: string, by: Party = 'server'): void {
+    const can = this.can[by];
     if (!need || !can) return;
     const [offer = '', part] = need.split('.');
     const has = can[offer] !== undefined && (!part || Boolean(asObject(can[offer])[part]));
@@ -245,20 +238,18 @@ class Judge {
   private answer(msg: Json): void {
     const asker = other(this.who);
     const id = idKey(msg.id);
-    const open = this.open[asker].get(id);
-    if (!open) {
+    const asked = this.requests[asker].get(id);
+    if (!asked?.isOpen) {
       if (msg.id === null) return;
-      const isSecond = this.ended[asker].has(id);
-      const what = isSecond ? 'a second time' : 'but there was no such request';
+      const what = asked ? 'a second time' : 'but there was no such request';
       return this.report('answer', `${excerpt(msg.id)} is answered ${what}`);
     }
-    this.open[asker].delete(id);
-    this.ended[asker].add(id);
-    const isRefusal = msg.error !== undefined && open.message.msg.method === 'initialize';
+    asked.isOpen = false;
+    const request = asked.message.msg;
+    const isRefusal = msg.error !== undefined && request.method === 'initialize';
     if (isRefusal && this.state === 'opening') this.state = 'new'; // it may be tried in another way
-    if (open.isCancelled)
-      this.warn('late', `${word(open.message.msg.method)} was cancelled before`);
-    if (this.who === 'server' && msg.error === undefined) this.result(open.message.msg, msg.result);
+    if (asked.isCancelled) this.warn('late', `${word(request.method)} was cancelled before`);
+    if (this.who === 'server' && msg.error === undefined) this.result(request, msg.result);
   }
 
   private result(request: Json, result: unknown): void {
@@ -283,7 +274,7 @@ class Judge {
     const { protocolVersion, capabilities } = result;
     this.version = word(protocolVersion);
     this.knownVersion(protocolVersion);
-    this.serverCan = asObject(capabilities);
+    this.can.server = asObject(capabilities);
   }
 
   private discovered(result: Json): void {
@@ -291,7 +282,7 @@ class Judge {
     this.state = 'open';
     this.version = NEWEST;
     this.supported = result.supportedVersions;
-    this.serverCan = asObject(result.capabilities);
+    this.can.server = asObject(result.capabilities);
   }
 
   // ─── Tools ──────────────────────────────────────────────────────────────────────────────────
@@ -310,8 +301,13 @@ class Judge {
       if (this.hasAllTools) this.report('tool', `there is no tool ${excerpt(name)}`);
       return;
     }
-    for (const { path, message } of problemsWith(tool.inputSchema, args ?? {}))
-      this.report('arguments', `of ${name}: ${path || 'the whole'} ${message}`);
+    this.mustSatisfy(tool.inputSchema, args ?? {}, 'arguments', name);
+  }
+
+  /** A schema of the server's own. */
+  private mustSatisfy(schema: unknown, value: unknown, rule: string, name: string): void {
+    for (const { path, message } of problemsWith(schema, value))
+      this.report(rule, `of ${name}: ${path || 'the whole'} ${message}`);
   }
 
   private callResult({ name: called }: Json, result: Json): void {
@@ -322,8 +318,7 @@ class Judge {
     if (!isObject(schema) || isError === true) return;
     if (structuredContent === undefined)
       return this.report('output', `${name} has an outputSchema, and no structuredContent came`);
-    for (const { path, message } of problemsWith(schema, structuredContent))
-      this.report('output', `of ${name}: ${path || 'the whole'} ${message}`);
+    this.mustSatisfy(schema, structuredContent, 'output', name);
   }
 
   // ─── Notifications ──────────────────────────────────────────────────────────────────────────
@@ -338,8 +333,7 @@ class Judge {
     if (method === 'notifications/cancelled') this.cancelled(params);
     if (method === 'notifications/progress') this.progress(params);
     if (method === 'notifications/tools/list_changed') this.hasAllTools = false;
-    if (this.who === 'server')
-      this.mustBeDeclared(needFor('notice', method), this.serverCan, `${method} is sent`);
+    if (this.who === 'server') this.mustBeDeclared(needFor('notice', method), `${method} is sent`);
   }
 
   private initialized(): void {
@@ -351,19 +345,21 @@ class Judge {
   }
 
   private cancelled({ requestId }: Json): void {
-    const open = this.open[this.who].get(idKey(requestId));
-    const isKnown = open !== undefined || this.ended[this.who].has(idKey(requestId));
-    if (open) open.isCancelled = true;
-    if (open?.message.msg.method === 'initialize')
+    const id = idKey(requestId);
+    const asked = this.requests[this.who].get(id);
+    if (asked) asked.isCancelled = true;
+    if (asked?.isOpen && asked.message.msg.method === 'initialize')
       this.report('cancelled', 'initialize must not be cancelled');
     // In the newest revision a server ends a subscription of the client in this way.
-    const isStream = this.open.client.has(idKey(requestId));
-    if (!isKnown && !isStream) this.warn('cancelled', `there is no request ${excerpt(requestId)}`);
+    const isStream = this.requests.client.get(id)?.isOpen;
+    if (!asked && !isStream) this.warn('cancelled', `there is no request ${excerpt(requestId)}`);
   }
 
   private progress({ progressToken, progress }: Json): void {
-    const waiting = [...this.open[other(this.who)].values()];
-    const owner = waiting.find(({ message }) => tokenOf(message.msg.params) === progressToken);
+    const asked = [...this.requests[other(this.who)].values()];
+    const isOwner = ({ isOpen, message }: SeenCall) =>
+      isOpen && tokenOf(message.msg.params) === progressToken;
+    const owner = asked.find(isOwner);
     if (!owner)
       return this.warn('progress', `no open request has the token ${excerpt(progressToken)}`);
     if (typeof progress !== 'number') return;

@@ -24,25 +24,19 @@ export type RecordedExchange = {
 export type Cue = { sent: Sighting; reply?: Sighting };
 
 /** The exchanges with one server. What it sends before the first request belongs to the prelude. */
-export function exchangesOf(messages: Sighting[]): {
-  prelude: Cue[];
-  exchanges: RecordedExchange[];
-} {
-  const tied = new Tied();
-  for (const message of messages)
-    if (message.dir === 'out') tied.fromClient(message);
-    else tied.fromServer(message);
-
-  return { prelude: tied.prelude, exchanges: tied.exchanges };
-}
-
-class Tied {
+export class Tied {
   readonly prelude: Cue[] = [];
   readonly exchanges: RecordedExchange[] = [];
   private open = new Map<string, RecordedExchange>(); // by the id of the request
   private asked = new Map<string, Cue>(); // requests of the server, by id
 
-  fromClient(message: Sighting) {
+  constructor(messages: Sighting[]) {
+    for (const message of messages)
+      if (message.dir === 'out') this.fromClient(message);
+      else this.fromServer(message);
+  }
+
+  private fromClient(message: Sighting) {
     const { msg } = message;
     const id = idKey(msg.id);
     if (isResponse(msg)) {
@@ -56,7 +50,7 @@ class Tied {
     this.open.set(id, exchange);
   }
 
-  fromServer(message: Sighting) {
+  private fromServer(message: Sighting) {
     const { msg } = message;
     const id = idKey(msg.id);
     if (isResponse(msg)) {

@@ -14,13 +14,12 @@ import type {
 } from '../17-the-gate/person.ts';
 import { TurnedAway } from './door.ts';
 
-/** An answer, or what is wrong with it. */
-type Judged<T> = { answer: T } | { problems: string[] };
-type Pending = { shown: Json; take: (given: Json) => Promise<string[]> };
+/** Takes an answer, or gives back what is wrong with it: then the question is still open. */
+type Take = (given: Json) => Promise<string[]>;
 
 export class OpenQuestions implements Elsewhere {
   onChange: () => void = () => {};
-  private pending = new Map<string, Pending>(); // by an id that is good once
+  private pending = new Map<string, { shown: Json; take: Take }>(); // by an id that is good once
 
   /** For a page that may answer: all that the terminal would show. */
   get list(): Json[] {
@@ -31,56 +30,55 @@ export class OpenQuestions implements Elsewhere {
     const { prompt, comment, choices, elsewhere = [] } = question;
     const offered = choices.filter(({ key }) => elsewhere.includes(key));
     const shown = { lines: headed(question), prompt, comment, choices: offered };
-    return this.put(shown, over, async ({ key, words }): Promise<Judged<Chosen>> => {
+    return this.put<Chosen>(shown, over, (settle) => async ({ key, words }) => {
       const isOffered = offered.some((choice) => choice.key === key);
-      if (isOffered) return { answer: { key: String(key) } };
       const isComment = comment !== undefined && typeof words === 'string' && words.trim() !== '';
-      return isComment ? { answer: { words } } : { problems: ['that is not one of the answers'] };
+      if (!isOffered && !isComment) return ['that is not one of the answers'];
+      settle(isOffered ? { key: String(key) } : { words: String(words) });
+      return [];
     });
   }
 
   form(question: FormQuestion, over: AbortSignal): Promise<Filled> {
     const { schema } = question;
     const shown = { lines: [...headed(question), ...overviewOf(schema)], schema };
-    return this.put(shown, over, async ({ action, content, isSure }): Promise<Judged<Filled>> => {
-      if (action === 'decline' || action === 'cancel') return { answer: { action } };
-      const filled = await judgeFilled(question, asObject(content));
-      const { problems } = filled;
-      const refusal = refusalIn(filled.fields, filled.content);
+    return this.put<Filled>(shown, over, (settle) => async ({ action, content: given, isSure }) => {
+      if (action === 'decline' || action === 'cancel') {
+        settle({ action });
+        return [];
+      }
+      const { fields, content, problems } = await judgeFilled(question, asObject(given));
+      const refusal = refusalIn(fields, content);
       if (problems.length === 0 && refusal !== undefined && isSure !== true)
         problems.push(
           `${refusal} is sent as an answer, and a server may take any for your consent`,
         );
-      if (problems.length > 0) return { problems };
-      return { answer: { action: 'accept', content: filled.content } };
+      if (problems.length === 0) settle({ action: 'accept', content });
+      return problems;
     });
   }
 
   private put<T>(
     shown: Json,
     over: AbortSignal,
-    judge: (given: Json) => Promise<Judged<T>>,
+    taking: (settle: (answer: T) => void) => Take,
   ): Promise<T> {
     return new Promise((done) => {
       const id = randomBytes(16).toString('hex');
       const end = () => {
         if (this.pending.delete(id)) this.onChange();
       };
-      const take = async (given: Json) => {
-        const judged = await judge(given);
-        if ('problems' in judged) return judged.problems;
+      const settle = (answer: T) => {
         if (!this.pending.has(id)) throw tooLate(); // while it was judged
-        done(judged.answer);
+        done(answer);
         end();
-        return [];
       };
-      this.pending.set(id, { shown, take });
+      this.pending.set(id, { shown, take: taking(settle) });
       over.addEventListener('abort', end, { once: true });
       this.onChange();
     });
   }
 
-  /** What is wrong with it: then the question is still open. */
   async answer(id: unknown, given: Json): Promise<string[]> {
     const question = this.pending.get(String(id));
     if (!question) throw tooLate();

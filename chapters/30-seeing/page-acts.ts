@@ -50,7 +50,7 @@ export class PageActs {
     questions: async () => ({ questions: this.questions.list }),
     answer: async ({ id, ...given }) => ({ problems: await this.questions.answer(id, given) }),
     complete: (wanted) => this.complete(wanted),
-    test: async (wanted) => ({ text: testFile(wanted, this.configOf(wanted)) }),
+    test: (wanted) => this.test(wanted),
     list: async () => {
       void this.list();
       return {};
@@ -81,10 +81,11 @@ export class PageActs {
     },
     prompt: ({ server, name, args }) => {
       const { manager } = this.program;
-      const row = promptRow(String(server), async (given, signal) => {
-        const { name, arguments: words } = given;
+      // Some servers act on this request, so it is asked for like a call.
+      const row = rowOf(String(server), 'prompts/get', async ({ arguments: words }, { signal }) => {
         const connection = manager.of(String(server));
-        return getPrompt(connection, String(name), textsIn(words), { signal });
+        const said = await getPrompt(connection, String(name), textsIn(words), { signal });
+        return inWords(`${said.length} messages`);
       });
       return { row, args: { name: String(name), arguments: textsIn(args) } };
     },
@@ -154,25 +155,19 @@ export class PageActs {
     const { agent, manager } = this.program;
     await agent.startUp.wait(new AbortController().signal);
     const offers = new Offers(manager);
-    const [resources, resourceTemplates, prompts] = await Promise.all([
-      offers.listResources(),
-      offers.listResourceTemplates(),
-      offers.listPrompts(),
-    ]);
-    const tools = manager.getToolDefinitions().map(({ server, tool }) => ({ ...tool, server }));
-    const lists = { tools, resources, resourceTemplates, prompts };
-    for (const { name: server } of manager.status()) {
-      const own = Object.entries(lists).map(([list, rows]) => [
-        list,
-        rows.filter((row) => row.server === server).map(({ server: _, ...row }: Json) => row),
-      ]);
-      this.tell({ type: 'offers', server, ...Object.fromEntries(own) });
-    }
+    this.tell({
+      type: 'offers',
+      tools: manager.getToolDefinitions().map(({ server, tool }) => ({ ...tool, server })),
+      resources: await offers.listResources(),
+      resourceTemplates: await offers.listResourceTemplates(),
+      prompts: await offers.listPrompts(),
+    });
   }
 
-  private configOf({ server }: Json): Json {
+  private async test(wanted: Json): Promise<Json> {
     const { manager, masker } = this.program;
-    return asObject(JSON.parse(masker.json(manager.entry(String(server))?.config ?? {})));
+    const { config = {} } = manager.entry(String(wanted.server)) ?? {};
+    return { text: testFile(wanted, JSON.parse(masker.json(config))) };
   }
 }
 
@@ -189,15 +184,4 @@ function rowOf(server: string, method: string, run: Tool['run'] = async () => in
     origin: { server, tool: { name: method, description } },
     run,
   };
-}
-
-/** Some servers act on this request, so it is asked for like a call. */
-function promptRow(
-  server: string,
-  get: (args: Json, signal: AbortSignal) => Promise<unknown[]>,
-): Tool {
-  return rowOf(server, 'prompts/get', async (args, { signal }) => {
-    const messages = await get(args, signal);
-    return inWords(`${messages.length} messages`);
-  });
 }

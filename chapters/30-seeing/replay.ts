@@ -5,8 +5,8 @@ import { asObject, excerpt, isObject, textOf, type Json, type Message } from '..
 import { SUBSCRIPTION_KEY } from '../22-no-handshake/listen-for-changes.ts';
 import {
   differences,
-  exchangesOf,
   isStream,
+  Tied,
   requestKey,
   MASKED,
   comparableParams,
@@ -51,7 +51,7 @@ export class Replay {
 
   constructor(recording: Recording, server: string, options: ReplayOptions = {}) {
     const messages = recording.messages.filter((message) => message.server === server);
-    const { prelude, exchanges } = exchangesOf(messages);
+    const { prelude, exchanges } = new Tied(messages);
     this.prelude = prelude;
     this.exchanges = exchanges;
     this.options = options;

@@ -31,7 +31,7 @@ function contextLines(agent: Agent, columns: number): string[] {
   if (isCounted) rows.push({ ...answer, tokens: counted.output });
   const used = rows.reduce((sum, { tokens }) => sum + tokens, 0);
   const how = isCounted
-    ? `counted by ${model.name}, ${inFull(cached)} from its cache; the parts are estimated shares`
+    ? `counted by ${model.name}, ${inFull(cached)} from its cache (▒); the parts are estimated shares`
     : 'an estimate: nothing was counted yet';
   return [
     `context: ${inFull(used)} tokens${window ? ` of ${inFull(window)}` : ''}`,
@@ -44,14 +44,16 @@ function contextLines(agent: Agent, columns: number): string[] {
 
 const inFull = (count: number) => count.toLocaleString('en');
 
-function rowLine({ list, of, count, tokens }: ContextRow, used: number, columns: number): string {
+function rowLine(row: ContextRow, used: number, columns: number): string {
+  const { list, of, count, tokens, cached } = row;
   const size = inFull(tokens).padStart(9);
   const room = Math.min(MAX_NAME, columns - size.length);
   const width = Math.min(MAX_BAR, columns - room - size.length - 2);
   const whose = of === NO_SERVER ? 'ours' : shownName(of);
   const many = count > 1 ? `, ${count}` : '';
   const name = cutToWidth(list === 'tools' ? `tools of ${whose}` : of, room - many.length) + many;
-  const signs = '█'.repeat(Math.ceil((tokens * Math.max(0, width)) / used));
+  const upTo = (share: number) => Math.ceil((share * Math.max(0, width)) / used);
+  const signs = '▒'.repeat(upTo(cached)).padEnd(upTo(tokens), '█');
   return `${name.padEnd(room)}${size}  ${signs}`.trimEnd();
 }
 

@@ -178,16 +178,14 @@ async function liveServer(command: string[], server: string, file: string, rows:
     write('out', { method, params });
     const said = await connection.request(method, params).then(
       (result): RecordedAnswer => ({ result }),
-      (error): RecordedAnswer => ({ error: errorOf(error) }),
+      (error): RecordedAnswer => {
+        if (error instanceof RpcError) return { error: asRefusal(error) };
+        throw error; // it is not the server's word
+      },
     );
     write('in', said as Json);
     return said;
   };
-}
-
-function errorOf(error: unknown): Json {
-  if (!(error instanceof RpcError)) throw error; // it is not the server's word
-  return asRefusal(error);
 }
 
 // ─── trace check FILE, trace view FILE ──────────────────────────────────────────────────────────

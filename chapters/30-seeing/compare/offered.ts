@@ -10,36 +10,20 @@ import {
 } from '../../../mcp.ts';
 import { usage } from '../../19-the-terminal/exit.ts';
 import { listIfThere } from '../../19-the-terminal/probe.ts';
-import { exchangesOf } from '../exchanges.ts';
+import { Tied } from '../exchanges.ts';
 import { readTrace, serversOf } from '../more/read-trace.ts';
-import type { Offered } from './offers-diff.ts';
-
-const LISTS = {
-  'tools/list': 'tools',
-  'resources/list': 'resources',
-  'resources/templates/list': 'resourceTemplates',
-  'prompts/list': 'prompts',
-} as const;
-type ListName = (typeof LISTS)[keyof typeof LISTS];
-
-const nothing = (): Offered => ({
-  capabilities: {},
-  tools: [],
-  resources: [],
-  resourceTemplates: [],
-  prompts: [],
-});
+import { LISTS, type Offered } from './offers-diff.ts';
 
 /** A file: one object with lists, as `probe --json` prints it and `tools/list` answers, or a trace. */
 export function offeredIn(text: string, file: string): Offered {
   const whole = parseMessage(text);
-  const isList = isObject(whole) && Object.values(LISTS).some((name) => name in whole);
+  const isList = isObject(whole) && LISTS.some(([list]) => list in whole);
   return isList ? fromLists(whole) : fromTrace(text, file);
 }
 
 function fromLists(whole: Json): Offered {
-  const lists = Object.values(LISTS).map((name) => [name, asList(whole[name]).filter(isObject)]);
-  return { ...nothing(), capabilities: asObject(whole.capabilities), ...Object.fromEntries(lists) };
+  const lists = LISTS.map(([list]) => [list, asList(whole[list]).filter(isObject)]);
+  return { capabilities: asObject(whole.capabilities), ...Object.fromEntries(lists) };
 }
 
 /** The pages of a list belong together; a list that begins anew takes the place of the one before. */
@@ -48,16 +32,15 @@ function fromTrace(text: string, file: string) {
   const servers = serversOf(recording);
   if (servers.length !== 1)
     throw usage(`${file} has ${servers.length} servers; record one of them alone`);
-  const offered = nothing();
-  for (const { request, answer } of exchangesOf(recording.messages).exchanges) {
-    const method = String(request.msg.method);
+  const offered = fromLists({});
+  for (const { request, answer } of new Tied(recording.messages).exchanges) {
+    const { method, params } = request.msg;
     const result = asObject(answer?.msg.result);
     if (isObject(result.capabilities)) offered.capabilities = result.capabilities;
-    if (!Object.hasOwn(LISTS, method)) continue;
-    const name: ListName = LISTS[method as keyof typeof LISTS];
-    const isNextPage = asObject(request.msg.params).cursor !== undefined;
-    const page = asList(result[name]).filter(isObject);
-    offered[name] = isNextPage ? [...offered[name], ...page] : page;
+    const [list] = LISTS.find((row) => row[3] === method) ?? [];
+    if (!list) continue;
+    const before = asObject(params).cursor === undefined ? [] : offered[list];
+    offered[list] = [...before, ...fromLists(result)[list]];
   }
   return offered;
 }
@@ -65,10 +48,11 @@ function fromTrace(text: string, file: string) {
 /** What the server itself says now. */
 export async function offeredNow(connection: McpConnection): Promise<Offered> {
   const { capabilities = {} } = connection.server ?? {};
-  const offered = { ...nothing(), capabilities };
-  for (const [method, list] of Object.entries(LISTS)) {
-    if (!Object.hasOwn(capabilities, method.split('/')[0]!)) continue;
-    offered[list] = await listIfThere(connection, method, list);
+  const offered = fromLists({ capabilities });
+  for (const [list, , , method] of LISTS) {
+    const [capability = ''] = method.split('/');
+    if (Object.hasOwn(capabilities, capability))
+      offered[list] = await listIfThere(connection, method, list);
   }
   return offered;
 }

@@ -4,28 +4,22 @@
 import { asList, asObject, isObject, show, type Json } from '../../../mcp.ts';
 import { narrowed, widened } from './schema-diff.ts';
 
+/** The kinds of things in a list, with what names one of them, and by which method they are listed. */
+export const LISTS = [
+  ['tools', 'tool', 'name', 'tools/list'],
+  ['resources', 'resource', 'uri', 'resources/list'],
+  ['resourceTemplates', 'resource template', 'uriTemplate', 'resources/templates/list'],
+  ['prompts', 'prompt', 'name', 'prompts/list'],
+] as const;
+
 /** What a server said of itself at one time. */
-export type Offered = {
-  capabilities: Json;
-  tools: Json[];
-  resources: Json[];
-  resourceTemplates: Json[];
-  prompts: Json[];
-};
+export type Offered = { capabilities: Json } & Record<(typeof LISTS)[number][0], Json[]>;
 export type OfferChange = {
   what: string; // "tool search", "capability prompts"
   how: 'gone' | 'new' | 'narrower' | 'wider' | 'changed';
   isBreaking: boolean; // for a client that was written for the first
   where?: string; // "limit: at most 10, was 100"
 };
-
-/** The kinds of things in a list, with what names one of them. */
-const LISTS = [
-  ['tools', 'tool', 'name'],
-  ['resources', 'resource', 'uri'],
-  ['resourceTemplates', 'resource template', 'uriTemplate'],
-  ['prompts', 'prompt', 'name'],
-] as const;
 
 export function compareOffers(before: Offered, after: Offered): OfferChange[] {
   return [

@@ -49,20 +49,21 @@ function lessIn(wide: Json, narrow: Json, how: How, at = '', depth = 0): string[
 
   function types() {
     const [before, after] = [typesOf(wide), typesOf(narrow)];
-    if (after.length === 0) return [];
-    const isAllowed = (type: string) =>
-      after.includes(type) || (type === 'integer' && after.includes('number'));
-    const lost = before.filter((type) => !isAllowed(type));
-    if (before.length === 0) return [`${here}only ${after.join(' or ')}, ${was} anything`];
-    return lost.length > 0 ? [`${here}${without} ${lost.join(' or ')}`] : [];
+    const isNumber = after.includes('number');
+    const known = before.map((type) => (isNumber && type === 'integer' ? 'number' : type));
+    return less(known, after, 'anything');
   }
 
   function values() {
-    const [before, after] = [valuesOf(wide), valuesOf(narrow)];
-    if (!after) return [];
-    if (!before) return [`${here}only ${after.map(show).join(', ')}, ${was} any value`];
-    const lost = before.map(show).filter((value) => !after.map(show).includes(value));
-    return lost.length > 0 ? [`${here}${without} ${lost.join(', ')}`] : [];
+    return less(valuesOf(wide), valuesOf(narrow), 'any value');
+  }
+
+  /** Of two lists of what is allowed; an empty one allows anything. */
+  function less(before: string[], after: string[], anything: string) {
+    if (after.length === 0) return [];
+    if (before.length === 0) return [`${here}only ${after.join(' or ')}, ${was} ${anything}`];
+    const lost = before.filter((each) => !after.includes(each));
+    return lost.length > 0 ? [`${here}${without} ${lost.join(' or ')}`] : [];
   }
 
   function bounds() {
@@ -116,7 +117,7 @@ const join = (at: string, key: string) => (at === '' ? key : `${at}.${key}`);
 
 const typesOf = ({ type }: Json) => [type].flat().filter((each) => typeof each === 'string');
 
-function valuesOf(schema: Json): unknown[] | undefined {
-  if (Object.hasOwn(schema, 'const')) return [schema.const];
-  return Array.isArray(schema.enum) ? schema.enum : undefined;
+function valuesOf(schema: Json): string[] {
+  const values = Object.hasOwn(schema, 'const') ? [schema.const] : asList(schema.enum);
+  return values.map(show);
 }

@@ -7,7 +7,7 @@ import { asObject, isObject, parseMessage, type Json } from '../../../mcp.ts';
 export const TRACE_VERSION = 1;
 
 /** `lines`: a program that goes on with a trace writes another one. */
-type TraceHeader = { version: number; program?: string; started?: string; lines: number[] };
+type TraceHeader = { version: number; lines: number[] };
 export type Direction = 'out' | 'in'; // from the client to the server, and back
 /** One message on a wire. */
 export type Sighting = { line: number; ms: number; server: string; dir: Direction; msg: Json };
@@ -75,14 +75,9 @@ function sort(record: Json, line: number, ms: number, recording: Recording) {
 
 function takeHeader(record: Json, line: number, recording: Recording) {
   const version = Number(word(record.trace ?? 0));
-  const { program, started } = record;
-  const lines = [...recording.header.lines, line];
-  recording.header = {
-    version,
-    lines,
-    program: typeof program === 'string' ? program : undefined,
-    started: typeof started === 'string' ? started : undefined,
-  };
+  const { header } = recording;
+  header.version = version;
+  header.lines.push(line);
   if (!(version <= TRACE_VERSION)) {
     const text = `is a trace of version ${version}; this program reads up to ${TRACE_VERSION}`;
     recording.problems.push({ line, text });
