@@ -1,5 +1,5 @@
-// npm run picture: also makes .github/page.png, the page of chapter 30, from a real conversation in a
-// real terminal: a scripted model, two servers, and a question that is answered.
+// npm run picture: also makes .github/page.png and page-model.png, the page of chapter 30, from a real
+// conversation in a real terminal: a scripted model, two servers, and a question that is answered.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,6 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { pageWith } from '../../chapters/30-seeing/view.ts';
 import { browse } from '../help/chromium.ts';
 import { cleanUp, folder, goodServer, root } from '../help/basics.ts';
+import { counting } from '../help/counting.ts';
 import { call, calls, say, startModelServer } from '../help/model-server.ts';
 import { place, Terminal, userServers } from '../help/terminal.ts';
 
@@ -21,14 +22,16 @@ const form = {
     required: ['weeks'],
   },
 };
-const model = await startModelServer([
+const { answering } = counting();
+const script = [
   calls([
     { name: 'mcp__calculator__add', args: { a: 2, b: 40 } },
     { name: 'mcp__library__ask', args: { method: 'elicitation/create', params: form } },
   ]),
   call('mcp__calculator__add', { a: 2, b: 'forty' }),
   say('2 and 40 are 42, and the book is yours for three weeks.'),
-]);
+];
+const model = await startModelServer(script.map((step) => answering(step)));
 const where = place({}, userServers({ calculator, library, weather: broken }));
 const env = { ANTHROPIC_API_KEY: 'none', ANTHROPIC_BASE_URL: model.url };
 const args = ['--model', 'anthropic/scripted', '--mode', 'yolo', '--trace', 'trace.jsonl'];
@@ -62,9 +65,14 @@ const question = 'rows.findIndex(({ method }) => method === "elicitation/create"
 await page.evaluate(
   `pick(${question}); $('chart').blur(); $('chart').scrollTop = (${from} - 1) * rowHeight()`,
 );
-await page.evaluate(
-  'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))',
-);
-writeFileSync(join(root, '.github', 'page.png'), await page.picture());
+const save = async (name: string) => {
+  await page.evaluate(
+    'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))',
+  );
+  writeFileSync(join(root, '.github', name), await page.picture());
+};
+await save('page.png');
+await page.evaluate("showTab('model')");
+await save('page-model.png');
 await cleanUp();
 process.exit();
