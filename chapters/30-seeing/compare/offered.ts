@@ -12,17 +12,17 @@ import { usage } from '../../19-the-terminal/exit.ts';
 import { listIfThere } from '../../19-the-terminal/probe.ts';
 import { Tied } from '../exchanges.ts';
 import { readTrace, serversOf } from '../more/read-trace.ts';
-import { LISTS, type Offered } from './offers-diff.ts';
+import { OFFERED_LISTS, type Offered } from './offers-diff.ts';
 
 /** A file: one object with lists, as `probe --json` prints it and `tools/list` answers, or a trace. */
 export function offeredIn(text: string, file: string): Offered {
   const whole = parseMessage(text);
-  const isList = isObject(whole) && LISTS.some(([list]) => list in whole);
+  const isList = isObject(whole) && OFFERED_LISTS.some(([list]) => list in whole);
   return isList ? fromLists(whole) : fromTrace(text, file);
 }
 
 function fromLists(whole: Json): Offered {
-  const lists = LISTS.map(([list]) => [list, asList(whole[list]).filter(isObject)]);
+  const lists = OFFERED_LISTS.map(([list]) => [list, asList(whole[list]).filter(isObject)]);
   return { capabilities: asObject(whole.capabilities), ...Object.fromEntries(lists) };
 }
 
@@ -37,7 +37,7 @@ function fromTrace(text: string, file: string) {
     const { method, params } = request.msg;
     const result = asObject(answer?.msg.result);
     if (isObject(result.capabilities)) offered.capabilities = result.capabilities;
-    const [list] = LISTS.find((row) => row[3] === method) ?? [];
+    const [list] = OFFERED_LISTS.find((row) => row[3] === method) ?? [];
     if (!list) continue;
     const before = asObject(params).cursor === undefined ? [] : offered[list];
     offered[list] = [...before, ...fromLists(result)[list]];
@@ -49,7 +49,7 @@ function fromTrace(text: string, file: string) {
 export async function offeredNow(connection: McpConnection): Promise<Offered> {
   const { capabilities = {} } = connection.server ?? {};
   const offered = fromLists({ capabilities });
-  for (const [list, , , method] of LISTS) {
+  for (const [list, , , method] of OFFERED_LISTS) {
     const [capability = ''] = method.split('/');
     if (Object.hasOwn(capabilities, capability))
       offered[list] = await listIfThere(connection, method, list);

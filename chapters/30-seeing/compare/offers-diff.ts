@@ -5,7 +5,7 @@ import { asList, asObject, isObject, show, type Json } from '../../../mcp.ts';
 import { narrowed, widened } from './schema-diff.ts';
 
 /** The kinds of things in a list, with what names one of them, and by which method they are listed. */
-export const LISTS = [
+export const OFFERED_LISTS = [
   ['tools', 'tool', 'name', 'tools/list'],
   ['resources', 'resource', 'uri', 'resources/list'],
   ['resourceTemplates', 'resource template', 'uriTemplate', 'resources/templates/list'],
@@ -13,7 +13,7 @@ export const LISTS = [
 ] as const;
 
 /** What a server said of itself at one time. */
-export type Offered = { capabilities: Json } & Record<(typeof LISTS)[number][0], Json[]>;
+export type Offered = { capabilities: Json } & Record<(typeof OFFERED_LISTS)[number][0], Json[]>;
 export type OfferChange = {
   what: string; // "tool search", "capability prompts"
   how: 'gone' | 'new' | 'narrower' | 'wider' | 'changed';
@@ -24,7 +24,7 @@ export type OfferChange = {
 export function compareOffers(before: Offered, after: Offered): OfferChange[] {
   return [
     ...compareNames('capability', keysOf(before.capabilities), keysOf(after.capabilities)),
-    ...LISTS.flatMap(([list, kind, key]) =>
+    ...OFFERED_LISTS.flatMap(([list, kind, key]) =>
       compareLists(kind, byKey(before[list], key), byKey(after[list], key)),
     ),
   ];
