@@ -122,7 +122,7 @@ class Judge {
         const { method } = message.msg;
         if (!isOpen || isCancelled || method === 'subscriptions/listen') continue;
         this.at = message;
-        this.warn('unanswered', `${word(method)} was never answered`, other(who));
+        this.report('unanswered', `${word(method)} was never answered`, other(who), 'warning');
       }
     }
   }
@@ -137,8 +137,8 @@ class Judge {
     this.findings.push({ line: this.at.line, server: this.server, who, level, rule, text });
   }
 
-  private warn(rule: string, text: string, who = this.who): void {
-    this.report(rule, text, who, 'warning');
+  private warn(rule: string, text: string): void {
+    this.report(rule, text, this.who, 'warning');
   }
 
   /** By the schemas of these rules. */

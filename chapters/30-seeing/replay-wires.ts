@@ -49,7 +49,7 @@ export class PipeReplay {
     const line = this.lineFor(id);
     const { said, afterwards } = await this.replay.answer(message as Message, line);
     if (said) this.send({ id: message.id as Id, ...(said as Json) });
-    await afterwards(line);
+    await afterwards?.(line);
   }
 
   private lineFor(id: string): ClientChannel {
@@ -113,7 +113,7 @@ export class ReplayServer extends McpServer {
     if (!isOpening) for (const pay of owed.splice(0)) await pay(line);
     const { said, afterwards } = await replay.answer(request, line);
     if (!said) return this.silence(visit.signal);
-    owed.push(afterwards);
+    if (afterwards) owed.push(afterwards);
     if ('error' in said) {
       const { code, message, data } = said.error;
       throw new RpcError(Number(word(code)), word(message), data);

@@ -34,9 +34,7 @@ export type ClientChannel = {
 
 /** `said` is missing where the recording has no answer: it was cancelled, or never came. What came
  *  after the answer may go another way than what came before it. */
-type Played = { said?: RecordedAnswer; afterwards: (line: ClientChannel) => Promise<void> };
-
-const nothing = async () => {};
+type Played = { said?: RecordedAnswer; afterwards?: (line: ClientChannel) => Promise<void> };
 
 /** One server of a recording, for one client. */
 export class Replay {
@@ -66,13 +64,10 @@ export class Replay {
   async answer(request: Message, line: ClientChannel): Promise<Played> {
     const exchange = this.find(request);
     const made = exchange ? undefined : this.madeUp(request);
-    if (made) return { said: made, afterwards: nothing };
+    if (made) return { said: made };
     await this.play(this.prelude.splice(0), request, 0, line);
     if (exchange) return this.playExchange(exchange, request, line);
-    if (this.options.live) return { said: await this.passOn(request), afterwards: nothing };
-    const message = this.explain(request);
-    this.miss(message);
-    return { said: { error: { code: -32000, message } }, afterwards: nothing };
+    return { said: await this.missing(request) };
   }
 
   private miss(text: string) {
@@ -176,12 +171,14 @@ export class Replay {
     return undefined;
   }
 
-  private async passOn(request: Message) {
+  private async missing(request: Message): Promise<RecordedAnswer> {
     try {
-      return await this.options.live!(request);
+      if (this.options.live) return await this.options.live(request);
+      throw new Error(this.explain(request));
     } catch (error) {
-      this.miss(textOf(error));
-      return { error: { code: -32000, message: textOf(error) } };
+      const message = textOf(error);
+      this.miss(message);
+      return { error: { code: -32000, message } };
     }
   }
 

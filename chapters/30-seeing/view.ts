@@ -2,6 +2,7 @@
 // can act, if the program lets it.
 
 import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -59,10 +60,7 @@ export class LivePage {
   }
 
   async start(): Promise<string> {
-    await new Promise<void>((done, fail) => {
-      this.server.once('error', fail);
-      this.server.listen(0, '127.0.0.1', done);
-    });
+    await once(this.server.listen(0, '127.0.0.1'), 'listening');
     this.server.unref(); // the program does not go on for it
     return this.url;
   }

@@ -96,7 +96,7 @@ test(
 const query = (request: object, more: object = {}) => ({ type: 'query', at: 1, request, ...more });
 
 test(
-  'what no model has counted is an estimate; a part whose line is missing is told; nothing can be of no number',
+  'what no model has counted is an estimate; a part whose line is missing is told; another program counts again',
   options,
   async () => {
     const page = await browser();
@@ -104,10 +104,13 @@ test(
       query({ messages: [{ n: 0, of: 'prompts', size: 30, json: { content: 'Look.' } }, 7] }),
       query({ messages: [{ n: 1, of: 'x', size: -7, json: null }, 0, -1, null, {}] }),
       query({ tools: 'none', messages: [] }, { left: [{ list: 'shelf', of: '', count: -3 }, 5] }),
+      query({ messages: [{ n: 0, of: 'prompts', size: 5, json: { content: 'Once more.' } }] }),
     ];
     await page.goTo(viewed(lines([{ trace: 1 }, ...records])));
-    await page.see(/Model ?3/);
+    await page.see(/Model ?4/);
     await page.evaluate('showTab("model")');
+    assert.match(await beside(page), /about 5 tokens[^]*the first of its[^]*Once more\./);
+    await pick(page, 2);
     assert.match(await beside(page), /about 0 tokens[^]*Left out\s+0 tools of the agent/);
     await pick(page, 0);
     const first = await beside(page);
