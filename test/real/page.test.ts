@@ -24,7 +24,7 @@ import {
 after(cleanUp);
 
 const skip = chromium ? false : 'there is no Chromium here (apt-get install chromium)';
-const options = { skip, timeout: 100_000 }; // only ends a hang
+const options = { skip, timeout: 300_000 }; // only ends a hang
 
 /** So many messages: calls and their answers, in threes that overlap. */
 function calls(count: number): string {
