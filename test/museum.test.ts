@@ -62,7 +62,10 @@ test('a row: controls first, a red P or S is exit code 1, and what cannot be jud
     xml,
     /tests="3" failures="1"[^]*name="pages"><failure [^]*name="redirect"><skipped /,
   );
-  assert.match(readFileSync(join(at, 'row.html'), 'utf8'), /class="red"><details><summary>✗ fail/);
+  const html = readFileSync(join(at, 'row.html'), 'utf8');
+  assert.match(html, /class="red"><details><summary>✗ fail/);
+  assert.match(html, /hasEntry/, "what the server saw is there, but not a withheld exhibit's finding");
+  assert.doesNotMatch(html, /hasSecret/);
 });
 
 test('a client that fails a control is not judged, and one that does not start is no failure', {
