@@ -64,7 +64,11 @@ test('a row: controls first, a red P or S is exit code 1, and what cannot be jud
   );
   const html = readFileSync(join(at, 'row.html'), 'utf8');
   assert.match(html, /class="red"><details><summary>✗ fail/);
-  assert.match(html, /hasEntry/, "what the server saw is there, but not a withheld exhibit's finding");
+  assert.match(
+    html,
+    /hasEntry/,
+    "what the server saw is there, but not a withheld exhibit's finding",
+  );
   assert.doesNotMatch(html, /hasSecret/);
 });
 
@@ -158,6 +162,34 @@ test('of other makers, cells about security are withheld, passed or failed, unti
     board(rowsIn(text)),
     /^today\n[^]*\| other \| 1 \| 1\/1 \| 0\/0 \| 0\/0 \| – \| – \|/,
   );
+});
+
+test('the scoreboard is what the results say; nothing of ours is red, and each red of others is explained', async () => {
+  const { rowsIn, withBoard } = await load('report.mjs');
+  const { clients } = await load('clients.mjs');
+  const { ids } = await load('exhibits/all.mjs');
+  const at = (name: string) => readFileSync(join(museum, name), 'utf8');
+  const rows = rowsIn(at('results.jsonl'));
+  const page = at('README.md');
+  assert.equal(withBoard(page, rows), page, 'npm run museum show results.jsonl board README.md');
+  const explained = at('REDS.md')
+    .split('\n\n')
+    .join('\n')
+    .split(/^(?=\*\*`)/m);
+  for (const { client, row } of rows) {
+    assert.deepEqual(Object.keys(row), ids, client.name);
+    const { version } = clients.find(({ name }: any) => name === client.name);
+    assert.equal(client.version, version, `${client.name} was judged at another version`);
+    for (const [id, { verdict, class: letter }] of Object.entries<any>(row)) {
+      const isOurs = client.name.startsWith('ours');
+      if (isOurs) assert.ok(['pass', 'n/a'].includes(verdict), `${client.name}: ${id} ${verdict}`);
+      if (verdict !== 'fail' || letter === 'C') continue;
+      const section = explained.find((text) => text.startsWith(`**\`${id}\`**`)) ?? '';
+      const named = section.slice(0, section.indexOf(')')).split(/[(,)]\s*/);
+      assert.ok(named.includes(client.name), `REDS.md: ${id} of ${client.name}`);
+    }
+  }
+  assert.ok(rows.filter(({ client }: any) => client.name.startsWith('ours')).length === 4);
 });
 
 test('what is installed for a row has an exact version, and an agent is played by a script', async () => {
