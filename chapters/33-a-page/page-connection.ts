@@ -9,7 +9,7 @@ import { problemsBy } from '../23-the-server-asks/keywords.ts';
 import { fetchWeb } from './web-fetch.ts';
 import { workerTransport, type WorkerLike } from './worker-transport.ts';
 
-const MAX_LINE_BYTES = 16 * 2 ** 20; // of a message: a tab has less room than a program
+const MAX_PAGE_BYTES = 16 * 2 ** 20; // of a message: a tab has less room than a program
 const CHECK_MS = 200; // a person waits for it, and so does everything in the page
 
 export type PageParts = {
@@ -23,8 +23,11 @@ export function pageConnection(name: string, config: Json, parts: PageParts): Co
   const { startWorker, person, record, say } = parts;
   return new Connection(name, config, {
     transports: { ...httpTransportsBy(() => fetchWeb), worker: workerTransport(startWorker) },
-    maxLineBytes: MAX_LINE_BYTES,
-    extensions: [elicitation({ person, problemsFound, emit: record, warn: say }), ...inBothEras()],
+    maxLineBytes: MAX_PAGE_BYTES,
+    extensions: [
+      elicitation({ person, problemsFound: problemsIn, emit: record, warn: say }),
+      ...inBothEras(),
+    ],
     onWire: (dir, msg, server) => record({ dir, server, msg }),
     onStderr: (stderr, server) => record({ server, stderr }),
     onWarning: (text) => say(text, 'warning'),
@@ -32,7 +35,7 @@ export function pageConnection(name: string, config: Json, parts: PageParts): Co
 }
 
 /** A pattern of a stranger is not tried: nothing in a page could stop it. */
-async function problemsFound(schema: unknown, value: unknown) {
+async function problemsIn(schema: unknown, value: unknown) {
   const endsAt = performance.now() + CHECK_MS;
   const mustBeInTime = () => {
     if (performance.now() > endsAt) throw new Error('it takes too long to check');

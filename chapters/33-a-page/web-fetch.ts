@@ -4,9 +4,9 @@ import { McpError } from '../../mcp.ts';
 import type { Body, Fetch } from '../20-streamable-http/reply.ts';
 
 /** The page that we are in; none under Node. */
-type Place = { protocol: string; origin: string; hostname: string };
+type PageLocation = { protocol: string; origin: string; hostname: string };
 const { location, navigator } = globalThis as {
-  location?: Place;
+  location?: PageLocation;
   navigator?: { permissions?: { query(what: { name: string }): Promise<{ state: string }> } };
 };
 const QUIETLY = {

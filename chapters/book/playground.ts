@@ -29,7 +29,7 @@ const SERVERS = {
   },
 };
 
-export const ENTRY = `import { begin } from './chapters/33-a-page/dom/page.ts'; begin();`;
+export const ENTRY = `import { beginPlayground } from './chapters/33-a-page/dom/playground-page.ts'; beginPlayground();`;
 
 /** By name: the page, and the page of chapter 30, which it has in a frame. `more`: servers of a test. */
 export async function playgroundFiles(more: Record<string, string> = {}) {

@@ -46,7 +46,7 @@ export function bundles({
   config = () => ({}),
 }: BundleOptions): Unpack {
   return (file, plugin) => {
-    const { manifest, hash } = manifestOf(file);
+    const { manifest, hash } = bundleManifest(file);
     const folder = join(home, '.mcp-by-hand', 'bundles', hash);
     if (!existsSync(folder)) waiting.set(folder, file);
     const name = `${manifest.name ?? plugin.name}`;
@@ -55,7 +55,7 @@ export function bundles({
 }
 
 /** What it says of its server. */
-export function manifestOf(file: string): { manifest: Json; hash: string } {
+export function bundleManifest(file: string): { manifest: Json; hash: string } {
   const { files, hash } = readBundle(file);
   const packed = files.find(({ name }) => name === 'manifest.json');
   if (!packed) throw new Error(`${file} has no manifest.json`);

@@ -21,7 +21,7 @@ import {
   type ImportableServer,
   type Where,
 } from '../importing.ts';
-import { bundles, manifestOf, unpackFor } from './bundle.ts';
+import { bundles, bundleManifest, unpackFor } from './bundle.ts';
 import { fromCode } from './from-code.ts';
 import { shortServerName, waysIn, type AskFor, type RegistryInput } from './registry.ts';
 
@@ -194,7 +194,7 @@ function readStartOf(file: string): string {
 /** It is unpacked below our own folder, and the entry says where. */
 async function addBundle(file: string, desk: CommandContext, person: Person, scope: string) {
   if (!person.isThere) throw refused(`${file} is a bundle: ${TERMINAL}`);
-  const { manifest } = manifestOf(file);
+  const { manifest } = bundleManifest(file);
   const ask = asker(person, isSharedIn(desk, scope) ?? true);
   const values: Json = {};
   for (const [name, about] of Object.entries(asObject(manifest.user_config))) {

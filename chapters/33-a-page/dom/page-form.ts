@@ -9,13 +9,13 @@ const MAX_FIELDS = 100; // beyond these a person would not fill in any more
 const MAX_OPTIONS = 500;
 
 /** Offers values for one field, given those of the others. */
-export type Complete = (name: string, value: string, others: Texts) => Promise<string[]>;
-type Texts = Record<string, string>;
-type Input = {
+export type Complete = (name: string, value: string, others: FieldTexts) => Promise<string[]>;
+type FieldTexts = Record<string, string>;
+type FieldInput = {
   control: HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
   read: () => unknown; // undefined: it was left out
 };
-type Field = Input & { name: string };
+type Field = FieldInput & { name: string };
 
 /** `read` throws what the person should hear. */
 export function pageForm(schema: Json, complete?: Complete) {
@@ -73,7 +73,7 @@ const YES_OR_NO = [true, false].map((value): FieldOption => {
   return { value, text, title: text };
 });
 
-function inputFor(schema: Json, isNeeded: boolean): Input {
+function inputFor(schema: Json, isNeeded: boolean): FieldInput {
   const { type } = schema;
   const isSome = type === 'array';
   const options =
@@ -93,7 +93,7 @@ function inputFor(schema: Json, isNeeded: boolean): Input {
 }
 
 /** One of some values, or some of them. An empty choice leaves the field out. */
-function choiceOf(options: FieldOption[], isSome: boolean, schema: Json): Input {
+function choiceOf(options: FieldOption[], isSome: boolean, schema: Json): FieldInput {
   const control = make('select');
   control.multiple = isSome;
   if (!isSome) control.append(make('option'));
@@ -111,7 +111,7 @@ function choiceOf(options: FieldOption[], isSome: boolean, schema: Json): Input 
   return { control, read };
 }
 
-function jsonInput(schema: Json): Input {
+function jsonInput(schema: Json): FieldInput {
   const looks = { rows: 2, placeholder: 'JSON', spellcheck: false };
   const control = Object.assign(make('textarea'), looks);
   if (schema.default !== undefined) control.value = JSON.stringify(schema.default);

@@ -1,4 +1,4 @@
-// page.ts: the playground. The connection of this book in a web page, with servers that run in it, or
+// playground-page.ts: the playground. The connection of this book in a web page, with servers that run in it, or
 // any on the web that lets it in. Every message is drawn beside it by the page of chapter 30.
 
 import { asList, asObject, show, textOf } from '../../../mcp.ts';
@@ -98,8 +98,8 @@ function reasonOf(error: unknown): string {
 
 // ─── What it offers ─────────────────────────────────────────────────────────────────────────────
 
-type Card = { kind: string; name: string; about: unknown; schema?: Json; verb: string; run: Run };
-type Run = (args: Json, signal: AbortSignal) => Promise<Element[]>;
+type Card = { kind: string; name: string; about: unknown; schema?: Json; verb: string; run: Act };
+type Act = (args: Json, signal: AbortSignal) => Promise<Element[]>;
 
 async function showOffers(connection: Connection): Promise<void> {
   const lists = [
@@ -120,7 +120,7 @@ async function showOffers(connection: Connection): Promise<void> {
 }
 
 function toolCard(connection: Connection, { name, title, description, inputSchema }: Tool) {
-  const run: Run = async (args, signal) => {
+  const run: Act = async (args, signal) => {
     const result = await connection.callTool(name, args, { signal });
     const { content, isError, structuredContent } = result;
     const shown = content.length === 0 && structuredContent ? [structuredContent] : content;
@@ -135,7 +135,7 @@ function resourceCard(connection: Connection, row: Json) {
   const { uri, uriTemplate, name, title, description } = row;
   const isTemplate = uri === undefined;
   const address = `${uri ?? uriTemplate}`;
-  const run: Run = async (given, signal) => {
+  const run: Act = async (given, signal) => {
     const contents = await readResource(connection, `${given.uri ?? address}`, { signal });
     return blocks(contents.map((resource) => ({ type: 'resource', resource })));
   };
@@ -155,7 +155,7 @@ function promptCard(connection: Connection, prompt: Prompt) {
   ]);
   const required = args.filter((arg) => arg.required === true).map((arg) => arg.name);
   const schema = args.length > 0 ? { properties: Object.fromEntries(rows), required } : undefined;
-  const run: Run = async (given, signal) => {
+  const run: Act = async (given, signal) => {
     const said = await getPrompt(connection, name, given as Record<string, string>, { signal });
     return said.flatMap(({ role, content }) => [make('b', role), ...blocks(content)]);
   };
@@ -233,7 +233,7 @@ function blocks(content: unknown[], isError = false): Element[] {
 
 // ─── The beginning ──────────────────────────────────────────────────────────────────────────────
 
-export function begin(): void {
+export function beginPlayground(): void {
   addEventListener('message', listenToViewer);
   for (const [name, { about, ...config }] of Object.entries(SERVERS)) {
     const start = button(name, () => open(name, { type: 'worker', ...config }));
