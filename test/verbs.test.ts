@@ -75,6 +75,25 @@ test('verbs × ways to name a server: the same flags work, the same is declared'
   await Promise.all(cells);
 });
 
+test('an answer in a pipe and a chat declare the same as a call in that situation', async () => {
+  const mine = { command: process.execPath, args: [library], era: 'handshake' };
+  const where = place({}, userServers({ mine }));
+  const inPipe = join(where.cwd, 'pipe.jsonl');
+  const asked = ['-p', 'mcp__mine__told', '--allow', 'mcp__mine__told', '--trace', inPipe];
+  assert.equal((await run(where, asked)).code, 0);
+  assert.deepEqual(declared(inPipe), NO_PERSON);
+  const inChat = join(where.cwd, 'chat.jsonl');
+  const terminal = new Terminal(where, ['--trace', inChat, '--allow', 'mcp__mine__told']);
+  await terminal.ready();
+  terminal.enter('mcp__mine__told');
+  await terminal.see(/^✓ mcp__mine__told/);
+  await terminal.ready();
+  terminal.enter('/exit');
+  assert.equal(await terminal.ended(), 0);
+  const { sampling, ...others } = declared(inChat);
+  assert.deepEqual([others, sampling], [PERSON, {}]); // a chat has a model, if only the rehearsal
+});
+
 test('verbs × flags that fit a command, and those that do not', async () => {
   const where = place();
   const command = ['--', process.execPath, library];

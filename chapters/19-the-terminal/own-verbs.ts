@@ -17,19 +17,19 @@ export const ownVerbs: Record<string, Verb> = {
   mcp: {
     help: `list [--json] | get NAME
 add [-s local|user|project] [-e KEY=VALUE] NAME -- COMMAND ARGS
-add [--transport http|sse|ws] [--header "Name: value"] [--client-id ID]
-    [--callback-port N] NAME URL
+add [--transport http|sse|ws] [--header "Name: value"] NAME URL
+add [--client-id ID] [--callback-port N] NAME URL, for a login
 add --from server.json [NAME] | import [PROGRAM | FILE] [--yes]
 add-json NAME JSON | remove NAME | enable NAME[/TOOL] | disable NAME[/TOOL]
 login NAME | logout NAME`,
     load: async () => (await import('./command-line/mcp-command.ts')).mcpCommand,
   },
   trust: {
-    help: 'list | allow NAME | revoke NAME | reset',
+    help: 'list | allow NAME | revoke NAME | reset, which of a project may start',
     load: async () => (await import('./command-line/trust-command.ts')).trustCommand,
   },
   probe: {
-    help: '[--call TOOL key=value …] SERVER',
+    help: '[--call TOOL key=value …] SERVER, does it work?',
     isToServer: true,
     load: async () => (await import('./probe.ts')).probe,
   },

@@ -2,12 +2,13 @@
 // mcporter. Each starts the same server, fixtures/server.mjs, in turn, on the Node of this machine and on Node 24.
 
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { installed, root } from '../help/installed.ts';
 
 const WORDS = ['add', 'a=2', 'b=40'];
 const GOALS: Record<string, number> = { 20: 1.25, 24: 1.5 }; // ours / floor; an old Node starts slowly by itself
+const UP_GOAL = 1.25; // a call through `up` / our own --version
 const PER_ROUND = 3;
 const server = join(root, 'fixtures', 'server.mjs');
 const place = join(root, '.cache', 'bench', 'call');
@@ -35,16 +36,17 @@ function nodes(): string[] {
   return [process.execPath, join(other, 'node_modules', name, 'bin', 'node')];
 }
 
-function time(node: string, args: string[]): number {
+function start(node: string, args: string[]) {
   const { PATH } = process.env;
+  const env = { PATH, HOME: join(place, 'home') };
+  return spawnSync(node, args, { encoding: 'utf8', cwd: place, env });
+}
+
+function time(node: string, args: string[], answer = /^42$/): number {
   const startedAt = performance.now();
-  const { stdout, stderr } = spawnSync(node, args, {
-    encoding: 'utf8',
-    cwd: place,
-    env: { PATH, HOME: join(place, 'home') },
-  });
+  const { stdout, stderr } = start(node, args);
   const ms = performance.now() - startedAt;
-  if (stdout.trim() !== '42') throw new Error(`${args.join(' ')}: ${stdout}${stderr}`);
+  if (!answer.test(stdout.trim())) throw new Error(`${args.join(' ')}: ${stdout}${stderr}`);
   return ms;
 }
 
@@ -86,5 +88,43 @@ export function benchCall(rounds: number): number {
       `| ${[`Node ${version.slice(1)}`, ...medians.map((ms) => `${Math.round(ms)} ms`), ...ratios].join(' | ')} |`,
     );
   }
-  return missed;
+  return missed + benchUp(rounds, ours, newer);
+}
+
+/** The same call to a server that lives already: ours through `up`, mcporter's through its daemon. */
+function benchUp(rounds: number, ours: string, mcporter: string): number {
+  const node = process.execPath;
+  const entry = { command: node, args: [server] };
+  const write = (folder: string, file: string, mcpServers: object) => {
+    mkdirSync(join(place, folder), { recursive: true });
+    writeFileSync(join(place, folder, file), JSON.stringify({ mcpServers }));
+  };
+  write(join('home', '.claude'), 'settings.json', { calc: entry });
+  write('config', 'mcporter.json', { calc: { ...entry, lifecycle: 'keep-alive' } });
+  start(node, [ours, 'up', 'calc']);
+  start(node, [mcporter, 'daemon', 'start']);
+  const clients: [string[], RegExp?][] = [
+    [[ours, 'call', 'calc', ...WORDS]],
+    [[ours, '--version'], /^[\d.]+$/],
+    [[mcporter, 'call', 'calc.add', ...WORDS.slice(1)]],
+  ];
+  try {
+    for (const [args, answer] of clients) time(node, args, answer); // daemons start servers late
+    const times = clients.map((): number[] => []);
+    for (let n = 0; n < rounds * PER_ROUND; n++)
+      for (const [i, [args, answer]] of clients.entries()) times[i]!.push(time(node, args, answer));
+    const [own, version, theirs] = times.map(median) as [number, number, number];
+    const isMet = own / version <= UP_GOAL;
+    console.log(
+      '\n| one call to a server that lives | ours, `up` | our --version | mcporter, its daemon | ours / --version | ours / mcporter |',
+    );
+    console.log('| --- | --- | --- | --- | --- | --- |');
+    const ratio = `${isMet ? '✓' : '✗'} ${(own / version).toPrecision(3)} ≤ ${UP_GOAL}`;
+    const all = [own, version, theirs].map((ms) => `${Math.round(ms)} ms`);
+    console.log(`| | ${[...all, ratio, (own / theirs).toPrecision(3)].join(' | ')} |`);
+    return isMet ? 0 : 1;
+  } finally {
+    start(node, [ours, 'down']);
+    start(node, [mcporter, 'daemon', 'stop']);
+  }
 }

@@ -6,16 +6,17 @@ const load = () => import('./seeing-cli.ts');
 
 export const seeingVerbs = {
   record: {
-    help: `[FILE] [--name SERVER] -- COMMAND ARGS, between any client and a server
-[FILE] [--name SERVER] [--port N] URL, the same at an address of this machine`,
+    help: `[FILE] [--name SERVER] -- COMMAND ARGS, for a client to start: keeps each message
+[FILE] [--name SERVER] [--port N] URL, for a client to connect to`,
     load: async () => (await load()).recordVerb,
   },
   replay: {
-    help: 'FILE [SERVER] [--speed N] [--http] [--port N] [--live -- COMMAND ARGS]',
+    help: `FILE [SERVER] [--speed N] [--live -- COMMAND ARGS], a server that answers as recorded
+FILE [SERVER] --http [--port N], the same at an address of this machine`,
     load: async () => (await load()).replayVerb,
   },
   trace: {
-    help: 'check FILE [--json] [--strict] | view FILE > page.html',
+    help: 'check FILE [--json] [--strict], by the rules | view FILE > page.html',
     load: async () => (await load()).traceVerb,
   },
   diff: {
