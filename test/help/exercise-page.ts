@@ -15,13 +15,21 @@ export const book = readBook();
 
 let written: Promise<string> | undefined;
 /** The pages in a folder of the test's own: the address that `exercise-2.html` has as a file. */
-export async function exerciseAddress(name: string): Promise<string> {
+async function exerciseAddress(name: string): Promise<string> {
   written ??= exerciseFiles(book).then((files) => {
     const at = folder();
     for (const [file, text] of files) put(join(at, file), text);
     return pathToFileURL(at).href;
   });
   return `${await written}/exercise-${name}.html`;
+}
+
+/** As if it had never been there: what the page before it shows is not looked at. */
+export async function openExercise(page: Page, name: string): Promise<void> {
+  await page.goTo('about:blank');
+  await page.when('location.href === "about:blank"');
+  await page.goTo(await exerciseAddress(name));
+  await page.see(/Begin again/);
 }
 
 const LONGEST_MS = 80_000; // a page gives up before

@@ -3,7 +3,7 @@
 
 import { browse } from '../help/chromium.ts';
 import { cleanUp } from '../help/basics.ts';
-import { exerciseAddress, oddVerdict, verdictIn, wrongOnes } from '../help/exercise-page.ts';
+import { oddVerdict, openExercise, verdictIn, wrongOnes } from '../help/exercise-page.ts';
 
 const trials = wrongOnes(process.argv.slice(2));
 const page = await browse();
@@ -12,8 +12,7 @@ const odd = new Map<string, number>();
 for (const trial of trials) {
   const { name } = trial.exercise;
   if (name !== isAt) {
-    await page.goTo(await exerciseAddress(name));
-    await page.see(/Begin again/);
+    await openExercise(page, name);
     isAt = name;
   }
   const begin = Date.now();

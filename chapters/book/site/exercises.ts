@@ -5,9 +5,10 @@ import { buildSync, transformSync } from 'esbuild';
 import { join, posix } from 'node:path';
 import { installed } from '../../../test/help/installed.ts';
 import { exercisesOf, withHole, withInside, type Exercise } from '../exercise.ts';
-import { read } from '../files.ts';
+import { linesOf, read } from '../files.ts';
 import { root, type Book } from '../pages.ts';
 import { filesOfProgram } from '../program.ts';
+import { wholeFunction } from '../workshop.ts';
 
 /** The others ask for what a page has not: process groups, signals and held pipes (1, 5, 11), a file
  *  system with links and working folders (12, 14, 16, 17), sockets (18, 20, 21, 25, 29), a terminal (19). */
@@ -108,7 +109,8 @@ function dataOf(book: Book, exercise: Exercise): PageExercise {
   const instead = { [quotation.file]: holed, [judge]: read(book.root, judge) };
   const modules = modulesFrom(filesOfProgram(book, chapter.n, instead), judge, quotation.file);
   delete modules[quotation.file]; // the page has the learner's
-  const ours = quotation.body.slice(1, -1).join('\n');
+  const solved = filesOfProgram(book, chapter.n).get(quotation.file)!;
+  const ours = wholeFunction(linesOf(solved), exercise).slice(1, -1).join('\n');
   return {
     name,
     file: quotation.file,
