@@ -1,5 +1,6 @@
-// Chapter 33: servers in real workers, which are threads here: the fixtures as they are, in both eras; what they log, how
-// they end, and what they may not do. In a browser: test/real/playground.test.ts.
+// Chapter 33: servers in real workers, which are threads here: the fixtures as they are, in both
+// eras; what they log, how they end, and what they may not do. In a browser:
+// test/real/playground.test.ts.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// The book as a site, as far as no browser is needed: its diagrams, its colours, how the program grows, and the checks
-// that find what was lost on the way.
+// The book as a site, as far as no browser is needed: its diagrams, its colours, how the program
+// grows, and the checks that find what was lost on the way.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// Chapter 33: the call that adds 2 and 40, with a server in a worker, in both eras; and workers that break
-// down, or never come to an end.
+// Chapter 33: the call that adds 2 and 40, with a server in a worker, in both eras; and workers
+// that break down, or never come to an end.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { McpConnection, textOf, type Json, type TransportFactory } from '../../mcp.ts';

@@ -1,5 +1,5 @@
-// Judges exercise 33: a worker that we play, post by post, since some orders cannot be forced; and at the end
-// a real one, a thread of Node's or a Web Worker, wherever this runs.
+// Judges exercise 33: a worker that we play, post by post, since some orders cannot be forced; and
+// at the end a real one, a thread of Node's or a Web Worker, wherever this runs.
 
 import type { Json, Message, Transport } from '../../mcp.ts';
 import type { Judge } from '../book.ts';
@@ -8,7 +8,8 @@ import type { WorkerLike } from './worker-transport.ts';
 const turn = () => new Promise((done) => setTimeout(done, 0));
 const short = () => Math.random().toString(36).slice(2, 8);
 
-/** A worker whose posts and errors we decide. What it throws at us, a real one would have to bear. */
+/** A worker whose posts and errors we decide. What it throws at us, a real one would have to
+ *  bear. */
 class Played implements WorkerLike {
   told: unknown[] = [];
   isTerminated = false;

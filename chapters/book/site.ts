@@ -97,8 +97,9 @@ async function addPages(book: Book, files: SiteFiles, woven: Woven[]): Promise<v
 /** Below its heading, a link to the page where it can be solved. */
 function withExercise(html: string, name: string, headings: Heading[]): string {
   const { id } = headings.find((heading) => heading.id.startsWith('exercise-'))!;
-  const link = `<p class="exercise"><a href="exercise-${name}.html">▶ Solve it in the browser</a></p>`;
-  return html.replace(new RegExp(`<h2 id="${id}">.*?</h2>`), (heading) => `${heading}\n${link}`);
+  const link = `<a href="exercise-${name}.html">▶ Solve it in the browser</a>`;
+  const isHeading = new RegExp(`<h2 id="${id}">.*?</h2>`);
+  return html.replace(isHeading, (heading) => `${heading}\n<p class="exercise">${link}</p>`);
 }
 
 /** To this machine alone, and nothing but these files. */

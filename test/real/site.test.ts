@@ -1,5 +1,6 @@
-// The book as a site in a real Chromium, opened from a folder: every page, in the light and in the dark, on a telephone and
-// on paper; the wire of a run, the search, how the program grows, and slides.
+// The book as a site in a real Chromium, opened from a folder: every page, in the light and in the
+// dark, on a telephone and on paper; the wire of a run, the search, how the program grows, and
+// slides.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

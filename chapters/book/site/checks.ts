@@ -1,6 +1,7 @@
-// checks.ts: is the site what the book is? The pages are judged by `book check`; here, what may be lost on the way: no
-// link among the files of the site leads nowhere, and every block of a page is in its HTML, letter by letter. (A diagram
-// that cannot be drawn throws, and a wire that does not belong to its console is named by wires.ts.)
+// checks.ts: is the site what the book is? The pages are judged by `book check`; here, what may be
+// lost on the way: no link among the files of the site leads nowhere, and every block of a page is
+// in its HTML, letter by letter. (A diagram that cannot be drawn throws, and a wire that does not
+// belong to its console is named by wires.ts.)
 
 import { read } from '../files.ts';
 import { fencesIn, type Book } from '../pages.ts';

@@ -1,4 +1,5 @@
-// diagram.ts: the diagrams of the pages, which are written in Mermaid's words for GitHub, as SVG for the site.
+// diagram.ts: the diagrams of the pages, which are written in Mermaid's words for GitHub, as SVG
+// for the site.
 
 import { drawFlow } from './flow.ts';
 import { drawGantt } from './gantt.ts';

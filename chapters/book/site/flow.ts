@@ -1,5 +1,5 @@
-// flow.ts: a Mermaid flowchart or stateDiagram-v2 as SVG: of the languages as much as this book uses, and what
-// is not known throws. Where nodes go, ranks.ts finds.
+// flow.ts: a Mermaid flowchart or stateDiagram-v2 as SVG: of the languages as much as this book
+// uses, and what is not known throws. Where nodes go, ranks.ts finds.
 
 import { escapeHtml, headAt, LINE, round, svg, textAt, widest, wrapped } from './ink.ts';
 import type { Point } from './ink.ts';
@@ -155,14 +155,20 @@ function box({ x, y, width, height }: Placed, look: Look, lines: string[]): stri
 
 function group(at: Placed, name: string, { shapes }: Drawing): string {
   const [left, top] = [at.x - at.width / 2, at.y - at.height / 2];
-  const title = `<text class="word" x="${round(left + 10)}" y="${round(top + 18)}">${escapeHtml(name)}</text>`;
-  const inside = `<g transform="translate(${round(left + 8)} ${round(top + 26)})">${shapes.join('')}</g>`;
+  const [x, y] = [round(left + 10), round(top + 18)];
+  const title = `<text class="word" x="${x}" y="${y}">${escapeHtml(name)}</text>`;
+  const move = `translate(${round(left + 8)} ${round(top + 26)})`;
+  const inside = `<g transform="${move}">${shapes.join('')}</g>`;
   return rect(at, 'frame', 6) + title + inside;
 }
 
 type Area = Point & { width: number; height: number };
-const rect = ({ x, y, width, height }: Area, look: string, radius: number) =>
-  `<rect class="${look}" x="${round(x - width / 2)}" y="${round(y - height / 2)}" width="${round(width)}" height="${round(height)}" rx="${radius}"/>`;
+
+function rect({ x, y, width, height }: Area, look: string, radius: number): string {
+  const corner = `x="${round(x - width / 2)}" y="${round(y - height / 2)}"`;
+  const size = `width="${round(width)}" height="${round(height)}"`;
+  return `<rect class="${look}" ${corner} ${size} rx="${radius}"/>`;
+}
 
 /** Smooth: it leaves and arrives in the direction of the chart. */
 function line({ points }: PlacedEdge, { isDotted }: Edge, way: Way): string {

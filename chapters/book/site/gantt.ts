@@ -1,4 +1,5 @@
-// gantt.ts: a Mermaid gantt chart as SVG, for calls on lanes: who runs beside whom, from when until when.
+// gantt.ts: a Mermaid gantt chart as SVG, for calls on lanes: who runs beside whom, from when until
+// when.
 
 import { escapeHtml, svg, widthOf } from './ink.ts';
 
@@ -29,8 +30,10 @@ export function drawGantt(lines: string[]): string {
 function bar({ name, from, to, isWall }: Task, left: number, y: number): string {
   const x = left + from * UNIT;
   const width = (to - from) * UNIT - 4;
-  const box = `<rect class="${isWall ? 'note' : 'box'}" x="${x}" y="${y}" width="${width}" height="27" rx="5"/>`;
-  return `${box}<text x="${x + width / 2}" y="${y + 18}" text-anchor="middle">${escapeHtml(name)}</text>`;
+  const look = isWall ? 'note' : 'box';
+  const box = `<rect class="${look}" x="${x}" y="${y}" width="${width}" height="27" rx="5"/>`;
+  const middle = `x="${x + width / 2}" y="${y + 18}" text-anchor="middle"`;
+  return `${box}<text ${middle}>${escapeHtml(name)}</text>`;
 }
 
 function readGantt(lines: string[]): Task[] {

@@ -1,5 +1,5 @@
-// growth.ts: how the program grows: every line that a file has at any step, with the steps at which it is there. What
-// is there at a step is what `cut` gives, to the letter.
+// growth.ts: how the program grows: every line that a file has at any step, with the steps at which
+// it is there. What is there at a step is what `cut` gives, to the letter.
 
 import { linesOf } from '../files.ts';
 import { nameOf, spineOf, type Book } from '../pages.ts';
@@ -80,10 +80,11 @@ function common(a: string[], b: string[]): Map<number, number> {
 /** The page with a slider: without a script it is the whole program. */
 export function growthPage(book: Book): string {
   const sections = spineOf(book).map((file) => sectionOf(book, file));
+  const last = book.steps.length - 1;
   const options = book.steps.map((step) => `<option>${nameOf(step)}</option>`);
   return `<h1>How the program grows</h1>
 <div class="slider" hidden>
-<label>Chapter <input id="step" type="range" min="0" max="${book.steps.length - 1}" value="0"></label>
+<label>Chapter <input id="step" type="range" min="0" max="${last}" value="0"></label>
 <output id="step-name" for="step"></output>
 <label><input id="only-new" type="checkbox" checked> only files that change</label>
 </div>

@@ -1,12 +1,13 @@
-// highlight.ts: code in colours: one pattern for each kind of word. The book's code is regular, and where a pattern is
-// wrong a colour is, never a letter.
+// highlight.ts: code in colours: one pattern for each kind of word. The book's code is regular, and
+// where a pattern is wrong a colour is, never a letter.
 
 import { escapeHtml } from './ink.ts';
 
 const WORDS =
-  'abstract as async await break case catch class const continue default delete do else export extends false finally for ' +
-  'from function get if implements import in instanceof interface is let new null of override private protected public ' +
-  'readonly return satisfies set static super switch this throw true try type typeof undefined unknown void while yield';
+  'abstract as async await break case catch class const continue default delete do else export ' +
+  'extends false finally for from function get if implements import in instanceof interface is ' +
+  'let new null of override private protected public readonly return satisfies set static super ' +
+  'switch this throw true try type typeof undefined unknown void while yield';
 
 /** A class of the page's style → what has it. */
 const KINDS: Record<string, string> = {

@@ -1,5 +1,5 @@
-// ink.ts: what all diagrams are drawn with. A text's width is estimated, so no browser is needed; colours are
-// those of the page, by the names of classes.
+// ink.ts: what all diagrams are drawn with. A text's width is estimated, so no browser is needed;
+// colours are those of the page, by the names of classes.
 
 export type Point = { x: number; y: number };
 
@@ -54,7 +54,8 @@ export function headAt(tip: Point, from: Point): string {
     const y = tip.y - 9 * Math.sin(angle + turn);
     return `${round(x)} ${round(y)}`;
   };
-  return `<path class="head" d="M${round(tip.x)} ${round(tip.y)}L${corner(0.45)}L${corner(-0.45)}z"/>`;
+  const start = `M${round(tip.x)} ${round(tip.y)}`;
+  return `<path class="head" d="${start}L${corner(0.45)}L${corner(-0.45)}z"/>`;
 }
 
 export const round = (n: number) => Math.round(n * 10) / 10;
@@ -63,5 +64,6 @@ export const round = (n: number) => Math.round(n * 10) / 10;
 export function svg(width: number, height: number, spoken: string, shapes: string[]): string {
   const [w, h] = [Math.ceil(width), Math.ceil(height)];
   const label = escapeHtml(spoken);
-  return `<svg class="drawn" viewBox="0 0 ${w} ${h}" width="${w}" height="${h}" role="img" aria-label="${label}">${shapes.join('')}</svg>`;
+  const size = `viewBox="0 0 ${w} ${h}" width="${w}" height="${h}"`;
+  return `<svg class="drawn" ${size} role="img" aria-label="${label}">${shapes.join('')}</svg>`;
 }

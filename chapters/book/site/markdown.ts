@@ -1,5 +1,5 @@
-// markdown.ts: the parser of Markdown, which is fetched when a site is made: a parser of our own would be wrong in the
-// rare cases. It is no dependency: nothing else needs it.
+// markdown.ts: the parser of Markdown, which is fetched when a site is made: a parser of our own
+// would be wrong in the rare cases. It is no dependency: nothing else needs it.
 
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -1,5 +1,6 @@
-// ranks.ts: where the nodes of a chart go: in ranks, so that arrows lead from one to a later one; within a rank
-// near those that they belong to. An arrow's label has a place of its own, in a rank between.
+// ranks.ts: where the nodes of a chart go: in ranks, so that arrows lead from one to a later one;
+// within a rank near those that they belong to. An arrow's label has a place of its own, in a rank
+// between.
 
 import type { Point } from './ink.ts';
 
@@ -17,7 +18,8 @@ const BETWEEN = 16; // pixels between two ranks
 const SWEEPS = 12;
 const MARGIN = 8;
 
-/** Something that takes up room in a rank. `before` and `after` are its neighbours in the ranks beside. */
+/** Something that takes up room in a rank. `before` and `after` are its neighbours in the ranks
+ *  beside. */
 type Item = {
   node?: string;
   along: number; // its size in the direction of the chart
@@ -218,7 +220,8 @@ function selfLoop(
   return { points: [...points, at(main + 8, side)], label: at(main, side + 38 + room / 2) };
 }
 
-/** The length of the longest way to each, in steps of two. What has no way to it is just before what follows. */
+/** The length of the longest way to each, in steps of two. What has no way to it is just before
+ *  what follows. */
 function ranksOf(nodes: Graph['nodes'], edges: [string, string][]): Map<string, number> {
   const ranks = new Map(nodes.map(({ id }) => [id, 0]));
   const others = edges.filter(([from, to]) => from !== to);

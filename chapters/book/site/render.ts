@@ -1,5 +1,6 @@
-// render.ts: a page of the book as HTML. It says what the page says and no sentence more: captions become captions,
-// diagrams are drawn, links lead to pages of the site, and headings keep the anchors that they have on GitHub.
+// render.ts: a page of the book as HTML. It says what the page says and no sentence more: captions
+// become captions, diagrams are drawn, links lead to pages of the site, and headings keep the
+// anchors that they have on GitHub.
 
 import { anchor } from '../check.ts';
 import { drawDiagram } from './diagram.ts';
@@ -115,7 +116,8 @@ export function renderSource(file: string, text: string): string {
   const language = /\.(ts|mjs|js|json|jsonc)$/.exec(file)?.[1]?.replace('jsonc', 'json') ?? '';
   const lines = highlight(text.replace(/\n$/, ''), language).split('\n');
   const rows = lines.map((line, n) => `<span id="L${n + 1}">${line}</span>`).join('\n');
-  return `<h1><code>${escapeHtml(file)}</code></h1>\n<pre class="source" tabindex="0"><code>${rows}</code></pre>\n`;
+  const title = `<h1><code>${escapeHtml(file)}</code></h1>`;
+  return `${title}\n<pre class="source" tabindex="0"><code>${rows}</code></pre>\n`;
 }
 
 export function renderFolder(folder: string, names: string[]): string {

@@ -1,5 +1,5 @@
-// sequence.ts: a Mermaid sequenceDiagram as SVG: of the language as much as this book uses. A line that is not
-// known throws, so that none is left out of a picture.
+// sequence.ts: a Mermaid sequenceDiagram as SVG: of the language as much as this book uses. A line
+// that is not known throws, so that none is left out of a picture.
 
 import { escapeHtml, headAt, LINE, round, svg, textAt, widthOf } from './ink.ts';
 
@@ -158,8 +158,10 @@ class Sheet {
     return [...this.diagram.people].map(([id, name]) => {
       const x = this.at.get(id)!;
       const half = halfOf(name);
-      const box = `<rect class="box" x="${round(x - half)}" y="4" width="${round(2 * half)}" height="28" rx="6"/>`;
-      return `<path class="lane" d="M${x} 32V${height}"/>${box}${textAt({ x, y: 18 }, [name], 'name')}`;
+      const size = `width="${round(2 * half)}" height="28"`;
+      const box = `<rect class="box" x="${round(x - half)}" y="4" ${size} rx="6"/>`;
+      const lane = `<path class="lane" d="M${x} 32V${height}"/>`;
+      return lane + box + textAt({ x, y: 18 }, [name], 'name');
     });
   }
 
@@ -198,8 +200,9 @@ class Sheet {
     const away = note.side === 'over' ? 0 : (width / 2 + 8) * (note.side === 'left of' ? -1 : 1);
     const x = Math.max(width / 2 + 4, (x1 + x2) / 2 + away);
     const top = this.y - 20;
+    const size = `width="${round(width)}" height="${LINE + 9}"`;
     this.shapes.push(
-      `<rect class="note" x="${round(x - width / 2)}" y="${top}" width="${round(width)}" height="${LINE + 9}" rx="3"/>`,
+      `<rect class="note" x="${round(x - width / 2)}" y="${top}" ${size} rx="3"/>`,
       textAt({ x, y: top + (LINE + 9) / 2 }, [note.text]),
     );
     this.right = Math.max(this.right, x + width / 2);

@@ -1,12 +1,14 @@
-// shelf.ts: what the site shows, and under which names: the pages of the book and those that they lead to; sources
-// that a page links; pictures. All lie in one folder, so that every link among them is a name.
+// shelf.ts: what the site shows, and under which names: the pages of the book and those that they
+// lead to; sources that a page links; pictures. All lie in one folder, so that every link among
+// them is a name.
 
 import { existsSync, readdirSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { isFile } from '../files.ts';
 import type { Book } from '../pages.ts';
 
-/** A page of the repository, and what it is called on the site. `text`: what it says in another language. */
+/** A page of the repository, and what it is called on the site. `text`: what it says in another
+ *  language. */
 export type SitePage = { page: string; name: string; language: string; text?: string };
 /** A page in another language, made by weaving. */
 export type Woven = { of: string; language: string; text: string };

@@ -1,4 +1,5 @@
-// shell.ts: what is around every page of the site: the chapters, a field to search in, and what is on the page.
+// shell.ts: what is around every page of the site: the chapters, a field to search in, and what is
+// on the page.
 
 import { linesOf, read } from '../files.ts';
 import type { Book, Chapter } from '../pages.ts';
@@ -25,6 +26,7 @@ const POLICY = [
   "form-action 'none'",
 ].join('; ');
 
+const AS_SLIDES = '<li class="as-slides" hidden><a href="#slides">This page as slides</a></li>\n';
 const LANGUAGES: Record<string, string> = { en: 'English', 'zh-CN': '中文' };
 
 export class Shell {
@@ -69,14 +71,16 @@ ${others}${body.replace('</h1>', () => `</h1>\n${contents}`)}</main>
     ]);
     return `<nav aria-label="Chapters">
 <a class="home" href="index.html">mcp-by-hand</a>
-<div class="search" hidden><label for="search">Search</label><input type="search" id="search" autocomplete="off"></div>
+<div class="search" hidden>
+<label for="search">Search</label><input type="search" id="search" autocomplete="off">
+</div>
 <ol id="found" aria-label="Found" hidden></ol>
 <details class="menu" open><summary>Chapters</summary>
 <ol>
 ${rows.join('\n')}
 </ol>
 <ul>
-${page ? '<li class="as-slides" hidden><a href="#slides">This page as slides</a></li>\n' : ''}<li><a href="playground.html">Talk to a server</a></li>
+${page ? AS_SLIDES : ''}<li><a href="playground.html">Talk to a server</a></li>
 <li><a href="growth.html">How the program grows</a></li>
 <li><a href="project.html">The project</a></li>
 </ul>
@@ -102,12 +106,10 @@ ${page ? '<li class="as-slides" hidden><a href="#slides">This page as slides</a>
   }
 
   private switches(page: SitePage): string {
-    const links = this.shelf
-      .others(page)
-      .map(
-        ({ name, language }) =>
-          `<a href="${name}" hreflang="${language}" lang="${language}">${LANGUAGES[language] ?? language}</a>`,
-      );
+    const links = this.shelf.others(page).map(({ name, language }) => {
+      const text = LANGUAGES[language] ?? language;
+      return `<a href="${name}" hreflang="${language}" lang="${language}">${text}</a>`;
+    });
     return links.length > 0 ? `<p class="languages">${links.join(' ')}</p>\n` : '';
   }
 }
@@ -136,5 +138,10 @@ function contentsOf(headings: Heading[]): string {
   const rows = headings.filter(({ level }) => level === 2);
   if (rows.length < ENOUGH) return '';
   const items = rows.map(({ id, text }) => `<li><a href="#${id}">${escapeHtml(text)}</a></li>`);
-  return `<details class="contents"><summary>On this page</summary>\n<ul>\n${items.join('\n')}\n</ul>\n</details>\n`;
+  return `<details class="contents"><summary>On this page</summary>
+<ul>
+${items.join('\n')}
+</ul>
+</details>
+`;
 }

@@ -1,5 +1,5 @@
-// wires.ts: the wire of each console block that shows `npm run chapter 5`, for a reader to play. It comes from a run
-// that has printed what the block shows: trace and console are of one run.
+// wires.ts: the wire of each console block that shows `npm run chapter 5`, for a reader to play. It
+// comes from a run that has printed what the block shows: trace and console are of one run.
 
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// book.ts: what a page of the site does besides being read: a wire that plays, a search, a slider, slides. Without it
-// every page is there as well.
+// book.ts: what a page of the site does besides being read: a wire that plays, a search, a slider,
+// slides. Without it every page is there as well.
 
 import { growWith } from './growth-slider.ts';
 import { openSlides } from './slides.ts';

@@ -1,6 +1,6 @@
-// slides.ts: a page as slides, at #slides. A slide is one thing to look at: a diagram, a block, a console, a table, a list,
-// with its heading and the sentence above it. Prose is for the speaker, and folds are left out. What is higher than a
-// screen is cut into several.
+// slides.ts: a page as slides, at #slides. A slide is one thing to look at: a diagram, a block, a
+// console, a table, a list, with its heading and the sentence above it. Prose is for the speaker,
+// and folds are left out. What is higher than a screen is cut into several.
 
 const LARGEST = 28; // pixels
 const SMALLEST = 18; // what the last row can still read; below it, a block is cut
@@ -85,7 +85,8 @@ function slidesIn(elements: HTMLElement[]): Slide[] {
 const isThing = (element: HTMLElement) =>
   THINGS.includes(element.tagName) && !element.classList.contains('wire');
 
-/** Of the first paragraph its first sentence, of others the last one, which leads to what is below. */
+/** Of the first paragraph its first sentence, of others the last one, which leads to what is
+ *  below. */
 function leadIn(text: string, isFirst: boolean): string {
   const sentences = text.match(/[^.:?!]+(?:[.:?!](?!\s|$)[^.:?!]*)*[.:?!]*/g) ?? [text];
   const chosen = isFirst && !text.trimEnd().endsWith(':') ? sentences[0]! : sentences.at(-1)!;

@@ -1,4 +1,5 @@
-// wire-player.ts: below a console block, the wire of that very run, drawn by the page of chapter 30.
+// wire-player.ts: below a console block, the wire of that very run, drawn by the page of chapter
+// 30.
 
 declare global {
   interface Window {
@@ -26,7 +27,8 @@ async function play(box: HTMLElement, name: string): Promise<void> {
   addEventListener('message', ({ source, data }) => {
     if (source !== frame.contentWindow || data !== 'ready') return;
     const trace = window.WIRES?.[name];
-    frame.contentWindow!.postMessage({ trace, name: `npm run chapter ${name}` }, '*'); // a file has no origin to name
+    const title = `npm run chapter ${name}`;
+    frame.contentWindow!.postMessage({ trace, name: title }, '*'); // a file has no origin to name
   });
   frame.src = 'viewer.html';
   box.classList.add('open');
