@@ -2,6 +2,7 @@
 // offer and ask; what fails, told apart; and servers that mean harm.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { createServer, request as nodeRequest, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -15,6 +16,7 @@ import { McpServer } from '../../chapters/29-a-server/server.ts';
 import type { Json } from '../../mcp.ts';
 import { cleanUp, folder, later } from '../help/basics.ts';
 import { browse, chromium, type Page } from '../help/chromium.ts';
+import { freePort } from '../help/nginx.ts';
 import { browser, flaws, HOSTILE, screen, SCRIPT } from '../help/viewer.ts';
 
 after(cleanUp);
@@ -343,6 +345,35 @@ test('our server over HTTP lets the page in by its origin, and by a token', opti
   await says(page, /HTTP 401|login|token/);
   assert.doesNotMatch(await wireSays(page, /./), /let-me-in/);
 });
+
+test(
+  'a server that others wrote lets pages in: a session, a sum, a picture, a question',
+  options,
+  async () => {
+    const { server } = await import('../help/third-party.ts'); // it may have to be fetched
+    const { command, args } = server('everything', 'streamableHttp');
+    const PORT = `${await freePort()}`;
+    const child = spawn(command, args, {
+      env: { ...process.env, PORT },
+      stdio: ['ignore', 2, 'pipe'],
+    });
+    later(() => child.kill());
+    for await (const text of child.stderr!) if (/listening on port/.test(`${text}`)) break;
+    const page = await playground();
+    await connect(page, `http://127.0.0.1:${PORT}/mcp`);
+    await says(page, /speaks 2025-11-25/);
+    assert.match(await use(page, 'get-sum', { a: '2', b: '40' }), /\b42\b/);
+    await use(page, 'get-tiny-image');
+    assert.equal(
+      await page.evaluate(`${cardOf('get-tiny-image')}.querySelectorAll('img').length`),
+      1,
+    );
+    const answer = use(page, 'trigger-elicitation-request');
+    await fact(page, 'question.open', Boolean);
+    await pressInDialog(page, 'Decline');
+    assert.match(await answer, /declined/i);
+  },
+);
 
 type Headers = Record<string, any>;
 
