@@ -22,7 +22,15 @@ const skip = chromium ? false : 'there is no Chromium here (apt-get install chro
 const options = { skip, timeout: 600_000 }; // only ends a hang
 const book = readBook();
 const pages = book.chapters.flatMap((chapter) => chapter.pages);
-const OTHERS = ['index', 'project', 'reference', 'security', 'growth', 'file-mcp.ts'];
+const OTHERS = [
+  'index',
+  'project',
+  'reference',
+  'security',
+  'growth',
+  'file-mcp.ts',
+  'zh-02-framing',
+];
 
 let made: Promise<{ place: string; problems: string[] }> | undefined;
 /** The whole site in a folder, once for this file. */
