@@ -7,7 +7,7 @@
 import { build, type BuildOptions, type Plugin } from 'esbuild';
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -79,8 +79,16 @@ await build({
   outExtension: { '.js': '.cjs' },
   plugins: [fromModules],
 });
-for (const file of ['viewer.html', 'shapes.json'])
-  copyFileSync(`chapters/30-seeing/${file}`, `dist/chapters/30-seeing/${file}`);
+const read = [
+  '30-seeing/viewer.html',
+  '30-seeing/shapes.json',
+  '31-apps/app-page.html',
+  '31-apps/app-frame.html',
+];
+for (const file of read) {
+  mkdirSync(`dist/chapters/${dirname(file)}`, { recursive: true });
+  copyFileSync(`chapters/${file}`, `dist/chapters/${file}`);
+}
 
 // What is packed has a README of its own, and nothing in its package.json that only a clone needs.
 const packed = join('.cache', 'package');

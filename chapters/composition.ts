@@ -53,8 +53,10 @@ import { throughUp } from './29-a-server/attach.ts';
 import { CODE_SERVER, codeRows } from './29-a-server/code/code-rows.ts';
 import { serveVerbs } from './29-a-server/more/serve-verbs.ts';
 import { contextCommand } from './30-seeing/commands/context-command.ts';
-import { pageCommand } from './30-seeing/commands/page-command.ts';
+import { ChatPage } from './30-seeing/commands/page-command.ts';
 import { seeingVerbs } from './30-seeing/commands/seeing-verbs.ts';
+import { appVerb } from './31-apps/commands/app-verb.ts';
+import { appsCommand, chatApps } from './31-apps/commands/chat-apps.ts';
 
 export const compose: Compose = (host) => {
   const { person, warn, emit, model } = host;
@@ -68,6 +70,8 @@ export const compose: Compose = (host) => {
   const shelf = new ToolShelf();
   const attempts = new Attempts();
   const sources = new Scopes();
+  const page = new ChatPage();
+  const apps = chatApps(host, page, preparedArguments);
   sources.reserve(CODE_SERVER);
   logins.idp = () => sources.userSetting('xaaIdp'); // one login there for all servers
   return {
@@ -83,6 +87,7 @@ export const compose: Compose = (host) => {
     },
     extensions: [
       sleepUntilNeeded({ isNeeded }), // outermost: for all others the server is awake
+      apps.extension, // behind it a call may be sent twice, and that is one app
       stayAlive({ attempts }), // it sees what the caller requested, and may repeat it
       heartbeat(),
       editorNotices({ edits: host.edits, logs }),
@@ -122,18 +127,24 @@ export const compose: Compose = (host) => {
       tasks: tasksCommand(background),
       skills: skillsCommand(skills),
       ide: ideCommand(sources),
-      page: pageCommand(),
+      page: page.command,
       context: contextCommand,
+      apps: appsCommand(apps),
     },
     moreCommands: [ownCommands, promptCommands],
     mentions: [resourceMentions],
-    news: [watches.news, background.news],
+    news: [
+      watches.news,
+      background.news,
+      apps.news, // what the user did there
+    ],
     prepare: (signal) => skills.ready(signal),
     prepareArguments: preparedArguments,
     verbs: {
       ...contextVerbs,
       ...serveVerbs,
       ...seeingVerbs,
+      app: appVerb,
     },
     through: throughUp, // servers that live already
     models: {

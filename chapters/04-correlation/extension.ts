@@ -13,6 +13,7 @@ export type CallOptions = {
   headers?: Record<string, string>; // for transports that have some
   tool?: Tool; // as the caller saw it: the manager does not call it if it has changed
   caller?: string; // who wants it, for the questions of a server: "Sub-agent 2 (…)"
+  isFromApp?: boolean; // an app of this server wants it: chapter 31
 };
 export type Call = {
   method: string;

@@ -45,7 +45,7 @@ export class Extensions {
   }
 
   private addHandler(method: string, added: Owned): void {
-    if (method.startsWith('notifications/')) {
+    if (/(^|\/)notifications\//.test(method)) {
       const others = this.listeners.get(method) ?? [];
       this.listeners.set(method, [...others, added]);
       return;

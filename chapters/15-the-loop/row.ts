@@ -3,6 +3,7 @@
 
 import type { Agent } from '../../agent.ts';
 import type { Json, ServerStatus, ToolResult } from '../../mcp.ts';
+import type { Choice } from '../17-the-gate/person.ts';
 import type { AgentEvent } from './events.ts';
 import type { Block, Model, ToolDefinition, Turn } from './said.ts';
 
@@ -17,8 +18,12 @@ export type Tool = {
   isOffered?: (servers: ServerStatus[]) => boolean; // if not, the model is not told of it
   forCall?: (args: Json) => Tool; // the row that runs: whose it is may depend on them
   caller?: string; // who wants it, in a question, if it is not the model that the user talks to
+  meanwhile?: Meanwhile;
   run: (args: Json, context: ToolContext) => Promise<ToolOutput>; // may throw
 };
+
+/** In the place of "always", for a caller that comes and goes, such as an app. */
+export type Meanwhile = { choice: Choice; isAllowed: () => boolean; allow: () => void };
 
 /** What a call reads, writes or runs, for the gate to judge. */
 export type Touch =

@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { posix, resolve } from 'node:path';
-import type { Change, GateKeeper, Tool, Touch, Verdict } from '../../agent.ts';
+import type { Change, GateKeeper, Meanwhile, Tool, Touch, Verdict } from '../../agent.ts';
 import { asObject, copyOf, isDeeper, textOf, type Json } from '../../mcp.ts';
 import { globMatcher, slashed } from '../16-hands/more/glob.ts';
 import type { Location, Roots } from '../16-hands/paths.ts';
@@ -197,6 +197,7 @@ export class Gate {
     if (onlyReads) return unasked('it only reads, and inside the folder');
     if (this.hit('allow', facts)) return unasked('a rule allows it');
     if (grant && this.trust.isGranted(grant)) return judge('allow', 'it was allowed for good');
+    if (tool.meanwhile?.isAllowed()) return judge('allow', 'it was allowed for a while');
     if (this.mode === 'yolo') return judge('allow', 'it is yolo');
     if (build) return judge('ask', build);
     if (this.mode === 'accept-edits' && isEdit) return judge('allow', 'it is accept-edits');
@@ -470,10 +471,10 @@ export class Gate {
     const answer = await this.person.choose({
       lines: [...this.describe(tool, args, judgement, foreseen), ...this.driftLines(grant)],
       prompt: 'Allow it?',
-      choices: choicesFor(grant, like),
+      choices: tool.meanwhile ? briefChoices(tool.meanwhile, isOpen) : choicesFor(grant, like),
       ifEmpty: 'n',
       comment: 'or say why not',
-      elsewhere: ['y', 'n'], // what lasts is agreed to at the terminal
+      elsewhere: ['y', 'n', 'w'], // what lasts is agreed to at the terminal
       signal,
     });
     signal.throwIfAborted(); // too late: the call will not be made, and so nothing is granted
@@ -485,7 +486,9 @@ export class Gate {
       this.keepRule(rule);
     }
     if (answer?.key === 'a') this.trust.grant(grant!);
-    if (['y', 'a', 's', 'p'].includes(answer?.key ?? '')) return { allowed: true, isAsked: true };
+    if (answer?.key === 'w') tool.meanwhile?.allow();
+    if (['y', 'a', 's', 'p', 'w'].includes(answer?.key ?? ''))
+      return { allowed: true, isAsked: true };
     if (answer?.words) return { allowed: false, reason: `The user said no: ${answer.words}` };
     return { allowed: false, reason: `The user said no${isOpen ? '' : ` (${why})`}.` };
   }
@@ -587,6 +590,11 @@ function choicesFor(grant?: Grant, like?: Rule): Choice[] {
   const always = choice(`[a]lways ${scopeOf(grant)}`);
   const prefix = like ? [choice(`[p]refix ${quoted(like.pattern!)}`)] : [];
   return [YES, NO, always, ...(isWhole ? [SERVER] : []), ...prefix];
+}
+
+/** Nothing that an app has asked for outlives it. */
+function briefChoices({ choice }: Meanwhile, isOpen = false): Choice[] {
+  return isOpen ? [YES, NO, choice] : [YES, NO];
 }
 
 /** What has changed since it was allowed. */

@@ -32,6 +32,7 @@ export type Host = {
   warn: (text: string) => void;
   emit: (event: AgentEvent) => void; // for listeners: the terminal, --json, the trace
   kept?: ConversationStore; // only a chat has a conversation to keep something with
+  program?: () => Program; // that they become part of, if it is one that talks
   roots: Roots; // the folders that tools may touch
   model: () => Model | undefined; // the one that answers at this moment
   trust: Trust; // what the user has agreed to

@@ -88,6 +88,12 @@ export class Input implements Typist {
     else this.queue.push(line);
   }
 
+  /** A prompt from elsewhere, which the user has agreed to. It is no answer to what is asked here. */
+  submit(text: string): void {
+    if (this.waiter && !this.answer) this.settle(text);
+    else this.queue.push(text);
+  }
+
   end(): void {
     this.isOver = true;
     if (this.screen.isInteractive) this.queue = [];

@@ -112,6 +112,7 @@ export class Program {
       isHidden,
       shellEnv,
       kept: this.session,
+      program: () => this,
       edits: this.edits,
       gate: () => this.gate,
     });

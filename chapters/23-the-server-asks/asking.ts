@@ -21,11 +21,12 @@ export async function whileAsking<T>(
   { _meta }: Json,
   work: Promise<T>,
   progressMs = PROGRESS_MS,
+  message = 'the user is reading',
 ): Promise<T> {
   const { progressToken } = isStateless(connection.server) ? {} : asObject(_meta);
   let progress = 0;
   const report = () => {
-    const params = { progressToken, progress: ++progress, message: 'the user is reading' };
+    const params = { progressToken, progress: ++progress, message };
     connection.notify('notifications/progress', params).catch(() => {}); // it may be gone
   };
   const timer = progressToken === undefined ? undefined : setInterval(report, progressMs);

@@ -12,6 +12,7 @@ import { setMaxListeners } from 'node:events';
 import { asObject, reads } from '../../mcp.ts';
 import { unlessAborted } from '../15-the-loop/unless-aborted.ts';
 import { noteTools } from '../24-more-than-tools/tasks.ts';
+import { isForModels } from './more/apps.ts';
 import type { Call, Json, McpConnection, Next, EntryWord } from '../../mcp.ts';
 
 const ORDERS = ['serial', 'reads-parallel', 'parallel'] as const;
@@ -36,9 +37,14 @@ export function saysItReads(tool: unknown): boolean {
 export const inOrder = reads({ order: ORDER }, function inOrder(connection) {
   const { order = 'serial' } = connection.config;
   const line = new CallQueue(connection, order as Order);
-  const noted = (result: Json) => noteTools(result, line.reading, saysItReads);
+  const apart = new Set<unknown>(); // the names of tools for apps alone: they may wait for a click
+  const noted = (result: Json) => {
+    noteTools(result, apart, (tool) => !isForModels(tool));
+    return noteTools(result, line.reading, saysItReads);
+  };
   return {
     layer: (call, next) => {
+      if (apart.has(call.params?.name)) return next(call);
       if (call.method === 'tools/call') return line.take(call, next);
       if (call.method === 'tools/list') return next(call).then(noted);
       return next(call);

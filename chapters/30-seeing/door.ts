@@ -26,14 +26,17 @@ export class TurnedAway extends Error {
 export class PageDoor {
   private host: () => string;
   private warn: (text: string) => void;
+  private again: string;
   private code?: string; // that no page has used yet
   private used?: string;
   private key?: string; // of the one page that may act
   private guesses = 0;
 
-  constructor(host: () => string, warn: (text: string) => void) {
+  /** `again`: where there is a new code. */
+  constructor(host: () => string, warn: (text: string) => void, again = '/page') {
     this.host = host;
     this.warn = warn;
+    this.again = again;
   }
 
   /** What is behind # is not sent to any server, and so it is in no log and in no Referer. The code
@@ -55,14 +58,16 @@ export class PageDoor {
   async trade(request: IncomingMessage): Promise<string> {
     const given = String((await this.bodyFrom(request)).code);
     if (this.used !== undefined && isSame(given, this.used)) {
-      this.warn(
-        'the code of the page was used a second time, which did nothing; /page has a new one',
-      );
-      throw new TurnedAway(403, 'this address was used already; /page has a new one');
+      const what = 'the code of the page was used a second time, which did nothing';
+      this.warn(`${what}; ${this.again} has a new one`);
+      throw new TurnedAway(403, `this address was used already; ${this.again} has a new one`);
     }
     if (this.code === undefined || !isSame(given, this.code)) {
       this.guess();
-      throw new TurnedAway(403, 'this code is not the one of this page; /page has a new one');
+      throw new TurnedAway(
+        403,
+        `this code is not the one of this page; ${this.again} has a new one`,
+      );
     }
     this.used = this.code;
     this.code = undefined;
@@ -74,23 +79,25 @@ export class PageDoor {
     this.guesses++;
     if (this.guesses !== MAX_GUESSES) return;
     this.code = undefined;
-    this.warn('there were guesses at the code of the page, so it is void; /page has a new one');
+    this.warn(
+      `there were guesses at the code of the page, so it is void; ${this.again} has a new one`,
+    );
   }
 
   /** What our page asks for. */
-  async bodyOf(request: IncomingMessage): Promise<Json> {
+  async bodyOf(request: IncomingMessage, most = MAX_BODY): Promise<Json> {
     const [, given = ''] = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '') ?? [];
     if (this.key === undefined || !isSame(given, this.key))
       throw new TurnedAway(
         401,
-        'this page may not act, or another one does now; /page has a new address',
+        `this page may not act, or another one does now; ${this.again} has a new address`,
       );
-    return this.bodyFrom(request);
+    return this.bodyFrom(request, most);
   }
 
   /** A page of another origin cannot send this without a question to us first, which we refuse; and
    *  the browser writes its origin into it. Here it must be there. */
-  private async bodyFrom(request: IncomingMessage): Promise<Json> {
+  private async bodyFrom(request: IncomingMessage, most = MAX_BODY): Promise<Json> {
     const {
       origin,
       'sec-fetch-site': site = 'same-origin',
@@ -104,7 +111,7 @@ export class PageDoor {
     let size = 0;
     for await (const piece of request) {
       size += piece.length;
-      if (size > MAX_BODY) throw new TurnedAway(413, `more than ${MAX_BODY} bytes`);
+      if (size > most) throw new TurnedAway(413, `more than ${most} bytes`);
       pieces.push(piece);
     }
     try {

@@ -15,13 +15,15 @@ const viewerPage = () => sealed(readFileSync(fileOfOurs('30-seeing/viewer.html')
 
 /** The page allows the one script and the one style that are in it, by their hashes. */
 export function sealed(page: string): string {
-  const hashOf = (tag: string) => {
-    const [, text = ''] = new RegExp(`<${tag}>([^]*?)</${tag}>`).exec(page) ?? [];
-    return createHash('sha256').update(text).digest('base64');
-  };
   return page
-    .replace(/script-src 'sha256-[^']*'/, () => `script-src 'sha256-${hashOf('script')}'`)
-    .replace(/style-src 'sha256-[^']*'/, () => `style-src 'sha256-${hashOf('style')}'`);
+    .replace(/script-src 'sha256-[^']*'/, () => `script-src ${hashIn(page, 'script')}`)
+    .replace(/style-src 'sha256-[^']*'/, () => `style-src ${hashIn(page, 'style')}`);
+}
+
+/** Of the one script, or style, of a page: as a policy has it. */
+export function hashIn(page: string, tag: string): string {
+  const [, text = ''] = new RegExp(`<${tag}>([^]*?)</${tag}>`).exec(page) ?? [];
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
 /** The page with a trace inside: one file, to be sent to someone. `<` can only be in a text of the

@@ -2,7 +2,8 @@
 
 import { resolve } from 'node:path';
 import type { AgentEvent } from '../../../agent.ts';
-import { now, VERSION, textOf, type Json } from '../../../mcp.ts';
+import { asList, asObject, now, show, textOf, VERSION, type Json } from '../../../mcp.ts';
+import { sha256 } from '../../17-the-gate/digest.ts';
 import type { Masker } from '../../17-the-gate/safe-text.ts';
 import { ToldRequests } from '../../18-minds/told-requests.ts';
 import { refused } from '../exit.ts';
@@ -58,7 +59,7 @@ export class Trace {
   /** What is not a message is noise. */
   wire(dir: 'out' | 'in', message: unknown, server: string): void {
     const isMessage = typeof message === 'object';
-    this.write({ dir, server, [isMessage ? 'msg' : 'noise']: message });
+    this.write({ dir, server, [isMessage ? 'msg' : 'noise']: withoutHtml(message) });
   }
 
   write(record: Json): void {
@@ -80,6 +81,21 @@ export class Trace {
     }
   }
 }
+
+/** The page of an app may be megabytes, and the trace has enough of it with its length and hash. */
+function withoutHtml(message: unknown): unknown {
+  const { result, ...rest } = asObject(message);
+  const contents = asList(asObject(result).contents).map(asObject);
+  if (!contents.some(isHtml)) return message;
+  const brief = (each: Json) => {
+    const { text = each.blob, blob: _, ...about } = each;
+    return { ...about, length: show(text).length, hash: sha256(show(text)) };
+  };
+  const short = contents.map((each) => (isHtml(each) ? brief(each) : each));
+  return { ...rest, result: { ...asObject(result), contents: short } };
+}
+
+const isHtml = ({ mimeType }: Json) => mimeType === 'text/html;profile=mcp-app';
 
 function isPiece(event: AgentEvent): boolean {
   return event.type === 'agent' ? isPiece(event.event) : event.type === 'text';
