@@ -36,7 +36,7 @@ import { join } from 'node:path';
 const [, , command, place, flags, url] = process.argv;
 const socket = connect(join(place, 'socket'));
 const profile = mkdtempSync(join(place, 'profile-'));
-const args = [...flags.split(' '), '--user-data-dir=' + profile, url];
+const args = [...flags.split('\\n'), '--user-data-dir=' + profile, url];
 const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true });
 const end = () => { try { process.kill(-child.pid, 'SIGKILL'); } catch {} };
 for (const stream of [socket, child.stdio[3], child.stdio[4]]) stream.on('error', end);
@@ -79,16 +79,42 @@ export class Page {
   private hear({ id, ...message }: any): void {
     if (id !== undefined) return this.waiting.get(id)?.(message);
     this.events.push(message);
+    if (message.method === 'Target.attachedToTarget' && this.session)
+      void this.watch(message.params.sessionId);
     // As long as one is open, a page answers nothing.
     const isDialog = message.method === 'Page.javascriptDialogOpening';
     if (isDialog) this.send('Page.handleJavaScriptDialog', { accept: false }).catch(() => {});
   }
 
+  /** What is said in frames of other sites, too: each is a process of its own. */
+  async watch(session = this.session): Promise<void> {
+    const all = { autoAttach: true, waitForDebuggerOnStart: false, flatten: true };
+    for (const [method, params] of [
+      ['Log.enable', {}],
+      ['Target.setAutoAttach', all],
+    ] as const)
+      await this.send(method, params, session).catch(() => {}); // a worker has no log
+  }
+
+  /** The same as `evaluate`, in the frame of this path; `undefined` if there is none yet. As if the user had clicked. */
+  async inFrame(path: string, expression: string): Promise<any> {
+    for (const { sessionId } of this.happened('Target.attachedToTarget').reverse()) {
+      const params = { returnByValue: true, awaitPromise: true, userGesture: true };
+      const run = (text: string) =>
+        this.send('Runtime.evaluate', { ...params, expression: text }, sessionId).then(
+          ({ result }) => result.value,
+          () => undefined, // it is gone
+        );
+      if ((await run('location.pathname')) === path) return run(expression);
+    }
+    return undefined;
+  }
+
   /** A command of the DevTools protocol. */
-  async send(method: string, params: object = {}): Promise<any> {
+  async send(method: string, params: object = {}, session = this.session): Promise<any> {
     const id = ++this.lastId;
     const answered = new Promise<any>((done) => this.waiting.set(id, done));
-    this.socket.write(`${JSON.stringify({ id, method, params, sessionId: this.session })}\0`);
+    this.socket.write(`${JSON.stringify({ id, method, params, sessionId: session })}\0`);
     const { result, error } = await answered;
     if (error) throw new Error(`${method}: ${error.message}`);
     return result;
@@ -216,7 +242,7 @@ export function desktop(flags: string[] = []) {
   const opener = join(ours, 'opener.mjs');
   const sockets = new Set<Socket>();
   writeFileSync(opener, OPENER);
-  const words = [process.execPath, opener, chromium!, ours, [...FLAGS, ...flags].join(' ')]
+  const words = [process.execPath, opener, chromium!, ours, [...FLAGS, ...flags].join('\n')]
     .map((word) => `'${word}'`)
     .join(' ');
   writeFileSync(join(ours, 'xdg-open'), `#!/bin/sh\nexec ${words} "$1"\n`, { mode: 0o755 });
