@@ -97,7 +97,7 @@ export class Page {
   }
 
   /** The same as `evaluate`, in the frame of this path; `undefined` if there is none yet. As if the user had clicked. */
-  async inFrame(path: string, expression: string): Promise<any> {
+  async inFrameAt(path: string, expression: string): Promise<any> {
     for (const { sessionId } of this.happened('Target.attachedToTarget').reverse()) {
       const params = { returnByValue: true, awaitPromise: true, userGesture: true };
       const run = (text: string) =>

@@ -529,7 +529,7 @@ async function shown(name: string, tool: string, args: object, ...files: string[
     () => t.messages('out', 'ui/notifications/tool-result').length > 0,
     `${name} to be ready`,
   );
-  const view = (expression: string) => page.inFrame('/view', expression);
+  const view = (expression: string) => page.inFrameAt('/view', expression);
   const sees = async (words: RegExp) => {
     for (const begin = Date.now(); ; await pause(100)) {
       const text = `${await view('document.body.innerText + [...document.querySelectorAll("svg text")].map((each) => each.textContent).join(" ")')}`;
@@ -679,7 +679,7 @@ test(
     page.events.length = 0;
     await page.goTo((await t.apps.addressOf(app)).href);
     await until(() => t.messages('out', 'ui/notifications/tool-result').length > 0);
-    const view = (expression: string) => page.inFrame('/view', expression);
+    const view = (expression: string) => page.inFrameAt('/view', expression);
     for (
       const begin = Date.now();
       !(await view(`/1 found/.test(document.body.innerText)`));
