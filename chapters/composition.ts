@@ -52,6 +52,7 @@ import { ToolShelf } from './28-a-thousand-tools/tool-shelf.ts';
 import { throughUp } from './29-a-server/attach.ts';
 import { CODE_SERVER, codeRows } from './29-a-server/code/code-rows.ts';
 import { serveVerbs } from './29-a-server/more/serve-verbs.ts';
+import { traceContextOf } from './29-a-server/more/trace-context.ts';
 import { contextCommand } from './30-seeing/commands/context-command.ts';
 import { ChatPage } from './30-seeing/commands/page-command.ts';
 import { seeingVerbs } from './30-seeing/commands/seeing-verbs.ts';
@@ -97,6 +98,7 @@ export const compose: Compose = (host) => {
       roots(folders),
       skills.extension,
       declareGrant,
+      ...traceContextOf(process.env),
       keepLogs(logs),
       subscribeInBothEras(),
       watchResources(watches),

@@ -15,11 +15,18 @@ import { inProcess } from '../chapters/25-other-pipes/in-process.ts';
 import { serveHttp } from '../chapters/29-a-server/serve-http.ts';
 import { overPipe } from '../chapters/29-a-server/pipe.ts';
 import { Served, TrustWithoutGrants, type ServedOptions } from '../chapters/29-a-server/serve.ts';
+import { traceContextOf } from '../chapters/29-a-server/more/trace-context.ts';
 import { PassedOn, usersOwn } from '../chapters/29-a-server/passed-on.ts';
 import { compose } from '../chapters/composition.ts';
-import type { Extension, Json, McpConnection, ServerEntry } from '../mcp.ts';
+import {
+  asObject,
+  type Extension,
+  type Json,
+  type McpConnection,
+  type ServerEntry,
+} from '../mcp.ts';
 import { heldServer } from './help/held-server.ts';
-import { cleanUp, folder, later, open, rejection, root, until } from './help/basics.ts';
+import { cleanUp, folder, goodServer, later, open, rejection, root, until } from './help/basics.ts';
 
 afterEach(cleanUp);
 
@@ -490,6 +497,51 @@ for (const era of ERAS) {
     );
   });
 }
+
+for (const era of ERAS) {
+  test(`${era}: a call's trace goes on to the server that does the work, each its own; what is no trace does not`, async () => {
+    const { connection, behind } = await passing({ era, texts: { allow: ['mcp__notes__look'] } });
+    const parent = (n: number) => `00-${`${n}`.repeat(32)}-${`${n}`.repeat(16)}-01`;
+    const look = (text: string, _meta: Json) =>
+      connection.request('tools/call', { name: 'notes__look', arguments: { text }, _meta });
+    await Promise.all([
+      look('one', { traceparent: parent(1), tracestate: 'a=1', baggage: 'user=ada' }),
+      look('two', { traceparent: parent(2) }),
+      look('none', { traceparent: '00-forged', tracestate: 'b=2' }),
+    ]);
+    const contexts = behind.heard.map(({ args, meta }) => {
+      const { traceparent, tracestate, baggage } = asObject(meta);
+      return [args.text, traceparent, tracestate, baggage];
+    });
+    assert.deepEqual(contexts.sort(), [
+      ['none', undefined, undefined, undefined],
+      ['one', parent(1), 'a=1', undefined],
+      ['two', parent(2), undefined, undefined],
+    ]);
+  });
+}
+
+test('a trace in the environment goes into every request, unless the caller says another', async () => {
+  const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+  assert.deepEqual(traceContextOf({}), []);
+  assert.deepEqual(traceContextOf({ TRACEPARENT: `${TRACEPARENT}\n` }), []);
+  const sent: any[] = [];
+  const extensions = traceContextOf({ TRACEPARENT, TRACESTATE: 'x'.repeat(600) });
+  const onWire = (direction: string, message: any) => direction === 'out' && sent.push(message);
+  const { connection } = await open(
+    { command: process.execPath, args: [goodServer] },
+    { extensions, onWire },
+  );
+  await connection.callTool('add', { a: 2, b: 40 });
+  await connection.request('ping', { _meta: { traceparent: 'mine' } });
+  const [call, ping] = ['tools/call', 'ping'].map((name) =>
+    sent.find(({ method }) => method === name),
+  );
+  assert.deepEqual(
+    [call.params._meta, ping.params._meta],
+    [{ traceparent: TRACEPARENT }, { traceparent: 'mine' }],
+  );
+});
 
 test('D31 nobody to ask: refused, unless a rule allows it', async () => {
   const { connection, behind } = await passing({ texts: { allow: ['mcp__notes__look'] } });

@@ -1,6 +1,7 @@
 // passed-on.ts: `serve --servers`. The user's own servers, for other clients: one entry there
 // brings them all, behind our gate, in our order, and to be searched where they are many.
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Tool } from '../../agent.ts';
 import {
   asObject,
@@ -23,6 +24,7 @@ import {
 import { isForModels } from '../28-a-thousand-tools/more/apps.ts';
 import { indexTools } from '../28-a-thousand-tools/tool-search.ts';
 import { AskedBack, isAsking, type AskClient } from './asked-back.ts';
+import { traceContext, traceContextIn } from './more/trace-context.ts';
 import type { ServerCall } from './server-call.ts';
 
 /** A server that is one of us would start its servers, and so us: without an end. */
@@ -47,6 +49,7 @@ export class PassedOn {
   readonly routes = new Map<string, { owner: string; name: string }>();
   private options: PassedOnOptions;
   private asked = new AskedBack();
+  private trace = new AsyncLocalStorage<Json>(); // that a client's call belongs to
   private made?: { of: readonly PassedTool[]; rows: Map<string, Tool> };
 
   constructor(options: PassedOnOptions) {
@@ -58,9 +61,10 @@ export class PassedOn {
     const news: Extension = () => ({
       handlers: { 'notifications/resources/updated': ({ uri }) => this.onUpdated(`${uri}`) },
     });
+    const passedTrace: Extension = traceContext(() => this.trace.getStore() ?? {});
     this.manager = new McpManager({
       ...others,
-      extensions: [...ours, news],
+      extensions: [passedTrace, ...ours, news],
       prepare: () => composition.sources?.prepare?.(),
       load: (report) => {
         own = usersOwn(loadHere(composition, report), warn);
@@ -122,7 +126,9 @@ export class PassedOn {
       return answers[key];
     };
     const { session: client = call, signal } = call;
-    return this.asked.during(server, { client, ask, signal }, work);
+    const context = traceContextIn(asObject(call.request.params._meta));
+    const traced = () => this.trace.run(context, work);
+    return this.asked.during(server, { client, ask, signal }, traced);
   }
 
   opinionOf({ origin }: Tool) {

@@ -7,6 +7,7 @@ import type { Json, Message, TransportFactory } from '../../mcp.ts';
 export type Heard = {
   name: string;
   args: Json;
+  meta: unknown; // its _meta
   answer: (text?: string, more?: Json) => void;
   isCancelled: boolean;
 };
@@ -54,7 +55,7 @@ export function heldServer(
         ),
       }),
     };
-    const called = (id: unknown, { name, arguments: args }: Json) => {
+    const called = (id: unknown, { name, arguments: args, _meta: meta }: Json) => {
       const answer = (text = 'ok', more: Json = {}) => {
         call.isOpen = false;
         send({ id, result: { content: [{ type: 'text', text }], ...more } });
@@ -63,6 +64,7 @@ export function heldServer(
         id,
         name: `${name}`,
         args: args as Json,
+        meta,
         answer,
         isOpen: true,
         isCancelled: false,
