@@ -198,7 +198,7 @@ export const judge: Judge = async ({ load, expect }) => {
     turns: [found(...dozen)],
     maxTools: own.length + near.length + 10,
   });
-  const halves = [...toolsOf(SMALL!, 6), ...toolsOf(FAR!, 12)];
+  const halves = [...toolsOf(SMALL!, 9), ...toolsOf(FAR!, 9)]; // of one size: both are deferred
   await shows('our own rows count when it is decided who is deferred', [READ!, WRITE!, FIND], {
     rows: [READ!, ...halves, WRITE!, FIND],
     maxTools: 20,
