@@ -17,6 +17,7 @@ import { ATTACKS, codeOf, codeOfAll, type Targets } from '../help/app-attacks.ts
 import { browse, chromium, desktop, type Page } from '../help/chromium.ts';
 import { installed } from '../help/installed.ts';
 import { place, Terminal, userServers } from '../help/terminal.ts';
+import { lines, viewed } from '../help/viewer.ts';
 
 after(cleanUp);
 
@@ -773,5 +774,47 @@ test(
     await terminal.ready();
     terminal.enter('/apps close 1');
     await page.see(/closed by the user/);
+  },
+);
+
+test(
+  'the command `app`: calls the tool, opens its app, shows every message, and says goodbye at Ctrl-C',
+  options,
+  async () => {
+    const where = place({}, {});
+    const desk = desktop();
+    const server = [process.execPath, fixture('hostile-app.mjs')];
+    const code = `return (await request('tools/call', { name: 'act', arguments: { n: 7 } })).content[0].text`;
+    const args = [
+      'app',
+      '--no-check',
+      '--no-color',
+      'show',
+      JSON.stringify({ code }),
+      '--',
+      ...server,
+    ];
+    const terminal = new Terminal(where, args, { ...desk.env, HOME: where.home });
+    await desk.page();
+    await terminal.see('Allow it?');
+    terminal.enter('y');
+    await terminal.see(/"data":"act\s+was\s+called"/);
+    terminal.press('\u0003');
+    assert.equal(await terminal.ended(), 0);
+    await terminal.see('ui/resource-teardown');
+  },
+);
+
+test(
+  'the page of chapter 30 draws an app as a party of its own, whose requests we answer',
+  options,
+  async () => {
+    const t = await attacked(() => `return 'begun'`);
+    await t.said();
+    const at = t.trace.map((record, n) => ({ at: n, ...record }));
+    await t.page.goTo(viewed(lines([{ trace: 1 }, ...at])));
+    await t.page.see(/app show of server[^]*ui\/initialize[^]*answer[^]*tool-result/);
+    const flaws = await t.page.evaluate(`rows.filter(({ look }) => look === 'bad').length`);
+    assert.equal(flaws, 0);
   },
 );

@@ -40,12 +40,17 @@ export async function appCommand(args: string[], screen: Screen, rows: LoadRows)
     },
   });
   const way = await wayTo(wanted, screen, composition);
+  way.config = { ...way.config, apps: 'open' }; // that is what the command is for
   const { extensions = [] } = way.options;
   way.options.extensions = [apps.extension, ...extensions.filter(({ name }) => name !== 'apps')];
   return talkAfterHandshake(wanted, way, screen, async (connection, { signal }) => {
     const tool = findTool(wanted.tool, await connection.listTools(), wanted.server);
     if (!appOf(tool)) throw usage(`${tool.name} has no app`);
-    const given = await callArguments(wanted, tool, preparedArguments);
+    const given = await callArguments(
+      wanted,
+      tool,
+      wanted.isChecked ? preparedArguments : undefined,
+    );
     const { text, isError } = await connection.callTool(tool.name, given, { signal, tool });
     screen.print(text);
     if (isError) return EXIT.failed;
