@@ -320,14 +320,14 @@ test('finding 4: the long poll of an app does not hold up the call of the model'
   const t = await appsWith(hostile(), { answers: ['y'] });
   const page = await played(await t.open('show'));
   await page.shakeHands();
-  let isOver = false;
-  const poll = page
-    .request('tools/call', { name: 'poll', arguments: { n: 4000 } })
-    .then(() => (isOver = true));
-  await until(() => t.person.questions.length === 1);
-  await until(() => t.wire.some(([dir, { params }]) => dir === 'out' && params?.name === 'poll'));
+  const poll = page.request('tools/call', { name: 'poll', arguments: { n: 4000 } });
+  const isSent = () => t.wire.some(([dir, { params }]) => dir === 'out' && params?.name === 'poll');
+  await until(isSent);
   await t.call('secret');
-  assert.equal(isOver, false);
+  const isAnswered = t.wire.some(
+    ([dir, { result }]) => dir === 'in' && result?._meta?.of === 'poll',
+  );
+  assert.equal(isAnswered, false, 'the model has waited for the app');
   await poll;
 });
 
