@@ -91,6 +91,9 @@ test('an answer in a pipe and a chat declare the same as a call in that situatio
   terminal.enter('/exit');
   assert.equal(await terminal.ended(), 0);
   const { sampling, ...others } = declared(inChat);
+  const { 'io.modelcontextprotocol/ui': ui, ...extensions } = asObject(others.extensions);
+  assert.deepEqual(ui, { mimeTypes: ['text/html;profile=mcp-app'] }); // someone can look at one
+  others.extensions = extensions;
   assert.deepEqual([others, sampling], [PERSON, {}]); // a chat has a model, if only the rehearsal
 });
 
