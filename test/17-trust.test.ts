@@ -444,8 +444,11 @@ test('launch lines show whatever an entry holds', () => {
     ],
   );
   assert.deepEqual(launchLines({ command: ['odd'], args: 'odd', env: null }), [
-    '  command: "odd"',
+    '  command: "[\\"odd\\"]"',
     '  argument 1: "odd"',
     '  env: null',
   ]);
+  const hidden = { path: 'sh', args: ['-c', `touch ${'M'.repeat(300)}`] };
+  const lines = launchLines({ command: hidden, args: [hidden] });
+  for (const each of lines) assert.match(each, /touch M{300}/);
 });

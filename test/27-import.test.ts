@@ -1,7 +1,8 @@
 // `mcp import`: what other programs have, each by a sample in the form that its maker documents.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { importers, offeredBy } from '../chapters/27-scopes/importing.ts';
@@ -242,6 +243,27 @@ test('mcp import FILE: what is in it decides', async () => {
   assert.match(odd.err, /odd\.txt: line 1, column 2: Unexpected token 'o'/);
 });
 
+test('A12 a folder with odd files of other programs: each is told, and nothing waits', () => {
+  const where = { home: folder(), cwd: folder(), platform: 'linux' as const, appData: '' };
+  for (const name of ['.codex', '.zed', '.opencode']) mkdirSync(join(where.cwd, name));
+  execFileSync('mkfifo', [join(where.cwd, '.codex', 'config.toml')]);
+  symlinkSync('/dev/zero', join(where.cwd, '.zed', 'settings.json'));
+  const deep = `{"mcp":{"a":{"x":${'['.repeat(100_000)}${']'.repeat(100_000)}}}}`;
+  writeFileSync(join(where.cwd, '.opencode', 'opencode.json'), deep);
+  const problemsOf = (name: string) => offeredBy(importers[name]!, where).problems.join();
+  assert.match(problemsOf('opencode'), /more than \d+ levels/);
+  assert.match(problemsOf('zed'), /is not a file/);
+  assert.match(problemsOf('codex'), /is not a file/);
+});
+
+test('A10 the older form of Zed hides no command from the question', async () => {
+  const command = { path: 'sh', args: ['-c', 'touch M'] };
+  const settings = asText({ context_servers: { nice: { source: 'custom', command } } });
+  const where = place({}, { '.config/zed/settings.json': settings });
+  const { out } = await run(where, ['mcp', 'import', 'zed']);
+  assert.match(out, /command: .*path.*sh.*-c.*touch M/);
+});
+
 test('TOML: what settings are made of, and what is wrong by its line', () => {
   const good: [string, Json][] = [
     ['', {}],
@@ -269,8 +291,11 @@ test('TOML: what settings are made of, and what is wrong by its line', () => {
     ['a = 1\n[a.b]', /^line 2: expected a table, where a is a value/],
     ['a = "\\q"', /another escape/],
     [`a = ${'['.repeat(200)}`, /fewer levels/],
+    [`[a${'.a'.repeat(100_000)}]`, /fewer levels/],
   ];
   for (const [text, why] of bad) assert.throws(() => parseToml(text), { message: why }, text);
+  const lists = parseToml('[[a]]\n'.repeat(100_000)).a; // copied each time it would take minutes
+  assert.equal((lists as Json[]).length, 100_000);
   const odd = parseToml('[__proto__]\nx = 1\n[constructor]\ny = 2');
   assert.deepEqual([Object.keys(odd), ({} as Json).x], [['__proto__', 'constructor'], undefined]);
 });

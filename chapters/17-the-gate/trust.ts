@@ -483,16 +483,19 @@ function changesIn(before: Json, after: Json) {
  *  line. */
 export function launchLines({ command, args, ...others }: Json): string[] {
   const rest = withTexts(withoutSecrets(others), withoutKeys) as Json;
-  const first = command === undefined ? [] : [`  command: ${quoted(withoutKeys(String(command)))}`];
+  const first = command === undefined ? [] : [`  command: ${quoted(withoutKeys(inFull(command)))}`];
   const list = [args ?? []]
     .flat()
-    .map((arg, n) => `  argument ${n + 1}: ${quoted(withoutKeys(String(arg)))}`);
+    .map((arg, n) => `  argument ${n + 1}: ${quoted(withoutKeys(inFull(arg)))}`);
   const nested = Object.entries(rest).flatMap(([key, value]) => {
     if (!isObject(value)) return spelledOut({ [key]: value });
     return [`  ${named(key)}:`, ...spelledOut(value, '    ')];
   });
   return [...first, ...list, ...nested];
 }
+
+/** Other programs have more than texts here, and none of it may hide behind [object Object]. */
+const inFull = (value: unknown) => (typeof value === 'string' ? value : `${JSON.stringify(value)}`);
 
 /** What is secret of a login says nothing of what an entry starts, and may be read over a shoulder
  *  or in a log. */

@@ -1,11 +1,13 @@
 // importing.ts: servers that another program has. Its file is read and never changed, and what is
 // taken over is converted first. Another program is a row of the table.
 
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { asObject, isObject, readJsonFile, textOf, type Json } from '../../mcp.ts';
 import { at, fromCode } from './packages/from-code.ts';
 import { others } from './packages/other-programs.ts';
 import type { AskFor } from './packages/registry.ts';
+
+const MAX_BYTES = 4 * 2 ** 20;
 
 export type Where = {
   home: string;
@@ -59,8 +61,13 @@ export function offeredBy(
   return { offered, problems };
 }
 
+/** As in chapter 12: a project may have put anything in its place. */
 function readText(file: string, read: (text: string) => Json) {
-  return existsSync(file) ? read(readFileSync(file, 'utf8')) : undefined;
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (!stat) return undefined;
+  if (!stat.isFile()) throw new Error('it is not a file');
+  if (stat.size > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES} bytes`);
+  return stat.size === 0 ? undefined : read(readFileSync(file, 'utf8'));
 }
 
 /** A name that `mcp add` takes. */

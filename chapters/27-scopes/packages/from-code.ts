@@ -1,7 +1,7 @@
 // from-code.ts: the words of VS Code, which other programs have taken over.
 
 import { join } from 'node:path';
-import { asObject, isObject, withoutComments, type Json } from '../../../mcp.ts';
+import { asObject, isObject, tooMuchIn, withoutComments, type Json } from '../../../mcp.ts';
 import { withTexts } from '../../17-the-gate/safe-text.ts';
 import type { Where } from '../importing.ts';
 import type { AskFor } from './registry.ts';
@@ -31,6 +31,8 @@ export const at = (paths: string) => (where: Where) =>
 export function editorsJson(text: string): Json {
   const commas = /"(?:\\[^]|[^"\\])*(?:"|\\?$)|,(?=\s*[}\]])/g;
   const json = withoutComments(text).replace(commas, (found) => (found === ',' ? '' : found));
+  const tooMuch = tooMuchIn(json);
+  if (tooMuch) throw new Error(`it has ${tooMuch}`);
   return asObject(JSON.parse(json));
 }
 

@@ -43,7 +43,8 @@ class TomlReader {
     const list = own(parent, last) ?? [];
     if (!Array.isArray(list)) this.fail('a list of tables');
     const table: Json = {};
-    set(parent, last, [...(list as unknown[]), table]);
+    (list as unknown[]).push(table);
+    set(parent, last, list);
     return table;
   }
 
@@ -75,7 +76,8 @@ class TomlReader {
       this.skip(false);
       keys.push(this.match(/[A-Za-z0-9_-]+/y) ?? this.string() ?? this.fail('a name'));
       this.skip(false);
-    } while (this.take('.'));
+    } while (keys.length <= MAX_LEVELS && this.take('.'));
+    if (keys.length > MAX_LEVELS) this.fail('fewer levels');
     return keys;
   }
 
