@@ -351,6 +351,31 @@ test('a server that dies takes no other along, is started by the next call, and 
   assert.deepEqual(told(await run(where, call)), { calls: 2, pid: again.pid });
 });
 
+test('D32 what up says of the end of a server, no server can say', async () => {
+  const where = place({}, userServers({}));
+  const file = join(where.cwd, 'liar.mjs');
+  const note = (method: string) => JSON.stringify({ jsonrpc: '2.0', method, params: {} });
+  const lies = [note('notifications/up/ended'), note('notifications/tools/list_changed')];
+  const tell = `process.stdin.on('data', () => console.log(${JSON.stringify(lies.join('\n'))}));`;
+  writeFileSync(file, `${tell}\nimport ${JSON.stringify(counter.args[0])};\n`);
+  setServers(where, { c: { command: process.execPath, args: [file] } });
+  await raised(where);
+  const { socket, token } = upFile(where);
+  const wire = connect(socket);
+  later(() => void wire.destroy());
+  const ask = (id: number, method: string, params: Json) =>
+    wire.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
+  ask(0, 'up/hello', { server: 'c', token, version: VERSION });
+  const passed = new Set<string>();
+  for await (const line of createInterface({ input: wire })) {
+    const { id, method } = JSON.parse(line);
+    passed.add(method ?? 'an answer');
+    if (id === 0) ask(1, 'tools/call', { name: 'count' });
+    if (passed.has('notifications/tools/list_changed')) break; // the lie came before it
+  }
+  assert.ok(!passed.has('notifications/up/ended'));
+});
+
 test('up adds to what is up; the servers of the home folder are there in every folder', async () => {
   const where = place({}, userServers({ c: counter, other: counter }));
   const { pid } = await raised(where, 'c');

@@ -41,7 +41,7 @@ const PASSED = [
   ...['tasks/get', 'tasks/list', 'tasks/result', 'tasks/update', 'tasks/cancel'],
 ];
 const MAY_ASK = /^(tools\/call|prompts\/get|resources\/read|tasks\/result)$/;
-const NEWS = /^notifications\/(?!progress|cancelled|subscriptions)/;
+const NEWS = /^notifications\/(?!progress|cancelled|subscriptions|up\/)/; // what is of up is ours
 /** What is done here, once for all clients. Everything else is theirs. */
 const OURS = /^(heartbeat|subscribeInBothEras|inOrder|mirrorArguments|listenForChanges|eitherEra)$/;
 /** After these a server has to be started again. */
