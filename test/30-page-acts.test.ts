@@ -2,6 +2,7 @@
 // asked in two places.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { request } from 'node:http';
 import { afterEach, test } from 'node:test';
 import { choice, NO, YES } from '../chapters/17-the-gate/dialogue.ts';
@@ -146,6 +147,20 @@ test('H7: after five guesses the right code counts no more, and that is told; a 
   assert.equal((await post('act', {}, bearer(old))).status, 200);
   await enter();
   assert.equal((await post('act', {}, bearer(old))).status, 401);
+});
+
+test('H7: what the page before began to ask is not done when another has the key', async () => {
+  const { url, host, origin, enter, asked } = await begun();
+  const old = await enter();
+  const headers = { host, origin, 'content-type': 'application/json', ...bearer(old) };
+  const slow = request(new URL('act', url), { method: 'POST', headers });
+  const answer = once(slow, 'response');
+  await new Promise((sent) => slow.write('{"act":', sent));
+  await enter();
+  slow.end('"call"}');
+  const [{ statusCode }] = await answer;
+  assert.equal(statusCode, 401);
+  assert.deepEqual(asked, []);
 });
 
 test('a page that may not act takes no POST, and its address has no code', async () => {

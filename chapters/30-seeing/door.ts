@@ -86,13 +86,19 @@ export class PageDoor {
 
   /** What our page asks for. */
   async bodyOf(request: IncomingMessage, most = MAX_BODY): Promise<Json> {
-    const [, given = ''] = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '') ?? [];
+    this.mustHaveKey(request);
+    const body = await this.bodyFrom(request, most);
+    this.mustHaveKey(request); // while it came in, another page may have got the key
+    return body;
+  }
+
+  private mustHaveKey({ headers }: IncomingMessage): void {
+    const [, given = ''] = /^Bearer (\S+)$/.exec(headers.authorization ?? '') ?? [];
     if (this.key === undefined || !isSame(given, this.key))
       throw new TurnedAway(
         401,
         `this page may not act, or another one does now; ${this.again} has a new address`,
       );
-    return this.bodyFrom(request, most);
   }
 
   /** A page of another origin cannot send this without a question to us first, which we refuse; and
