@@ -256,6 +256,25 @@ test('A12 a folder with odd files of other programs: each is told, and nothing w
   assert.match(problemsOf('codex'), /is not a file/);
 });
 
+test('A4 --yes takes over nothing that a folder brings; naming its file does', async () => {
+  const planted = { mcpServers: { planted: local } };
+  const where = place(
+    { '.cursor/mcp.json': planted },
+    { '.cursor/mcp.json': asText({ mcpServers: { own: local } }) },
+  );
+  const taken = await run(where, ['mcp', 'import', 'cursor', '--yes']);
+  assert.equal(taken.code, 0, taken.err);
+  assert.match(taken.err, /"planted" was left out: look at it, then mcp import "/);
+  const keptIn = () => {
+    const file = join(where.home, '.claude', 'settings.json');
+    return Object.keys(JSON.parse(readFileSync(file, 'utf8')).mcpServers);
+  };
+  assert.deepEqual(keptIn(), ['own']);
+  const named = await run(where, ['mcp', 'import', '.cursor/mcp.json', '--yes']);
+  assert.equal(named.code, 0, named.err);
+  assert.deepEqual(keptIn(), ['own', 'planted']);
+});
+
 test('A10 the older form of Zed hides no command from the question', async () => {
   const command = { path: 'sh', args: ['-c', 'touch M'] };
   const settings = asText({ context_servers: { nice: { source: 'custom', command } } });

@@ -147,12 +147,15 @@ export function importing(
     if (isAgreed || !person.isThere) for (const line of lines) desk.screen.print(line);
     if (!isAgreed && !person.isThere)
       throw refused(`nothing was imported: ${TERMINAL}, or --yes for a script`);
+    const { taken, left } = isAgreed ? inOwnFiles(found, table, here) : { taken: found, left: [] };
+    for (const { name, file } of left)
+      desk.screen.warn(`${quoted(name)} was left out: look at it, then mcp import ${quoted(file)}`);
     const prompt = `Take over into ${scope} scope?`;
     const question = { lines, prompt, choices: HOW, ifEmpty: 'n' };
     const how = isAgreed ? 'y' : (await person.choose(question))?.key;
     if (how !== 'y' && how !== 'e') throw refused('nothing was imported');
     const ask = asker(person, isSharedIn(desk, scope) ?? false);
-    for (const each of found) {
+    for (const each of taken) {
       const about = { lines: [quoted(each.name), ...launchLines(each.config)] };
       const isWanted = how === 'y' || (await agrees(person, { ...about, prompt: 'This one?' }));
       const importer = table[each.from]!;
@@ -160,6 +163,13 @@ export function importing(
     }
     return EXIT.done;
   };
+}
+
+/** A server of the user starts without a question, so --yes takes none that this folder brings. */
+function inOwnFiles(found: FoundServer[], table: Record<string, Importer>, here: Where) {
+  const isOwn = ({ file, from }: FoundServer) =>
+    table[from]!.files({ ...here, cwd: here.home }).includes(file);
+  return { taken: found.filter(isOwn), left: found.filter((each) => !isOwn(each)) };
 }
 
 /** As a word: an action gets no flags. */
