@@ -146,7 +146,7 @@ const sample = (maxTokens: number) => ({
 });
 
 test('C42: a yes to sampling is for one prompt and one answer', async () => {
-  const person = new ScriptedPerson(['y', 's', 'n']);
+  const person = new ScriptedPerson(['y', 'y', 'n']);
   const extensions = [sampling({ person, model: () => echo })];
   const { connection } = await open(asker('handshake'), { extensions });
   const ask = async () => {

@@ -319,7 +319,9 @@ test('C7: a flood of tools, of words or of schema is bounded, and said', async (
   });
   await agent.chat('go');
   const { tools: first, system } = model.requests[0]!;
-  assert.equal(first.length, 1);
+  // The largest server is deferred, and with it nearly everything.
+  assert.ok(!first.some(({ name }) => name.startsWith('mcp__many__')));
+  assert.ok(first.length < 20 && first.some(({ name }) => name === 'find_tools'));
   await agent.chat('again');
   const { tools } = model.requests[2]!;
   assert.match(
