@@ -114,6 +114,19 @@ test('a server that ends leaves its tasks as they are; a store that is away is t
   assert.deepEqual(told, ['tasks: Error: no database']);
 });
 
+test('J3 a task that is over keeps nothing of what a client has sent, which may be megabytes', async () => {
+  const tasks = new SharedTasks();
+  const server = worker(tasks, async () => 'done', {});
+  const text = 'x'.repeat(1_000_000);
+  const { taskId } = await request(server, 'tools/call', { name: 'work', arguments: { text } });
+  assert.equal((await ended(server, taskId)).status, 'completed');
+  assert.ok(JSON.stringify(await tasks.get(taskId)).length < 10_000);
+  const slow = worker(tasks, () => never, {});
+  const more = await request(slow, 'tools/call', { name: 'work', arguments: { text } });
+  await request(slow, 'tasks/cancel', { taskId: more.taskId });
+  assert.ok(JSON.stringify(await tasks.get(more.taskId)).length < 10_000);
+});
+
 test('the first end counts: nothing changes a task that is over', async () => {
   const tasks = new MemoryTasks();
   const seen: string[] = [];

@@ -35,6 +35,9 @@ export interface TaskStore {
 export const isOver = ({ status }: TaskRecord): boolean =>
   status !== 'working' && status !== 'input_required';
 
+/** What a client has sent. A task that is over has no use for it. */
+const SENT = { request: {}, capabilities: {}, answers: {} };
+
 export class MemoryTasks implements TaskStore {
   private kept = new Map<string, { task: TaskRecord; changed: (taskId: string) => void }>();
 
@@ -52,6 +55,7 @@ export class MemoryTasks implements TaskStore {
     const { task, changed } = this.kept.get(taskId) ?? {};
     if (!task || isOver(task)) return;
     Object.assign(task, change(task), { lastUpdatedAt: new Date().toISOString() });
+    if (isOver(task)) Object.assign(task, SENT); // megabytes, in an hour of a thousand tasks
     changed!(taskId);
   }
 
