@@ -10,6 +10,7 @@
 //   npm run bench call                      one call in a new process, beside mcporter: see call.ts
 //   npm run bench tools                     a search among 2,307 real tools, if they are there: see tools.ts
 //   npm run bench server                    calls that our server answers, beside those of both SDKs: see server.ts
+//   npm run bench load                      servers under wrk: calls, p50, p99, memory: see load.ts
 //   npm run bench search                    search_code beside ripgrep: see search.ts
 //   npm run bench record                    what `record` adds to a call: see record.ts
 //   npm run bench context                   what we say that parts of a request take, beside real tokenizers: see context.ts
@@ -30,6 +31,7 @@ import { benchCall } from './call.ts';
 import { benchContext } from './context.ts';
 import { benchPage } from './page.ts';
 import { benchTools } from './tools.ts';
+import { benchLoad } from './load.ts';
 import { benchServer } from './server.ts';
 import { benchSearch } from './search.ts';
 import { benchRecord } from './record.ts';
@@ -511,6 +513,7 @@ const names = [
   'signals',
   'context',
   'page',
+  'load',
 ];
 const unknown = positionals.find((name) => !names.includes(name));
 if (unknown) throw new Error(`no row "${unknown}", only ${names.join(', ')}`);
@@ -548,6 +551,7 @@ if (isWanted('record')) missed += await benchRecord(rounds);
 if (isWanted('signals')) missed += benchSignals();
 if (isWanted('context')) missed += benchContext();
 if (isWanted('page')) missed += await benchPage(rounds);
+if (positionals.includes('load')) missed += await benchLoad(); // only if asked for: it needs wrk
 const seconds = Math.round((performance.now() - beganAt) / 1000);
 console.log(
   `\n${missed === 0 ? 'All goals are met' : `${missed} goals are missed`} (${seconds} s).`,

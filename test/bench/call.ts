@@ -14,7 +14,7 @@ const server = join(root, 'fixtures', 'server.mjs');
 const place = join(root, '.cache', 'bench', 'call');
 
 /** `npm run package`, unpacked: no file of the repository takes part. */
-function unpacked(): string {
+export function unpacked(): string {
   rmSync(place, { recursive: true, force: true });
   mkdirSync(join(place, 'home'), { recursive: true });
   const out = execFileSync(

@@ -27,7 +27,7 @@ export function compileServer(): void {
 
 const cores = availableParallelism();
 const canPin = cores > 1 && spawnSync('taskset', ['-c', '0', 'true']).status === 0; // Linux
-const onCore = (core: number, command: string[]) =>
+export const onCore = (core: number, command: string[]) =>
   canPin ? ['taskset', '-c', `${core}`, ...command] : command;
 
 /** A server that prints its address. It leaves when its stdin ends. */
