@@ -116,7 +116,7 @@ test('server-everything through the library: a model answers for it, if the user
     stage.actor.questions[1]!.text.includes(content.text.split('\n')[0]),
     'the answer was seen first',
   );
-  stage.actor = new ScriptedPerson(['y', 'e', 'Hello.', 's']);
+  stage.actor = new ScriptedPerson(['y', 'e', 'Hello.', 'y']);
   assert.match(
     (await connection.callTool('trigger-sampling-request', prompt)).text,
     /"text": "Hello\."/,
@@ -292,7 +292,7 @@ test('azure: reject is sent as a decline and nothing is read; a prompt for the m
     stage.actor.questions[0]!.text,
     /It wants "rehearsal" to answer this, in at most \d+ tokens:\n  user:/,
   );
-  const { sent } = await play(['y', 'e', '{"tool":"Unknown"}', 's'], keys);
+  const { sent } = await play(['y', 'e', '{"tool":"Unknown"}', 'y'], keys);
   assert.deepEqual(
     [sent.model, sent.content],
     ['rehearsal', { type: 'text', text: '{"tool":"Unknown"}' }],
@@ -421,8 +421,8 @@ test('server-everything at a terminal: its form of 13 fields by keys, declined, 
   await terminal.see(/^Ask the model\?/);
   terminal.enter('y');
   await terminal.see('│ Hello, server.');
-  await terminal.see(/^Send it\? \[s\]end/);
-  terminal.enter('s');
+  await terminal.see(/^Send it\? \[y\]es/);
+  terminal.enter('y');
   await terminal.see('five done');
   assert.match(heard(), /"text": "Hello, server\."/);
   await terminal.ready();
