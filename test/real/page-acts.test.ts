@@ -179,6 +179,27 @@ test('what is running is stopped, and its question is withdrawn', options, async
   assert.equal(lastAct(all).outcome, 'aborted');
 });
 
+test(
+  'a question that comes up when another is answered is not answered by the same finger',
+  options,
+  async () => {
+    const { page } = await opened();
+    // A form and a question of the gate can be open at once. Here the program's list is ours.
+    const held = `[...$('questions').querySelectorAll('button')].map((each) => each.disabled).join()`;
+    const two = `window.left = ['a', 'b'].map((id) => ({ id, lines: [id], choices: [{ key: 'y', label: '[y]es' }] }));`;
+    const ours = `window.fetched = fetch; window.fetch = async () => new Response(JSON.stringify({ questions: left }));`;
+    await page.evaluate(`${two} ${ours} drawQuestions()`);
+    await page.when(`${held} === 'false,false'`);
+    await page.evaluate(`new MutationObserver(() => { window.isHeld ??= ${held}; })
+      .observe($('questions'), { childList: true }); left.shift(); drawQuestions()`);
+    await page.when(`$('questions').childElementCount === 1 && window.isHeld !== undefined`);
+    assert.equal(await page.evaluate('window.isHeld'), 'true');
+    await page.when(`${held} === 'false'`); // and then it can be answered
+    await page.evaluate('window.fetch = fetched; drawQuestions()');
+    await page.when('$("questions").hidden');
+  },
+);
+
 test('a resource is read, also one by its template; a picture is seen', options, async () => {
   const { page } = await opened();
   await pickThing(page, 'resources', 'library://rules');
