@@ -90,6 +90,7 @@ export class Agent {
   private room = new Room(this);
   private isRecording = true;
   request?: ModelRequest; // the last one
+  before?: ModelRequest; // and the one before it
   counted?: Usage; // by the model, of that one
 
   constructor(options: AgentOptions) {
@@ -182,6 +183,7 @@ export class Agent {
   private async listen(signal: AbortSignal): Promise<AnswerEnd> {
     const { model } = this;
     const request = this.nextRequest(signal);
+    this.before = this.request;
     this.request = request;
     for await (const event of toldQuery(model, request, (told) => this.emit(told))) {
       if (event.type === 'end') return event;

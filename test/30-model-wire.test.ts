@@ -85,6 +85,8 @@ function isSummedUp(out: string, counts: Usage[]): boolean {
   } = counts.find((each) => each.input + each.output === all) ?? {};
   assert.equal(numberOf(/^[\d,]+/.exec(table)?.[0]), input + output, table);
   assert.ok(table.includes(` ${cached.toLocaleString('en')} from its cache`), table);
+  // A prompt is an answer and a prompt more than the request before; nothing else changes here.
+  assert.match(table, /^since the request before: new: (a part|[23] parts) of about \d+ tokens$/m);
   for (const name of [
     'tools of ours',
     'tools of calculator, 2',

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { problemsOfCaptions } from './captions.ts';
 import { problemsOfConsoles } from './consoles.ts';
 import { problemsOfContents } from './contents.ts';
-import { exerciseOf, exercisesOf, type Exercise } from './exercise.ts';
+import { exerciseOf, exercisesOf, hasProject, type Exercise } from './exercise.ts';
 import { filesIn, isFile, linesOf, read } from './files.ts';
 import {
   chapterOf,
@@ -49,8 +49,7 @@ export function problemsOnPages(book: Book): string[] {
   for (const chapter of book.chapters) {
     const { page, folder } = chapter;
     const exercises = exercisesOf(book, chapter);
-    // Chapter 0 has no exercise: all the others are about it. The last one has a project.
-    if (chapter.n === 0 || read(book.root, page).includes('\n## The final project\n')) continue;
+    if (chapter.n === 0 || hasProject(book, chapter)) continue; // all the others are about chapter 0
     if (!exerciseOf(book, chapter))
       problems.push(`${page}:1: no quotation is marked as the exercise`);
     for (const exercise of exercises) {

@@ -5,7 +5,7 @@ import { execFile, spawn } from 'node:child_process';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { isFault, type Judged } from '../judge/run.ts';
-import { exercisesOf, notSolved, writeExercise, type Exercise } from './exercise.ts';
+import { exercisesOf, hasProject, notSolved, writeExercise, type Exercise } from './exercise.ts';
 import { filesIn, linesOf, pad, put, read, sideBySide } from './files.ts';
 import { judged, judgeOf, verdict, type Verdict } from './judge.ts';
 import type { Book, Chapter } from './pages.ts';
@@ -68,7 +68,9 @@ function tellMissing(book: Book, chapter: Chapter): void {
       console.log(`· exercise ${exercise.name}, not yet: ${what}`);
 }
 
-export function trialsOfTests(book: Book, { n }: Chapter): Trial[] {
+export function trialsOfTests(book: Book, chapter: Chapter): Trial[] {
+  const { n } = chapter;
+  if (hasProject(book, chapter)) return [];
   const files = filesIn(join(book.root, 'test'), book.root).filter(
     (name) => !/^test\/(bench|real)\//.test(name),
   );

@@ -37,6 +37,10 @@ export type Bench = {
 };
 export type Judge = (bench: Bench) => Promise<void>;
 
+/** The last chapter has a project in the place of an exercise, and no code of its own to test. */
+export const hasProject = (book: Book, { page }: Chapter): boolean =>
+  read(book.root, page).includes('\n## The final project\n');
+
 /** Each page of a chapter may have one. */
 export function exercisesOf(book: Book, chapter: Chapter): Exercise[] {
   const marked = chapter.quotations.filter(({ words }) => words.includes('exercise'));

@@ -1,7 +1,14 @@
 // context-command.ts: /context: what the model's context is full of, as a table with a bar for each row.
 
 import type { Agent } from '../../../agent.ts';
-import { contextTable, NO_SERVER, seenRequest, type ContextRow } from '../../18-minds/seen.ts';
+import {
+  contextTable,
+  NO_SERVER,
+  partsIn,
+  seenRequest,
+  type ContextRow,
+  type SeenRequest,
+} from '../../18-minds/seen.ts';
 import type { Command } from '../../19-the-terminal/host.ts';
 import { cutToWidth } from '../../19-the-terminal/screen.ts';
 import { bar } from '../../19-the-terminal/show.ts';
@@ -39,7 +46,25 @@ function contextLines(agent: Agent, columns: number): string[] {
     how,
     ...rows.map((row) => rowLine(row, used, columns)),
     ...left.map(leftLine),
+    ...(isCounted && agent.before ? [differenceLine(seen, seenRequest(model, agent.before))] : []),
   ];
+}
+
+/** What is there now and was not in the request before, and the other way round. */
+function differenceLine(now: SeenRequest, before: SeenRequest): string {
+  const added = partsMissingIn(before, now);
+  const gone = partsMissingIn(now, before);
+  const words = [added && `new: ${added}`, gone && `gone: ${gone}`].filter(Boolean);
+  return `since the request before: ${words.join('; ') || 'the same'}`;
+}
+
+function partsMissingIn(there: SeenRequest, here: SeenRequest): string {
+  const known = new Set(partsIn(there).map(({ json }) => JSON.stringify(json)));
+  const missing = partsIn(here).filter(({ json }) => !known.has(JSON.stringify(json)));
+  const tokens = missing.reduce((sum, { size }) => sum + size, 0);
+  if (missing.length === 0) return '';
+  const many = missing.length === 1 ? 'a part' : `${inFull(missing.length)} parts`;
+  return `${many} of about ${inFull(tokens)} tokens`;
 }
 
 const inFull = (count: number) => count.toLocaleString('en');
