@@ -276,7 +276,7 @@ test('two that are started at once are one program, with the servers of both', a
   const ended = await Promise.all(names.map((name) => run(where, ['up', name])));
   later(() => run(where, ['down']).then(() => {}));
   assert.deepEqual(
-    ended.map(({ code }) => code),
+    ended.map(({ code, err, out }) => (code ? `${code} ${err} ${out}` : 0)),
     [0, 0, 0, 0],
   );
   const { servers } = await status(where);

@@ -62,6 +62,7 @@ export class Up {
   private folder = process.cwd();
   private token = randomBytes(32).toString('hex');
   private manager: McpManager;
+  private lastStart: Promise<unknown> = Promise.resolve();
   private asked = new AskedBack();
   private names?: Set<string>; // of the servers that are wanted; if empty, all
   private allowed: string[] = [];
@@ -141,8 +142,15 @@ export class Up {
     this.end();
   }
 
+  /** One start after the other: each answers when its servers are there. */
+  private start(wanted: Json): Promise<Json> {
+    const started = this.lastStart.then(() => this.startThese(wanted));
+    this.lastStart = started.catch(() => {});
+    return started;
+  }
+
   /** Starts what is not there yet, has changed, or had failed. Ends if there is nothing to keep. */
-  private async start({ names, allowServers, idleMs }: Json): Promise<Json> {
+  private async startThese({ names, allowServers, idleMs }: Json): Promise<Json> {
     const wanted = asList(names).map(String);
     const isAll = wanted.length === 0 || this.names?.size === 0;
     this.names = new Set(isAll ? [] : [...(this.names ?? []), ...wanted]);
