@@ -85,7 +85,7 @@ test('without free file descriptors a server cannot start, and that is all', {
   skip: process.platform === 'win32',
 }, async () => {
   const program = join(root, 'test', 'programs', 'many-servers.ts');
-  const script = 'ulimit -n 60; exec "$0" --import tsx "$1"';
+  const script = 'ulimit -n 80; exec "$0" --import tsx "$1"';
   const { stdout } = await promisify(execFile)('sh', ['-c', script, process.execPath, program], {
     cwd: root,
   });
