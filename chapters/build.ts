@@ -82,6 +82,7 @@ await build({
   ...common,
   entryPoints: [START],
   format: 'cjs',
+  minifyIdentifiers: true, // a third less to read; keepNames keeps what a trace shows
   outExtension: { '.js': '.cjs' },
   plugins: [fromModules],
 });

@@ -1,5 +1,6 @@
 // A server needs a moment to start, and so do we. With a head start both do it side by side.
 
+import { isatty } from 'node:tty';
 import { StdioTransport, transportType } from '../../mcp.ts';
 import type {
   Extension,
@@ -24,7 +25,7 @@ type Attach = (server: string) => Promise<EarlyServer | undefined>;
  *  itself, later. A person can be asked something, which takes all rows of the program, and waits a
  *  moment longer. */
 export async function startEarly(args: string[], attach: Attach): Promise<EarlyServer | undefined> {
-  if (process.stdin.isTTY && process.stderr.isTTY) return undefined;
+  if (isatty(0) && isatty(2)) return undefined; // process.stdin would cost 2 ms
   try {
     const { server, typed, added, mcpConfig } = readCall(args);
     const isPlain = Object.keys(added).length + mcpConfig.length === 0;
