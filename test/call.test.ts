@@ -396,14 +396,15 @@ test('a start loads what it needs: no agent, no HTTP, and for the version not ev
   const chapter = (name: string) => join('chapters', '19-the-terminal', name);
   const isPart = (name: string) => /^chapters\/(0\d|1[0-4])-/.test(name); // mcp.ts is made of them
   const first = loadedBy('chapters/start.ts');
-  const beside = [...first].filter((name) => !isPart(name));
-  assert.ok(first.has('mcp.ts') && beside.length < 20, beside.join(' '));
+  const isOwn = (name: string) => !name.startsWith('node:') && !isPart(name);
+  const beside = [...first].filter(isOwn);
+  assert.ok(first.has('mcp.ts') && beside.length < 14, beside.join(' '));
   for (const dear of ['node:crypto', chapter('screen.ts'), chapter('one-call.ts')])
     assert.ok(!first.has(dear), dear);
   const era = ['era.ts', 'verdicts.ts'].map((name) => join('chapters', '22-no-handshake', name));
   const rest = ['exit.ts', join('more', 'plain-screen.ts'), 'one-call.ts'].map(chapter);
   const all = loadedBy('chapters/start.ts', ...rest, ...era);
-  const own = [...all].filter((name) => !name.startsWith('node:') && !isPart(name));
+  const own = [...all].filter(isOwn);
   assert.ok(own.length < 30, `${own.length}: ${own.join(' ')}`);
   for (const dear of [
     'agent.ts',
