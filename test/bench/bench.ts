@@ -108,7 +108,7 @@ const pipe = (size: number, goal: number): Row => ({
     { what: '– CPU per call', metric: 'cpu', unit: 'µs', factor: 1000, goals: {} },
   ],
 });
-const text = (size: number, sdk?: number, sdkRounds?: number): Row => ({
+const text = (size: number, limit = 1.3, sdk?: number, sdkRounds?: number): Row => ({
   name: 'text',
   task: 'text',
   size,
@@ -119,11 +119,11 @@ const text = (size: number, sdk?: number, sdkRounds?: number): Row => ({
       what: `a text of ${size} MB`,
       metric: 'ms',
       unit: 'ms',
-      goals: { limit: 1.3, v1: sdk, v2: sdk },
+      goals: { limit, v1: sdk, v2: sdk },
     },
   ],
 });
-const memory = (size: number): Row => ({
+const memory = (size: number, limit: number): Row => ({
   name: 'memory',
   task: 'memory',
   size,
@@ -132,12 +132,12 @@ const memory = (size: number): Row => ({
       what: `memory, ${size} idle`,
       metric: 'rss',
       unit: 'MB',
-      goals: { limit: 1.05, v1: 0.65, v2: 0.65 },
+      goals: { limit, v1: 0.65, v2: 0.65 },
     },
   ],
 });
-const text10 = text(10, 1 / 10);
-const text50 = text(50, 1 / 50, 1); // the SDKs need half a minute for each
+const text10 = text(10, 1.15, 1 / 10);
+const text50 = text(50, 1.3, 1 / 50, 1); // the SDKs need half a minute for each
 const ROWS: Row[] = [
   calls(16),
   calls(256),
@@ -194,8 +194,9 @@ const ROWS: Row[] = [
         what: '5,000 tools in 50 pages',
         metric: 'ms',
         unit: 'ms',
-        goals: { limit: 1.3, v1: 0.5, v2: 0.5 },
+        goals: { limit: 1.2, v1: 0.5, v2: 0.5 },
       },
+      { what: '– CPU', metric: 'cpu', unit: 'ms', goals: { limit: 1.3, v1: 0.5, v2: 0.5 } },
     ],
   },
   {
@@ -206,8 +207,8 @@ const ROWS: Row[] = [
     kinds: ['ours', 'limit'],
     lines: [{ what: `${SERVERS} slow servers`, metric: 'ms', unit: 'ms', goals: { limit: 1.3 } }],
   },
-  memory(1),
-  memory(20),
+  memory(1, 1.05),
+  memory(20, 1.08),
   {
     name: 'http',
     task: 'calls',
@@ -221,7 +222,7 @@ const ROWS: Row[] = [
         metric: 'perSecond',
         unit: '/s',
         atLeast: true,
-        goals: { v1: 1, v2: 1 },
+        goals: { limit: 0.7, v1: 1, v2: 1 },
       },
       { what: '– CPU per call', metric: 'cpu', unit: 'µs', factor: 1000, goals: { v1: 1, v2: 1 } },
     ],

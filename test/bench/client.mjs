@@ -248,10 +248,10 @@ const tasks = {
   /** The first look at `size` tools. */
   async tools() {
     const client = await open();
-    const start = performance.now();
+    const [start, cpu] = [performance.now(), cpuMs()];
     const tools = await client.list();
     if (tools.length !== order.size) throw new Error(`${order.kind}: ${tools.length} tools`);
-    return { close: client.close, ms: performance.now() - start };
+    return { close: client.close, ms: performance.now() - start, cpu: cpuMs() - cpu };
   },
 
   /** `size` servers that are slow to answer: by the manager, or all at once by hand. */
