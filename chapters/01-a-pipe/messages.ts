@@ -69,8 +69,16 @@ export function passOn(text: string, who: string, events: TransportEvents): void
   const isText = typeof message === 'string'; // not JSON, but perhaps a million brackets
   const tooDeep = isText ? tooMuchIn(trimmed) : tooDeepFor(message);
   if (tooDeep) return drop(trimmed, tooDeep, who, events);
+  const { result } = asObject(message);
+  if (trimmed.length > LONG && isObject(result)) lengths.set(result, trimmed.length);
   events.message(message);
 }
+
+const LONG = 1000;
+const lengths = new WeakMap<Json, number>();
+/** As JSON. We know it of a long result that came as text: to write it again would take as long as
+ *  to read it. */
+export const lengthOf = (result: Json) => lengths.get(result) ?? JSON.stringify(result).length;
 
 function drop(text: string, tooMuch: string, who: string, events: TransportEvents): void {
   const what = `sent a message with ${tooMuch}, which is dropped`;

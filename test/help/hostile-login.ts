@@ -130,10 +130,13 @@ export function knock(
 export function opener(isBrowsing = false) {
   const bin = folder();
   const record = join(bin, 'opened.jsonl');
+  const program = join(bin, 'opener.cjs');
+  // Not as `#!`: the path of this Node may have a blank.
+  const xdgOpen = `#!/bin/sh\nexec '${process.execPath}' '${program}' "$1"\n`;
+  writeFileSync(join(bin, 'xdg-open'), xdgOpen, { mode: 0o755 });
   writeFileSync(
-    join(bin, 'xdg-open'),
-    `#!${process.execPath}
-    const { appendFileSync, readFileSync, statSync } = require('node:fs');
+    program,
+    `const { appendFileSync, readFileSync, statSync } = require('node:fs');
     const place = new URL(process.argv[2]);
     const command = readFileSync('/proc/self/cmdline', 'utf8'); // what every user can read
     const mode = statSync(place).mode & 0o777;
@@ -142,7 +145,6 @@ export function opener(isBrowsing = false) {
     const line = JSON.stringify({ command, mode, args: process.argv.slice(2), url, env: process.env });
     appendFileSync(${JSON.stringify(record)}, line + '\\n');
     if (${isBrowsing}) fetch(url).catch(() => {});`,
-    { mode: 0o755 },
   );
   type OpenedPage = { command: string; mode: number; args: string[]; url: string } & {
     env: Record<string, string>;
