@@ -51,7 +51,7 @@ onBoth(
     ]);
     assert.deepEqual(
       await openAgain(),
-      ['2025-06-18', 'it wanted a handshake before', HANDSHAKE],
+      ['2025-06-18', 'it needed a handshake the last time we connected', HANDSHAKE],
       'and that only once',
     );
     turn();

@@ -233,7 +233,7 @@ class Opening {
 
   /** A verdict saves the probe, from which some servers die. It is checked when it fails. */
   private async asBefore(): Promise<ServerDescription> {
-    this.because = 'it wanted a handshake before';
+    this.because = 'it needed a handshake the last time we connected';
     try {
       return await this.shake();
     } catch (error) {
