@@ -45,9 +45,7 @@ const common: BuildOptions = {
   target: 'node20',
   outdir: 'dist',
   outbase: '.',
-  minifyWhitespace: true,
   keepNames: true, // an extension is known by its name
-  minifySyntax: true,
   sourcemap: 'linked', // for `node --enable-source-maps`; without it Node does not read them
   sourcesContent: false, // they name file and line; the files are in the repository
   logLevel: 'warning',
@@ -75,12 +73,14 @@ await build({
   ...common,
   entryPoints: MODULES,
   format: 'esm',
-  splitting: true,
+  splitting: true, // not minified: of an error that is not caught Node prints the whole line
   chunkNames: 'parts/[name]-[hash]',
 });
 await build({
   ...common,
   entryPoints: [START],
+  minifyWhitespace: true,
+  minifySyntax: true,
   format: 'cjs',
   minifyIdentifiers: true, // a third less to read; keepNames keeps what a trace shows
   outExtension: { '.js': '.cjs' },
