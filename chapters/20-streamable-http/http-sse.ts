@@ -107,7 +107,7 @@ export class HttpSseTransport implements Transport {
     if (isLoginRefusal(status)) throw await this.loginError(reply);
     const text = await readStart(reply.body, MAX_ERROR_BYTES);
     if (status >= 400)
-      throw this.error('lost', `answered with HTTP ${status}: ${errorPageText(text)}`);
+      throw this.error('lost', `answered with HTTP ${status}: ${errorPageText(text)}`, status);
   }
 
   private async loginError(reply: Reply) {
@@ -115,8 +115,8 @@ export class HttpSseTransport implements Transport {
     return loginError(this.who, reply, text);
   }
 
-  private error(kind: McpError['kind'], what: string) {
-    return new McpError(kind, `${this.who} ${what}`);
+  private error(kind: McpError['kind'], what: string, status?: number) {
+    return new McpError(kind, `${this.who} ${what}`, status);
   }
 
   async close(): Promise<void> {

@@ -22,6 +22,7 @@ import {
   tooMuchIn,
 } from '../../mcp.ts';
 import type { Id, Json, Message, Transport, TransportEvents, TransportFactory } from '../../mcp.ts';
+import { withoutKeys } from '../17-the-gate/addresses.ts';
 import { holdsSecret } from '../17-the-gate/safe-text.ts';
 import { EventParser, type Latest } from '../18-minds/sse.ts';
 import {
@@ -413,10 +414,11 @@ class HttpTransport implements Transport {
     const pause = later?.replace(/^\d+$/, '$& s');
     const wish = pause ? `; it asks us to wait: ${pause}` : '';
     const method = message.method ?? 'our answer';
-    return this.error(
-      kind,
-      `answered ${method} with HTTP ${status}: ${errorPageText(text)}${wish}`,
-    );
+    // The path may be the mistake. What is behind it may be a key.
+    const address = withoutKeys(`${this.url.origin}${this.url.pathname}`);
+    const where = status === 404 || status === 405 ? `; is ${address} its address?` : '';
+    const what = `answered ${method} with HTTP ${status}: ${errorPageText(text)}${where}${wish}`;
+    return this.error(kind, what, status);
   }
 
   /** A server that refuses `initialize` may be one of 2024, which has two addresses. But not if it
@@ -452,8 +454,8 @@ class HttpTransport implements Transport {
     }
   }
 
-  private error(kind: McpError['kind'], what: string) {
-    return new McpError(kind, `${this.who} ${what}`);
+  private error(kind: McpError['kind'], what: string, status?: number) {
+    return new McpError(kind, `${this.who} ${what}`, status);
   }
 
   // ── The end ──
