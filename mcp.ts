@@ -453,7 +453,7 @@ export class Connection {
     const method = this.pending.get(id)?.call.method;
     const slow = `did not answer ${method} within ${limitMs / 1000} s.`;
     const isOpening = method === 'initialize';
-    const hint = isOpening ? ' If it needs longer to start, set MCP_TIMEOUT (in ms).' : '';
+    const hint = isOpening ? ' If it is slow, set MCP_TIMEOUT or handshakeTimeoutMs (ms).' : '';
     const words = this.transport?.lastWords?.() ?? '';
     const why = this.error('timeout', slow + hint + words);
     this.cancel(id, why);

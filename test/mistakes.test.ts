@@ -72,7 +72,7 @@ test('an entry that says something else than was meant is told so', async () => 
     {},
     userServers({
       typo: { comand: 'node', args: ['x'] },
-      line: { command: 'npx -y foo' },
+      line: { command: 'npx -y @scope/foo' },
     }),
   );
   const typo = await run(where, ['call', 'typo', 'x']);

@@ -27,7 +27,7 @@ export function whyNoStart(error: NodeJS.ErrnoException, program: string, cwd = 
   if (isWindows && (code === 'ENOENT' || code === 'EINVAL')) {
     return 'command not found; for npx write "command": "cmd", "args": ["/c", "npx", …]';
   }
-  if (code === 'ENOENT' && /\s/.test(program) && !isPath) {
+  if (code === 'ENOENT' && /^[^\s/\\]+\s/.test(program)) {
     return 'command not found; "command" is the program alone, the words behind it are "args"';
   }
   return code === 'ENOENT' ? 'command not found; is it on the PATH?' : message;
