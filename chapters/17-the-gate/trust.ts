@@ -69,10 +69,14 @@ const MAX_TOLD_LINE = 500;
 const EVERYWHERE = '*'; // in the place of a folder: no path is called so
 const OF_NO_FOLDER = ['plugin', 'connector']; // scopes whose servers are the same in every folder
 
-/** How to start us, for a user who copies a hint: from a clone there is no command of our name. */
-const IS_CLONE = /^(start|ask|probe|npx)$/.test(process.env.npm_lifecycle_event ?? '');
-const IS_SOURCE = process.argv[1]?.endsWith('agent.ts');
-export const PROGRAM = IS_CLONE && IS_SOURCE ? 'npx tsx agent.ts' : 'mcp-by-hand';
+/** How to start us, for a user who copies a hint: from a clone there is no command of our name, and
+ *  in a program that uses the library npx has to find it. */
+const [, START = ''] = process.argv;
+const BY_NPM = /^(start|ask|probe|npx)$/.test(process.env.npm_lifecycle_event ?? '');
+export const IS_SOURCE = START.endsWith('agent.ts');
+const IS_COMMAND = IS_SOURCE || /(mcp-by-hand|start\.cjs)$/.test(START);
+const BY_NPX = IS_SOURCE ? 'npx tsx agent.ts' : 'npx mcp-by-hand';
+export const PROGRAM = IS_COMMAND && !BY_NPM ? 'mcp-by-hand' : BY_NPX;
 
 const AGAIN = `and then decide again, as with: ${PROGRAM} trust allow NAME`;
 
@@ -153,11 +157,7 @@ export class Trust {
     if (this.unapproved > MAX_WARNINGS) return;
     const who = `MCP server ${quoted(name)} of ${quoted(file)}`;
     const why = `you have not approved it${isKnown ? ' as it is now' : ''}`;
-    // Somebody may copy this into a shell, and a project chose the name.
-    const how = /^\w[\w-]*$/.test(name)
-      ? `To approve it: ${PROGRAM} trust allow ${name}; ` +
-        `for this run: --allow-server ${name}=${fingerprint(entry)}`
-      : 'To be asked about it, start mcp-by-hand in a terminal.';
+    const how = howToApprove(name, `; for this run: --allow-server ${name}=${fingerprint(entry)}`);
     const lines = [`${who} is not started: ${why}.`, ...beginningOf(this.describe(entry)), how];
     this.warn(lines.join('\n'));
   }
@@ -447,6 +447,12 @@ function isSound(value: Json) {
 }
 
 // ─── The question about a server ───────────────────────────────────────────────────────────────
+
+/** The user may copy this into a shell, and a project chose the name. */
+export function howToApprove(name: string, more = ''): string {
+  if (!/^\w[\w-]*$/.test(name)) return 'To be asked about it, start mcp-by-hand in a terminal.';
+  return `To approve it: ${PROGRAM} trust allow ${name}${more}`;
+}
 
 function headline({ name, file, scope, config }: ServerEntry) {
   const isRemote = transportType(config) !== 'stdio';

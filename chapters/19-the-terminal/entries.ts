@@ -13,8 +13,8 @@ import {
 import { nearestHint } from '../16-hands/nearest.ts';
 import type { Person } from '../17-the-gate/person.ts';
 import { quoted } from '../17-the-gate/safe-text.ts';
-import { PROGRAM, Trust } from '../17-the-gate/trust.ts';
-import { schemeHint } from './command-line/parse.ts';
+import { howToApprove, PROGRAM, Trust } from '../17-the-gate/trust.ts';
+import { programHint, schemeHint } from './command-line/parse.ts';
 import { forConnections, loadHere, type Composition, type WantedServers } from './host.ts';
 import { refused } from './exit.ts';
 import type { Screen } from './screen.ts';
@@ -51,7 +51,8 @@ export async function findEntry(
   await composition.sources?.prepare?.();
   const entries = loadHere(composition, (problem) => screen.warn(problem), wanted);
   const entry = entries.get(name);
-  const otherwise = schemeHint(name) ?? '"mcp list" shows those there are';
+  const otherwise =
+    schemeHint(name) ?? programHint(name) ?? `${PROGRAM} mcp list shows those there are`;
   const hint = nearestHint(name, entries.keys(), otherwise, quoted);
   if (!entry) throw refused(`no MCP server is called ${quoted(name)}; ${hint}`);
   const problem = problemWithConfig(entry.config, onNode(composition));
@@ -75,7 +76,8 @@ export async function approved(
   const approval = await trust.approve(entry);
   if (approval === 'disabled')
     throw refused(`${name} is disabled; to change that: ${PROGRAM} mcp enable ${name}`);
-  if (!approval) throw refused(`${name} is not approved`, 'untrusted');
+  const how = person.isThere ? '' : `. ${howToApprove(name)}`; // else the person has just said no
+  if (!approval) throw refused(`${name} is not approved${how}`, 'untrusted');
   const lost = lostWords(entry);
   if (lost) warn(`MCP server ${quoted(name)} ${lost}`);
   try {

@@ -82,5 +82,14 @@ export function schemeHint(word: string): string | undefined {
   return `an address has its scheme in front: ${scheme}://${word}`;
 }
 
+/** A file, or a line for a shell, may be meant as a program to start. */
+export function programHint(word: string): string | undefined {
+  if (!/[\s/\\]|\.[cm]?js$/.test(word)) return undefined;
+  const words = word.trim().split(/\s+/);
+  const [command, ...args] = /\.[cm]?js$/.test(words[0]!) ? ['node', ...words] : words;
+  const entry = JSON.stringify({ command, args });
+  return `a program is started by ${entry}; on the command line its words come last, behind --`;
+}
+
 /** An address is never taken for `key=value`, whatever is in its query. */
 export const isUrl = (word = '') => /^(https?|wss?):\/\//.test(word);
