@@ -320,6 +320,10 @@ test('a mistyped verb is not a prompt; a sentence is; each verb has its help', a
   for (const words of prompts) assert.equal((await run(where, words)).code, 0, words.join(' '));
   const help = await run(where, ['call', '--help']);
   assert.match(help.out, /^ {2}mcp-by-hand call SERVER TOOL[^]*--env NAME\[=VALUE\]/);
+  assert.match(
+    help.out,
+    /list is tag=a tag=b[^]*--no-check +\w[^]*--data +\w[^]*--save FOLDER +\w/,
+  );
   assert.match((await run(where, ['trust', '-h'])).out, /^ {2}mcp-by-hand trust list/);
 });
 

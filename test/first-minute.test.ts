@@ -49,7 +49,7 @@ const HOPES: Record<string, { asks?: RegExp; shows: RegExp }> = {
   },
   'what is mcp? explain it simply': {
     shows:
-      /chapters\/README\.md tells how it works,\s+and\s+https:\/\/modelcontextprotocol\.io what MCP is/,
+      /the\s+README\s+of\s+mcp-by-hand\s+tells\s+more,\s+and\s+https:\/\/modelcontextprotocol\.io what MCP is/,
   },
 };
 

@@ -24,7 +24,7 @@ export const EXAMPLES = [
 export const TRY = 'Try, as typed:';
 const TALK = 'So I cannot chat, explain or write code. I call the tool that your words name.';
 const MORE =
-  '/help has the commands of this chat; chapters/README.md tells how it works, and ' +
+  '/help has the commands of this chat; the README of mcp-by-hand tells more, and ' +
   'https://modelcontextprotocol.io what MCP is.';
 const MINE = 'My tools; mcp__SERVER__TOOL is one of an MCP server, the others are built in:';
 const WHICH = 'Which tool, and with which values? The nearest, with what they miss:';

@@ -8,6 +8,7 @@ import type { Screen } from './screen.ts';
 export type Run = (args: string[], screen: Screen, rows: LoadRows) => Promise<number>;
 export type Verb = {
   help: string; // one line for each form
+  details?: string; // for the help of this command alone
   isToServer?: boolean; // it takes the flags of one-server.ts
   offer?: 'tools' | 'prompts'; // of a server, that is named behind it
   load: () => Promise<Run>;
@@ -36,6 +37,13 @@ login NAME | logout NAME`,
   call: {
     help: `SERVER TOOL key=value … (key=@FILE, key=@- for stdin, key=@@x for @x)
 [--args JSON|@FILE|-] [--no-check] [--data] [--save FOLDER] SERVER TOOL`,
+    details: `
+  A value is read by the tool's schema: a=2 is a number where it wants one.
+  A list is tag=a tag=b, or tag='["a","b"]'; an object is at='{"x":1}'
+      --args JSON|@FILE|-     all arguments as one JSON object; key=value beside it beats it
+      --no-check              sends what does not fit the schema, too
+      --data                  prints the structured content alone, as JSON
+      --save FOLDER           writes pictures, sounds and files into FOLDER, and names them`,
     isToServer: true,
     offer: 'tools',
     load: async () => (await import('./command-line/call-command.ts')).callCommand,

@@ -1,6 +1,7 @@
 // What can be said on the command line.
 
 import { orList } from '../../17-the-gate/dialogue.ts';
+import { IS_SOURCE } from '../../17-the-gate/trust.ts';
 import { MODES, modeNamed, type Mode } from '../../17-the-gate/modes.ts';
 import type { Limit } from '../../18-minds/prices.ts';
 import { usage } from '../exit.ts';
@@ -58,7 +59,8 @@ export function helpText({ models, verbs }: Pick<Composition, 'models' | 'verbs'
   );
   const usualKeys = Object.values(models).flatMap(({ keys }) => keys.slice(0, 1));
   const commands = Object.entries({ ...ownVerbs, ...verbs }).map(verbHelp);
-  return HELP.replace('{verbs}', commands.join('\n'))
+  return HELP.replace('{clone}', IS_SOURCE ? CLONE : '')
+    .replace('{verbs}', commands.join('\n'))
     .replace('{models}', names.join(', '))
     .replace('{keys}', orList(usualKeys));
 }
@@ -72,14 +74,13 @@ function verbHelp([name, { help }]: [string, Verb]): string {
 /** The help of one command, from its row. */
 export function helpOfVerb(name: string, verb: Verb): string {
   const forms = verb.help.split('\n').map((line) => `  mcp-by-hand ${name} ${line}`);
-  return [...forms, ...(verb.isToServer ? [REACH_HELP] : [])].join('\n');
+  return [...forms, verb.details, verb.isToServer && REACH_HELP].filter(Boolean).join('\n');
 }
 
+const CLONE = 'From a clone, write "npx tsx agent.ts" for mcp-by-hand.\n\n';
 const HELP = `mcp-by-hand: a coding agent and MCP client, small enough to read
 
-From a clone, write "npx tsx agent.ts" for mcp-by-hand.
-
-  mcp-by-hand [prompt]            a chat; the prompt is its first turn
+{clone}  mcp-by-hand [prompt]            a chat; the prompt is its first turn
   mcp-by-hand -p [prompt]         one answer on stdout; stdin is (added to) the prompt; never asks anything
 {verbs}
   SERVER is a name, a URL, or, behind all other words, -- COMMAND ARGS; more by: mcp-by-hand call --help
