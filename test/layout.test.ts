@@ -210,8 +210,11 @@ test('the version stands in one place, and package.json agrees', async () => {
 const examples = () => {
   const pages =
     read('README.md') + read('chapters', 'package', 'README.md') + read('chapters', 'REFERENCE.md');
-  return [...pages.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, text]) => text!);
+  return [...pages.matchAll(/^```[tj]s\n([^]*?)^```$/gm)].map(([, text]) => text!);
 };
+/** What the package's README starts by npx, in a test without a network. */
+const EVERYTHING = `command: 'npx', args: ['-y', '@modelcontextprotocol/server-everything']`;
+const standIn = JSON.stringify(join(root, 'test', 'programs', 'everything.mjs'));
 
 /** The source of a module of the package. */
 const source = (name: string) => {
@@ -236,14 +239,16 @@ test('every name that the package exports has a sentence in the reference, and a
 
 test('every program in the READMEs and in the reference runs, and prints what its comments say', async () => {
   const programs = examples();
-  assert.equal(programs.length, 11);
+  assert.equal(programs.length, 12);
   // The package's modules, from their sources. test/real/package.test.ts has them as installed.
   const place = folder();
   const files = programs.map((text, n) => {
     const file = join(place, `${n}.mts`);
     writeFileSync(
       file,
-      text.replace(/'(mcp-by-hand[\w/]*)'/g, (_, name) => `'${source(name)}'`),
+      text
+        .replace(/'(mcp-by-hand[\w/]*)'/g, (_, name) => `'${source(name)}'`)
+        .replace(EVERYTHING, `command: process.execPath, args: [${standIn}]`),
     );
     return pathToFileURL(file).href;
   });

@@ -56,7 +56,7 @@ test('packed again it has the same bytes, a README of its own, and nothing that 
     readFileSync(join(inside, name), 'utf8'),
   );
   assert.match(readme!, /^npm install mcp-by-hand$/m);
-  assert.ok(readme!.split('\n').length < 60);
+  assert.ok(readme!.trimEnd().split('\n').length <= 110);
   const { private: isPrivate, scripts, devDependencies } = JSON.parse(manifest!);
   assert.deepEqual([isPrivate, scripts, devDependencies], [undefined, undefined, undefined]);
 });
@@ -81,6 +81,7 @@ test('its program runs without TypeScript', async () => {
     return ended;
   };
   assert.equal((await own(['--version'])).stdout, `${version}\n`);
+  assert.doesNotMatch((await own(['--help'])).stdout, /clone|agent\.ts/);
   const call = ['add', 'a=2', 'b=40', '--', process.execPath, goodServer];
   assert.match((await own(['probe', '--call', ...call])).stdout, /the call worked:\s+42/);
   assert.equal((await own(['call', ...call])).stdout, '42\n');
@@ -100,6 +101,22 @@ const model = new Scripted([{ calls: [{ name: 'read', args: { path: 'package.jso
 const agent = new Agent({ model, tools: hands({ roots: new Roots('.'), resultsFolder: '.' }), resultsFolder: '.' });
 const { ending, text }: { ending: Ending; text: string } = await agent.chat('look');
 console.log(ending, text);
+`;
+const TYPED = `import { connect, type ContentBlock, type ServerTarget } from 'mcp-by-hand';
+const target: ServerTarget = { command: 'a', args: ['b'], env: { KEY: process.env.KEY }, cwd: '/' };
+const server = await connect(target, { onElicit: () => ({ action: 'decline' }), roots: ['/'] });
+await connect({ url: 'https://a.example/mcp', headers: { authorization: 'Bearer x' }, timeout: 5 });
+const [block]: ContentBlock[] = (await server.callTool('a', {}, { timeoutMs: 5 })).content;
+if (block?.type === 'text') block.text.trim();
+if (block?.type === 'image' || block?.type === 'audio') block.data.trim();
+if (block?.type === 'resource') block.resource.uri.trim();
+`;
+const MISTYPED = `import { connect } from 'mcp-by-hand';
+await connect({ comand: 'a' });
+await connect({ command: 'a', timeoutMs: 5 });
+await connect({ url: 'https://a.example', header: {} });
+await connect({ command: 'a' }, { onElicitation: () => {} });
+await connect({});
 `;
 const SAID = '42\ndone I have read it.\n';
 const untyped = (text: string) =>
@@ -157,10 +174,17 @@ test('the programs of both READMEs and of REFERENCE run as they are printed', as
   writeFileSync(join(place, 'agent.ts'), '');
   const names = ['README.md', 'chapters/package/README.md', 'chapters/REFERENCE.md'];
   const pages = names.map((page) => readFileSync(join(root, page), 'utf8'));
-  const programs = [...pages.join('\n').matchAll(/^```ts\n([^]*?)^```$/gm)];
-  assert.equal(programs.length, 11);
+  const programs = [...pages.join('\n').matchAll(/^```[tj]s\n([^]*?)^```$/gm)];
+  assert.equal(programs.length, 12);
+  const everything = '@modelcontextprotocol/server-everything';
+  const own = join(installed(`${everything}@2026.8.31`), 'node_modules', everything);
+  const started = JSON.stringify(join(own, 'dist', 'index.js')); // what npx finds in the end
   for (const [, text] of programs) {
-    const { code } = await transform(text!, { loader: 'ts' });
+    const local = text!.replace(
+      `command: 'npx', args: ['-y', '${everything}']`,
+      `command: 'node', args: [${started}]`,
+    );
+    const { code } = await transform(local, { loader: 'ts' });
     const stdout = await runHere('example.mjs', code);
     for (const [, said] of text!.matchAll(/console\.log.* \/\/ (.*)$/gm))
       assert.ok(stdout.includes(said!), `${text}\n${stdout}`);
@@ -185,6 +209,16 @@ test('a class is one class, whichever module it comes from', async () => {
     lines.every((line) => line.endsWith(' 1')),
     modules,
   );
+});
+
+test('an error that is not caught shows one line of source, which can be read', async () => {
+  const text = `import { connect } from 'mcp-by-hand'; await connect('http://127.0.0.1:1/mcp')`;
+  writeFileSync(join(place, 'dies.mjs'), text);
+  const died = await run(process.execPath, ['dies.mjs'], { cwd: place, env }).catch(
+    (error) => error,
+  );
+  assert.match(died.stderr, /McpError: MCP server "127\.0\.0\.1:1"/);
+  assert.ok(died.stderr.length < 3000, `${died.stderr.length} characters`);
 });
 
 test('an error in the package names the source, with --enable-source-maps', async () => {
@@ -225,4 +259,8 @@ test('and their types', async () => {
     (error) => error,
   );
   assert.match(`${wrong.stdout}`, /'string' is not assignable to type 'number'/);
+  await check(TYPED);
+  const errors = await check(MISTYPED).catch((error) => error);
+  const lines = [...`${errors.stdout}`.matchAll(/^use\.ts\((\d+),/gm)].map(([, line]) => +line!);
+  assert.deepEqual([...new Set(lines)], [2, 3, 4, 5, 6], errors.stdout);
 });
