@@ -17,7 +17,7 @@ import {
   asRefusal,
   copyOf,
   excerpt,
-  lengthOf,
+  jsonLength,
   meantId,
   now,
   oddityOf,
@@ -627,7 +627,7 @@ export class Connection {
       for (const item of part) found.push(item);
       const { nextCursor = null } = page; // an empty string is a cursor like any other
       if (nextCursor === null) return found;
-      size += lengthOf(page); // many pages, each as long as a line may be
+      size += jsonLength(page); // many pages, each as long as a line may be
       if (size > MAX_LIST) {
         throw this.error('limit', `has ${key} of more than ${MAX_LIST} characters`);
       }

@@ -78,7 +78,7 @@ const LONG = 1000;
 const lengths = new WeakMap<Json, number>();
 /** As JSON. We know it of a long result that came as text: to write it again would take as long as
  *  to read it. */
-export const lengthOf = (result: Json) => lengths.get(result) ?? JSON.stringify(result).length;
+export const jsonLength = (result: Json) => lengths.get(result) ?? JSON.stringify(result).length;
 
 function drop(text: string, tooMuch: string, who: string, events: TransportEvents): void {
   const what = `sent a message with ${tooMuch}, which is dropped`;
