@@ -255,3 +255,11 @@ test('every exhibit has its bug in the right-and-wrong client, and every bug its
   const bugs = new Set([...text.matchAll(/\bis\('([\w-]+)'/g)].map(([, bug]) => bug));
   assert.deepEqual([...bugs].sort(), [...ids].sort());
 });
+
+test('our own rows load what the package is built of', () => {
+  const adapter = readFileSync(join(museum, 'adapters', 'ours.mjs'), 'utf8');
+  const loaded = [...adapter.matchAll(/load\('(\S+)\.js'\)/g)].map(([, name]) => `${name}.ts`);
+  const built = readFileSync(join(root, 'chapters', 'build.ts'), 'utf8');
+  assert.equal(loaded.length, 2);
+  for (const module of loaded) assert.ok(built.includes(`'${module}'`), module);
+});
