@@ -16,6 +16,7 @@ import {
   asObject,
   asRefusal,
   copyOf,
+  detailOf,
   excerpt,
   jsonLength,
   meantId,
@@ -498,7 +499,7 @@ export class Connection {
   }
 
   private hearProgress(params: Json): unknown {
-    const waiter = this.pending.get(params.progressToken);
+    const waiter = this.pending.get(meantId(params.progressToken, this.pending));
     const { onProgress } = waiter?.call.options ?? {};
     if (!waiter || !onProgress) return undefined;
     this.deadlines.set(waiter, now());
@@ -558,8 +559,9 @@ export class Connection {
     const number = typeof code === 'number' ? code : -32603;
     const isText = typeof message === 'string';
     const words = isText ? copyOf(message.slice(0, MAX_REFUSAL)) : excerpt(error);
+    const more = isText ? detailOf(data) : '';
     const who = `MCP server "${this.serverName}"`;
-    return new RpcError(number, `${who} refused ${method}: ${words} (${number})`, data);
+    return new RpcError(number, `${who} refused ${method}: ${words} (${number})${more}`, data);
   }
 
   /** A request gets exactly one answer, unless the server cancels it first. */

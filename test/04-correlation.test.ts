@@ -176,7 +176,19 @@ test('fault 7: what a server refuses keeps its code, its words and its data', as
   );
   assert.ok(error instanceof RpcError && !(error instanceof McpError));
   assert.deepEqual([error.code, error.data], [-32002, { uri: 'x' }]);
-  assert.equal(error.message, 'MCP server "demo" refused tools/call: no such thing (-32002)');
+  const words = 'MCP server "demo" refused tools/call: no such thing (-32002)';
+  assert.equal(error.message, `${words}: {"uri":"x"}`);
+  for (const [data, told] of [
+    ['"the disk is full"', ': the disk is full'],
+    ['null', ''],
+    ['""', ''],
+    [`"${'x'.repeat(5000)}"`, `: ${'x'.repeat(1000)}`],
+  ]) {
+    const refused = `{"code":-32002,"message":"no such thing","data":${data}}`;
+    const answer = raw(`{"jsonrpc":"2.0","id":$ID,"error":${refused}}`);
+    const { message } = await rejection(connection.request(...answer));
+    assert.equal(message, `${words}${told}`);
+  }
 });
 
 test('fault 7: a malformed error is still an error, and says what came', async () => {

@@ -241,6 +241,17 @@ test('fault 4: a server that closes its stdout can never answer: its calls fail,
   await until(() => !isRunning(pid));
 });
 
+test('the last message counts, also if no line feed follows it before the end', async () => {
+  const server = `process.stdin.on('data', (line) => {
+    const { id } = JSON.parse(line);
+    const result = { content: [{ type: 'text', text: 'done' }] };
+    process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }), () => process.exit());
+  })`;
+  const config = { command: process.execPath, args: ['-e', server] };
+  const { connection } = await connect(config, patient);
+  assert.equal((await connection.callTool('x')).text, 'done');
+});
+
 test('a grandchild that holds the pipes open does not hide the death', async () => {
   const server = `
     require('child_process').spawn(process.execPath, ['-e', 'setTimeout(() => {}, 20_000)'], { stdio: 'inherit' });

@@ -263,6 +263,19 @@ test('progress that nobody asked for, or for somebody else, does nothing', async
   assert.equal((await connection.callTool('echo')).text, '{}');
 });
 
+test('a server that sends our token back as a string means the same call, as with ids', async () => {
+  const { connection, wire } = await open(habit());
+  await connection.callTool('echo');
+  const seen: Json[] = [];
+  const progressToken = `${wire.filter(([direction]) => direction === 'out').at(-1)![1].id + 1}`;
+  await connection.callTool(
+    'tell',
+    { method: 'notifications/progress', params: { progressToken, progress: 1 } },
+    { onProgress: (progress: Json) => seen.push(progress) },
+  );
+  assert.deepEqual(seen, [{ progressToken, progress: 1 }]);
+});
+
 test('an onProgress that throws does not harm the call', async () => {
   const { connection, warnings } = await open(habit());
   const onProgress = () => {

@@ -38,6 +38,13 @@ export function excerpt(value: unknown): string {
   return text.length > 200 ? `${copyOf(text.slice(0, 200))}…` : text;
 }
 
+/** What a refusal says besides its message, which is often no more than "Internal error". */
+export function detailOf(data: unknown = null): string {
+  if (data === null || data === '') return '';
+  const text = typeof data === 'string' ? data : JSON.stringify(data);
+  return `: ${copyOf(text.slice(0, 1000))}`;
+}
+
 /** For a part that is kept: a slice would keep the whole text in memory. */
 export function copyOf(text: string): string {
   const bytes = new TextEncoder().encode(text);
