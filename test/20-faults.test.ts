@@ -10,6 +10,7 @@ import { readChunks } from '../chapters/20-streamable-http/reply.ts';
 import { call, cleanUp, later, pause, plugged, rejection, run, until } from './help/basics.ts';
 import {
   answer,
+  bare,
   event,
   json,
   nobody,
@@ -77,6 +78,44 @@ test('a connection that is cut before the headers, or in the middle of the body,
     assert.doesNotMatch(error.message, /cannot be reached/, 'it was');
     await connection.request('ping');
   }
+});
+
+test('a connection that was kept open and turns out to be closed: what is safe is sent again, a call is not', async () => {
+  const used = new WeakSet<object>();
+  const received: string[] = [];
+  const { url } = await bare((socket, request) => {
+    if (used.has(socket)) return void socket.resetAndDestroy();
+    used.add(socket);
+    const body = JSON.parse(request.split('\r\n\r\n')[1]!);
+    received.push(body.method);
+    const reply = JSON.stringify(answer(body, text(body.method)));
+    const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ';
+    socket.write(`${head}${reply.length}\r\n\r\n${reply}`);
+  });
+  const { connection } = await openLater(url);
+  await connection.connect();
+  await connection.request('ping');
+  assert.equal((await rejection(connection.callTool('x'))).kind, 'lost');
+  for (let n = 0; n < 3; n++) await connection.callTool('x'); // each on a connection of its own
+  assert.deepEqual(received, ['ping', ...Array(3).fill('tools/call')]);
+});
+
+test('who was seen to close a connection without a word gets a new one for each request', async () => {
+  const { url, asked } = await peer({
+    ping: ({ body }, response) => {
+      const { socket } = response;
+      response.on('finish', () => socket!.end());
+      json(response, answer(body, {}));
+    },
+  });
+  const { connection } = await openTo(url);
+  await connection.request('ping');
+  await pause(100); // it is seen
+  for (let n = 0; n < 3; n++) {
+    await connection.request('ping');
+    await connection.callTool('x'); // at once: the end of the last connection has not come yet
+  }
+  assert.equal(asked('tools/call').length, 3);
 });
 
 test('silence ends by the limit of the call, before the headers and in the stream; close() frees what hangs', async () => {

@@ -336,3 +336,14 @@ test('an event that is not JSON fails its call, and no other', async () => {
   assert.match(error.message, /not JSON/);
   assert.equal(await call(connection, 'x'), 'good');
 });
+
+test('a word between the messages of a stream is noise, and the answer after it arrives', async () => {
+  const words = ['keepalive', '[DONE]', '5', '{"type":"heartbeat"}'].map((each) => event(each));
+  const { url } = await peer({
+    'tools/call': (given, response) => whole(response, ...words, event(said(given))),
+  });
+  const { connection, warnings } = await openTo(url);
+  assert.equal(await call(connection, 'x'), 'said');
+  assert.equal(warnings.length, 1);
+  assert.match(warnings[0]!, /something other than messages: "keepalive"/);
+});

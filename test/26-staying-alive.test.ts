@@ -32,6 +32,7 @@ import {
   root,
   until,
 } from './help/basics.ts';
+import { peer, text as textual } from './help/http-servers.ts';
 import { manage } from './help/manager.ts';
 
 afterEach(cleanUp);
@@ -646,6 +647,31 @@ test('a server that stays away fails each call in the end, but is not given up',
     assert.ok(Math.abs(ms / (500 * 2 ** n) - 1) <= 0.25, `${n}: ${ms}`);
   await server.again();
   assert.equal((await manager.callTool('mcp__s__greet', { name: 'Ada' })).text, 'Hello, Ada!');
+});
+
+test('a server that is busy says when to come back: not before, and not at all if that is far away', async () => {
+  let refusals = 2;
+  const waits = ['7', new Date(Date.now() + 20_000).toUTCString()];
+  const { url, asked } = await peer({
+    'tools/call': ({ body }, response) => {
+      const isNever = body.params.name === 'never';
+      const after = isNever ? '3600' : waits[--refusals];
+      if (after) return void response.writeHead(429, { 'retry-after': after }).end('slow down');
+      return textual('done');
+    },
+  });
+  const pauses: number[] = [];
+  const noting: Pause = (ms, signal) => (pauses.push(ms), soon(ms, signal));
+  const { connection } = await open({ type: 'http', url }, alive({}, noting));
+  assert.equal((await connection.callTool('x')).text, 'done');
+  const [first = 0, second = 0] = pauses.splice(0);
+  assert.ok(first > 15_000 && first <= 20_000 && second === 7000, `${first}, ${second}`);
+  const error = await rejection(connection.callTool('never'));
+  assert.deepEqual([error.kind, asked('tools/call').length, pauses], ['unreachable', 4, []]);
+  assert.match(error.message, /it asks us to wait: 3600 s/);
+  refusals = 1; // 7 s, and the caller has two
+  const hurried = await rejection(connection.callTool('x', {}, { timeoutMs: 2000 }));
+  assert.deepEqual([hurried.kind, pauses], ['unreachable', []]);
 });
 
 test('a server that was away for so short a time that no handshake was needed: its tools are listed anew all the same', async () => {

@@ -19,6 +19,7 @@ export class McpError extends Error {
   override name = 'McpError';
   kind: ErrorKind;
   status?: number; // of HTTP, where there was one
+  waitMs?: number; // the server wants no other try before that
   constructor(kind: ErrorKind, message: string, status?: number) {
     super(message);
     this.kind = kind;

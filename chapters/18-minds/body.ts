@@ -18,6 +18,17 @@ export type Reply = {
   body: Body;
 };
 
+/** Milliseconds until another try is welcome: `Retry-After` is in seconds, or a date. */
+export function wantedWait(headers: Partial<HeaderFields>): number | undefined {
+  const { 'retry-after': after = '', 'retry-after-ms': ms = NaN } = headers;
+  const candidates = [
+    Number(ms),
+    after === '' ? NaN : Number(after) * 1000,
+    Date.parse(after) - Date.now(),
+  ];
+  return candidates.find((candidate) => candidate >= 0);
+}
+
 /** The beginning of a body that only explains: half of it is better than none. */
 export async function readStart(body: Body, maxBytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ModelEvent } from '../../agent.ts';
 import { asObject, copyOf, joinSmall, parseMessage, tooMuchIn } from '../../mcp.ts';
-import { readStart, type HeaderFields } from './body.ts';
+import { readStart, wantedWait, type HeaderFields } from './body.ts';
 import { isBusy, Patience } from './patience.ts';
 import { isLoopbackHost, ProxyError } from './proxy.ts';
 import { sendRequest, type NodeReply } from './send.ts';
@@ -237,14 +237,8 @@ function hint(to: Address, status: number, words: string) {
 
 /** How long the server wants us to wait. Nobody sits before a silent terminal for an hour, so a minute at most. */
 function waitIn(headers: NodeReply['headers']) {
-  const { 'retry-after': after = '', 'retry-after-ms': ms = NaN } = headers;
-  const candidates = [
-    Number(ms),
-    after === '' ? NaN : Number(after) * 1000,
-    Date.parse(after) - Date.now(),
-  ];
-  const found = candidates.find((candidate) => candidate >= 0);
-  return found === undefined ? {} : { waitMs: Math.min(found, 60_000) };
+  const wanted = wantedWait(headers);
+  return wanted === undefined ? {} : { waitMs: Math.min(wanted, 60_000) };
 }
 
 const MAX_PROBLEM_BYTES = 64 * 1024;

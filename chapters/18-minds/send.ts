@@ -3,7 +3,7 @@
 
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import type { LookupFunction } from 'node:net';
+import type { LookupFunction, Socket } from 'node:net';
 import { pipeline, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { HeaderFields, Reply } from './body.ts';
@@ -25,6 +25,7 @@ export type SendOptions = {
   lookup?: LookupFunction; // how to find the address of a host, if not in the usual way
   connectMs?: number; // until there is a connection
   silenceMs?: number; // between two bytes of the answer
+  isSafe?: boolean; // twice does no more harm than once
 };
 
 export type NodeReply = Reply & {
@@ -32,14 +33,17 @@ export type NodeReply = Reply & {
   isOver?: boolean; // all that matters was read, and only the end of the body is to come
 };
 
-/** There was no answer. `isConnected`: the request may have arrived. */
+/** There was no answer. `isConnected`: the request may have arrived. `isReused`: on a connection that
+ *  was kept open, and that the server may have closed meanwhile. */
 export class NoAnswer extends Error {
   override name = 'NoAnswer';
   readonly isConnected: boolean;
+  readonly isReused: boolean;
   readonly code: string | undefined;
-  constructor(error: NodeJS.ErrnoException, isConnected: boolean) {
+  constructor(error: NodeJS.ErrnoException, isConnected: boolean, isReused = false) {
     super(error.message || error.code, { cause: error });
     this.isConnected = isConnected;
+    this.isReused = isReused;
     this.code = error.code;
   }
 }
@@ -50,6 +54,17 @@ export const CLOSED = 'closed the connection without an answer';
 /** Resolves when the headers of the reply are there. Rejects with the signal's reason, with a
  *  ProxyError, or with a NoAnswer. */
 export async function sendRequest(url: URL, options: SendOptions): Promise<NodeReply> {
+  try {
+    return await sendOnce(url, options);
+  } catch (error) {
+    if (!(error instanceof NoAnswer) || !error.isReused) throw error;
+    closers.add(url.host);
+    if (!options.isSafe) throw error;
+    return sendOnce(url, options);
+  }
+}
+
+async function sendOnce(url: URL, options: SendOptions): Promise<NodeReply> {
   const { body, signal } = options;
   const proxy = proxyFor(url);
   return new Promise((resolve, reject) => {
@@ -68,6 +83,8 @@ export async function sendRequest(url: URL, options: SendOptions): Promise<NodeR
       inTime();
     };
     request.on('socket', (socket) => {
+      if (!request.reusedSocket) watchForClosing(socket, url.host);
+      idleSince.delete(socket);
       // It may have served others before; or it may have failed before it began (EMFILE).
       const event = url.protocol === 'https:' ? 'secureConnect' : 'connect';
       if (socket.readyState === 'open') connected();
@@ -75,12 +92,16 @@ export async function sendRequest(url: URL, options: SendOptions): Promise<NodeR
     });
     request.on('response', (response) => {
       const isOfProxy = proxy && url.protocol === 'http:' && response.statusCode === 407;
+      const { socket } = response;
+      response.once('end', () => idleSince.set(socket, performance.now()));
       if (!isOfProxy) return resolve(replyOf(response));
       reject(proxyRefusal(proxy, response, url.host));
       request.destroy();
     });
     request.on('error', (error) => {
-      reject(signal?.aborted ? signal.reason : failure(url, error, isConnected, proxy));
+      reject(
+        signal?.aborted ? signal.reason : failure(url, error, { isConnected, proxy, request }),
+      );
     });
     request.on('close', () => {
       inTime();
@@ -105,10 +126,28 @@ function limitTime(request: ClientRequest, { connectMs, silenceMs }: SendOptions
   return () => clearTimeout(timer);
 }
 
-function failure(url: URL, error: Error, isConnected: boolean, proxy?: Proxy) {
+type Circumstances = { isConnected: boolean; proxy?: Proxy; request: ClientRequest };
+
+function failure(url: URL, error: Error, { isConnected, proxy, request }: Circumstances) {
   if (error instanceof ProxyError) return error;
   const isAtProxy = proxy && url.protocol === 'http:' && !isConnected;
-  return isAtProxy ? unreachable(proxy, error) : new NoAnswer(error, isConnected);
+  if (isAtProxy) return unreachable(proxy, error);
+  return new NoAnswer(error, isConnected, request.reusedSocket);
+}
+
+// ─── Servers that close a connection without a word ─────────────────────────────────────────────
+
+// They may: but a request that is on its way then is lost, and most may not be sent twice. So who was
+// seen to do it gets a new connection for each request.
+const CLOSED_SOON_MS = 1000;
+const closers = new Set<string>(); // hosts
+const idleSince = new WeakMap<Socket, number>(); // when the last answer on it was whole
+
+function watchForClosing(socket: Socket, host: string) {
+  socket.once('close', () => {
+    const since = idleSince.get(socket) ?? -Infinity;
+    if (performance.now() - since < CLOSED_SOON_MS) closers.add(host);
+  });
 }
 
 // ─── The way there ───────────────────────────────────────────────────────────────────────────────
@@ -125,7 +164,7 @@ function begin(url: URL, options: SendOptions, proxy?: Proxy) {
   const headers = { 'accept-encoding': 'identity', ...options.headers };
   if (!proxy) {
     // With a lookup of its own a request must not use a connection that was made by the usual one.
-    const agent = lookup ? false : agentFor(url);
+    const agent = lookup || closers.has(url.host) ? false : agentFor(url);
     return requestBy(url)(url, { method, headers, agent, lookup });
   }
   if (url.protocol === 'https:') {

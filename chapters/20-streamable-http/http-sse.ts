@@ -6,6 +6,7 @@ import { readEvents } from '../18-minds/sse.ts';
 import {
   resolveAddress,
   isLoginRefusal,
+  isSafe,
   loginError,
   readStart,
   timeoutSignal,
@@ -101,7 +102,8 @@ export class HttpSseTransport implements Transport {
   async send(message: Message): Promise<void> {
     const headers = { ...this.headers, 'content-type': 'application/json' };
     const signal = timeoutSignal(SEND_MS, this.end.signal);
-    const post = { method: 'POST', headers, body: JSON.stringify(message), signal };
+    const body = JSON.stringify(message);
+    const post = { method: 'POST', headers, body, signal, isSafe: isSafe(message) };
     const reply = await this.fetch(this.who, this.endpoint!, post);
     const { status } = reply;
     if (isLoginRefusal(status)) throw await this.loginError(reply);

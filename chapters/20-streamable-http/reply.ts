@@ -3,18 +3,26 @@
 
 import type { Readable } from 'node:stream';
 import { asObject, excerpt, joinBytes, joinSmall, McpError, parseMessage } from '../../mcp.ts';
+import type { Message } from '../../mcp.ts';
 import type { Body, HeaderFields, Reply } from '../18-minds/body.ts';
 
-export { readStart, type Body, type HeaderFields, type Reply } from '../18-minds/body.ts';
+export { readStart, wantedWait } from '../18-minds/body.ts';
+export type { Body, HeaderFields, Reply } from '../18-minds/body.ts';
 export type FetchOptions = {
   method: string;
   headers: HeaderFields;
   body?: string;
   signal?: AbortSignal;
+  isSafe?: boolean; // twice does no more harm than once
 };
 /** Makes a request. Resolves when the headers of the reply are there; its body is still to come.
  *  `who` begins the sentence of an error. */
 export type Fetch = (who: string, url: URL, options: FetchOptions) => Promise<Reply>;
+
+const SAFE =
+  /^(initialize|server\/discover|ping|notifications\/.+|.+\/list|prompts\/get|resources\/read)$/;
+/** Our answers are, too: those have no method. */
+export const isSafe = ({ method }: Message) => method === undefined || SAFE.test(method);
 
 /** An address that a server has named, which may be relative. */
 export function resolveAddress(text: string, base: URL): URL | undefined {

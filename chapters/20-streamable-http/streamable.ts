@@ -27,12 +27,14 @@ import { holdsSecret } from '../17-the-gate/safe-text.ts';
 import { EventParser, type Latest } from '../18-minds/sse.ts';
 import {
   isLoginRefusal,
+  isSafe,
   loginError,
   readChunks,
   readStart,
   readWholeBody,
   timeoutSignal,
   errorPageText,
+  wantedWait,
   type Body,
   type Fetch,
   type FetchOptions,
@@ -168,13 +170,19 @@ class HttpTransport implements Transport {
       ...standardHeaders(message),
       ...headers,
     };
-    return this.fetchReply({ method: 'POST', headers: all, body, signal });
+    return this.fetchReply({
+      method: 'POST',
+      headers: all,
+      body,
+      signal,
+      isSafe: isSafe(message),
+    });
   }
 
   private openStream(lastEventId: string | undefined, signal: AbortSignal): Promise<SessionReply> {
     const headers = this.headers('text/event-stream');
     if (lastEventId) headers['last-event-id'] = byteString(lastEventId); // UTF-8, says the standard
-    return this.fetchReply({ method: 'GET', headers, signal });
+    return this.fetchReply({ method: 'GET', headers, signal, isSafe: true });
   }
 
   private headers(accept: string) {
@@ -225,7 +233,7 @@ class HttpTransport implements Transport {
     if (message.method === 'initialize') {
       const mayBeOlder = [400, 404, 405].includes(status);
       if (mayBeOlder) return this.tryOlder(reply, message);
-      request.newSession = headers['mcp-session-id'] as string | undefined;
+      request.newSession = headers['mcp-session-id'] || undefined; // an empty one names none
     }
     if (status >= 400) return this.handleRefusal(reply, message);
     const type = (headers['content-type'] ?? '').toLowerCase();
@@ -299,7 +307,8 @@ class HttpTransport implements Transport {
     const tooMuch = tooMuchIn(json);
     if (tooMuch) throw this.error('limit', `sent a message with ${tooMuch}`);
     const message = parseMessage(json);
-    if (message !== json) return message;
+    const isNoise = /^[^{]/.test(json); // "ping" or "[DONE]" between the messages of a stream
+    if (message !== json || isNoise) return message;
     throw this.error('protocol', `sent something that is not JSON: ${excerpt(json)}`);
   }
 
@@ -418,7 +427,8 @@ class HttpTransport implements Transport {
     const address = withoutKeys(`${this.url.origin}${this.url.pathname}`);
     const where = status === 404 || status === 405 ? `; is ${address} its address?` : '';
     const what = `answered ${method} with HTTP ${status}: ${errorPageText(text)}${where}${wish}`;
-    return this.error(kind, what, status);
+    const waitMs = isBusy ? wantedWait(headers) : undefined;
+    return Object.assign(this.error(kind, what, status), { waitMs });
   }
 
   /** A server that refuses `initialize` may be one of 2024, which has two addresses. But not if it

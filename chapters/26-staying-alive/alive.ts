@@ -114,11 +114,12 @@ class Life {
         this.wasAway = true;
         if (error.kind === 'lost') this.lost++;
         const isExpired = error.kind === 'expired';
-        const isOver = tries >= this.limits.tries || (isExpired && hasExpired);
+        const isSpent = tries >= this.limits.tries || (isExpired && hasExpired);
+        const isOver = isSpent || !this.canWait(call, error);
         if (isOver || !this.mayRepeat(call, error.kind, server)) throw accountOf(call, error);
         hasExpired ||= isExpired;
         if (isExpired) await this.renewSession(call, server);
-        else await this.waitAfter(tries, call.options.signal);
+        else await this.waitAfter(tries, call.options.signal, error.waitMs);
       }
     }
   }
@@ -202,11 +203,18 @@ class Life {
     for (const what of ['tools', 'prompts', 'resources'] as const) this.connection.changed(what);
   }
 
+  /** A server may name the time of the next try. Who waits less is refused again; who waits longer
+   *  than for an answer had better know why. */
+  private canWait({ options }: Call, { waitMs = 0 }: McpError): boolean {
+    const { timeoutMs = this.connection.options.callTimeoutMs } = options;
+    return waitMs <= Math.min(timeoutMs, MAX_DELAY_MS);
+  }
+
   /** Grows, and is never quite the same: the clients of one server should not return all at once. */
-  private async waitAfter(failures: number, signal?: AbortSignal): Promise<void> {
+  private async waitAfter(failures: number, signal?: AbortSignal, leastMs = 0): Promise<void> {
     if (failures === 0) return;
     const ms = this.limits.delayMs * 2 ** (failures - 1) * (0.75 + Math.random() / 2);
-    const bounded = Math.min(Math.max(ms, MIN_DELAY_MS), MAX_DELAY_MS);
+    const bounded = Math.min(Math.max(ms, leastMs, MIN_DELAY_MS), MAX_DELAY_MS);
     await withEither([signal, this.over.signal], (either) => this.pause(bounded, either));
   }
 
