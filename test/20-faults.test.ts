@@ -211,6 +211,16 @@ test('an answer of the wrong type, or none, or one that is not JSON, is an error
     assert.equal(error.kind, 'protocol');
     assert.match(error.message, message);
   }
+  for (const type of ['application/vnd.mcp+json', 'text/plain; charset=utf-8', undefined]) {
+    const { url } = await peer({
+      'tools/call': (given, response) =>
+        void response
+          .writeHead(200, type ? { 'content-type': type } : {})
+          .end(JSON.stringify(said(given))),
+    });
+    const { connection } = await openTo(url);
+    assert.equal(await call(connection, 'x'), 'said', 'JSON under another name');
+  }
   // Batches went with 2025-06-18: the answer in one is none, and the call does not wait for another.
   for (const send of [
     ({ body, response }: Asked) => json(response, [answer(body, { content: [] })]),

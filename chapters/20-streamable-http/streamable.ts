@@ -237,18 +237,25 @@ class HttpTransport implements Transport {
     }
     if (status >= 400) return this.handleRefusal(reply, message);
     const type = (headers['content-type'] ?? '').toLowerCase();
-    if (type.includes('application/json')) return this.readBody(reply, request);
+    if (/[/+]json\b/.test(type)) return this.readBody(await this.wholeBody(reply), request);
     if (type.includes('text/event-stream')) return this.follow(reply, request);
+    const isLater = status === 202 && !isModern; // before 2026 it may come on another stream
+    const isUnlabelled = !isLater && /^(text\/plain|$)/.test(type); // some forget to say what it is
+    const text = isUnlabelled ? await this.wholeBody(reply) : '';
+    if (/^\s*\{/.test(text)) return this.readBody(text, request);
     reply.body.destroy();
-    if (status === 202 && !isModern) return; // before 2026 it may come on another stream
+    if (isLater) return;
     const what = `${type || 'nothing'} instead of JSON or a stream of events (HTTP ${status})`;
     throw this.error('protocol', `answered ${message.method} with ${what}`);
   }
 
+  private wholeBody({ body }: Reply): Promise<string> {
+    return readWholeBody(this.who, body, this.maxBytes);
+  }
+
   /** A body must hold the answer, since nothing comes after it. */
-  private async readBody(reply: SessionReply, request: OpenRequest) {
+  private readBody(text: string, request: OpenRequest) {
     const { id, method } = request.message;
-    const text = await readWholeBody(this.who, reply.body, this.maxBytes);
     const body = this.parse(text);
     const { id: theirs, error } = asObject(body);
     // An error under no id, or an odd one: the server could not read ours, but means our request.
