@@ -58,7 +58,7 @@ export async function sendRequest(url: URL, options: SendOptions): Promise<NodeR
     return await sendOnce(url, options);
   } catch (error) {
     if (!(error instanceof NoAnswer) || !error.isReused) throw error;
-    closers.add(url.host);
+    closers.set(url.host, performance.now());
     if (!options.isSafe) throw error;
     return sendOnce(url, options);
   }
@@ -140,15 +140,19 @@ function failure(url: URL, error: Error, { isConnected, proxy, request }: Circum
 // They may: but a request that is on its way then is lost, and most may not be sent twice. So who was
 // seen to do it gets a new connection for each request.
 const CLOSED_SOON_MS = 1000;
-const closers = new Set<string>(); // hosts
+const WARY_MS = 600_000; // after the last time
+const closers = new Map<string, number>(); // hosts, and when they did it
 const idleSince = new WeakMap<Socket, number>(); // when the last answer on it was whole
 
 function watchForClosing(socket: Socket, host: string) {
   socket.once('close', () => {
     const since = idleSince.get(socket) ?? -Infinity;
-    if (performance.now() - since < CLOSED_SOON_MS) closers.add(host);
+    const at = performance.now();
+    if (at - since < CLOSED_SOON_MS) closers.set(host, at);
   });
 }
+
+const isCloser = (host: string) => performance.now() - (closers.get(host) ?? -Infinity) < WARY_MS;
 
 // ─── The way there ───────────────────────────────────────────────────────────────────────────────
 
@@ -164,7 +168,7 @@ function begin(url: URL, options: SendOptions, proxy?: Proxy) {
   const headers = { 'accept-encoding': 'identity', ...options.headers };
   if (!proxy) {
     // With a lookup of its own a request must not use a connection that was made by the usual one.
-    const agent = lookup || closers.has(url.host) ? false : agentFor(url);
+    const agent = lookup || isCloser(url.host) ? false : agentFor(url);
     return requestBy(url)(url, { method, headers, agent, lookup });
   }
   if (url.protocol === 'https:') {
