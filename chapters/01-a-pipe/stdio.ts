@@ -16,7 +16,6 @@ import { findCommand, withSafePath } from '../12-three-files/command.ts';
 const STDERR_TAIL = 16_384; // characters
 
 const LAST_ANSWERS_MS = 250;
-const LAST_END = Buffer.from('\n');
 
 const GOODBYE_STEP_MS = 1000;
 
@@ -64,7 +63,6 @@ export class StdioTransport implements Transport {
     });
     await once(child, 'spawn'); // rejects on 'error'; the pipes may not exist before 'spawn'
     child.stdout.on('data', (chunk: Buffer) => this.read(chunk));
-    child.stdout.on('end', () => this.read(LAST_END)); // some leave it out
     // A pipe that is not read fills up, and the server blocks in the middle of a log line.
     child.stderr.on('data', (chunk: Buffer) => {
       this.stderrTail = (this.stderrTail + chunk).slice(-STDERR_TAIL);
@@ -156,6 +154,7 @@ export class StdioTransport implements Transport {
       stream?.destroy();
     }
     if (this.child.pid) this.child.unref(); // Deno throws for one that never ran
+    this.read(Buffer.from('\n')); // some leave it out behind their last message
     this.lines.clear();
     const words = `${this.who} ${how ?? this.howItEnded()}`;
     this.events.closed(new McpError(kind, words));
