@@ -161,16 +161,14 @@ function definition(ref: string, root: Json) {
 
 const OTHER_NAMES = ['patternProperties', '$ref', 'allOf', 'anyOf', 'oneOf', 'if']; // are in these
 
-/** A schema that is not closed takes any argument; but one that is nearly called like another is
- *  meant to be that. */
+/** Most schemas do not say that they are closed, and mean it. */
 function refuseUnknown(keys: string[], tool: string, schema: Json) {
-  const { properties, additionalProperties } = schema;
-  if (!isObject(properties) || OTHER_NAMES.some((word) => Object.hasOwn(schema, word))) return;
-  const known = Object.keys(properties);
-  const isClosed = additionalProperties === false;
-  const isSlip = (key: string) => additionalProperties === undefined && nearest(key, known, 1)[0];
-  const unknown = keys.find((key) => !Object.hasOwn(properties, key) && (isClosed || isSlip(key)));
+  const { properties, additionalProperties = false } = schema;
+  if (additionalProperties !== false || !isObject(properties)) return;
+  if (OTHER_NAMES.some((word) => Object.hasOwn(schema, word))) return;
+  const unknown = keys.find((key) => !Object.hasOwn(properties, key));
   if (unknown === undefined) return;
+  const known = Object.keys(properties);
   const hint = nearestHint(unknown, known, `it takes ${known.join(', ') || 'none'}`);
   throw usage(`${tool} takes no argument ${unknown}; ${hint} (--no-check sends it as it is)`);
 }
