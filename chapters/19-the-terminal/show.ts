@@ -12,7 +12,12 @@ import { cutToWidth, type Style } from './screen.ts';
 import { fold, rowsOf } from './fold.ts';
 import { PROMPT } from './input.ts';
 
-const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+let compact: Intl.NumberFormat | undefined;
+/** 1,234 as 1.2K. What knows how is made when it is needed: that takes as long as a tenth of our start. */
+function inFew(count: number): string {
+  compact ??= new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+  return compact.format(count);
+}
 
 /** What is said at the end of a turn. After an error there is nothing to add. */
 export const ENDINGS: Record<Ending, string> = {
@@ -151,16 +156,16 @@ export class Show {
 
 export function tokens({ input, output, cached }: Usage): string {
   if (input + output === 0) return 'no tokens';
-  const fromCache = cached > 0 ? ` (${compact.format(cached)} cached)` : '';
-  return `${compact.format(input)} tokens in${fromCache}, ${compact.format(output)} out`;
+  const fromCache = cached > 0 ? ` (${inFew(cached)} cached)` : '';
+  return `${inFew(input)} tokens in${fromCache}, ${inFew(output)} out`;
 }
 
 /** How much of the model's context the conversation takes, as far as that is known. */
 export function gauge({ agent }: Program): string {
   const { context, share } = agent;
   if (context === 0) return '';
-  if (share === 0) return `context ${compact.format(context)}`;
-  return `context ${compact.format(context)}, ${Math.round(share * 100)} %`;
+  if (share === 0) return `context ${inFew(context)}`;
+  return `context ${inFew(context)}, ${Math.round(share * 100)} %`;
 }
 
 export function bar({ progress, total }: Json, width = 20): string {

@@ -50,14 +50,17 @@ const NETWORKS = {
 };
 type NetworkKind = keyof typeof NETWORKS | 'public';
 
-const lists = Object.entries(NETWORKS).map(([kind, networks]) => {
-  const list = new BlockList();
-  for (const network of networks) {
-    const [address = '', bits] = network.split('/');
-    list.addSubnet(address, Number(bits), isIPv6(address) ? 'ipv6' : 'ipv4');
-  }
-  return [kind as NetworkKind, list] as const;
-});
+let lists: (readonly [NetworkKind, BlockList])[] | undefined; // most runs ask for none
+
+const listsOfNetworks = () =>
+  Object.entries(NETWORKS).map(([kind, networks]) => {
+    const list = new BlockList();
+    for (const network of networks) {
+      const [address = '', bits] = network.split('/');
+      list.addSubnet(address, Number(bits), isIPv6(address) ? 'ipv6' : 'ipv4');
+    }
+    return [kind as NetworkKind, list] as const;
+  });
 
 export function networkKind(address: string): NetworkKind {
   // A network without IPv4 writes its addresses so. What counts is the address inside.
@@ -67,6 +70,7 @@ export function networkKind(address: string): NetworkKind {
       [high, low].flatMap((part) => [parseInt(part, 16) >> 8, parseInt(part, 16) & 255]).join('.'),
     );
   const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+  lists ??= listsOfNetworks();
   return lists.find(([, list]) => list.check(address, family))?.[0] ?? 'public';
 }
 
