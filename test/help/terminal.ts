@@ -31,8 +31,15 @@ const entry = existsSync(join(root, 'chapters', 'start.ts')) ? 'chapters/start' 
 // What tests import by itself is a way in, too.
 const modules = ['mcp', 'chapters/16-hands/shell', 'chapters/20-streamable-http/http'];
 
+// Each start adds the functions that those before it have not needed.
+const OFTEN = [
+  ['-p', 'hello'],
+  ['mcp', 'list'],
+  ['call', 'add', 'a=2', 'b=40', '--', process.execPath, join(root, 'fixtures', 'server.mjs')],
+];
+
 /** It is started compiled, in one file that is not an ES module, as its package has it for one call,
- *  and with what V8 made of it at its first start: in a sixth of the time, and we start it often. */
+ *  and with what V8 made of it at its first starts: in a sixth of the time, and we start it often. */
 export const programFolder = compiled('bundled', compile);
 const program = join(programFolder, entry === 'agent' ? 'agent.js' : `${entry}.cjs`);
 export const command: [string, ...string[]] = [process.execPath, program];
@@ -68,16 +75,22 @@ function compile(target: string): void {
     keepNames: true,
     minifySyntax: true,
   });
+  // esbuild leaves the characters in regular expressions as they are.
+  const itself = join(target, `${entry}-itself.cjs`);
+  const code = (letter: string) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  writeFileSync(itself, readFileSync(itself, 'utf8').replace(/[^\0-\x7f]/g, code));
   const start = join(target, `${entry}.cjs`);
   copyFileSync(join(root, 'test', 'programs', 'start.cjs'), start);
-  // It leaves behind what V8 has made of it, for all other starts.
-  const home = join(target, 'home');
-  const { status } = spawnSync(process.execPath, [start, '-p', 'hello'], {
-    cwd: target,
-    env: { HOME: home },
-  });
-  if (status !== 0) throw new Error(`the compiled program does not start: ${start} -p hello`);
-  rmSync(home, { recursive: true, force: true });
+  for (const args of OFTEN) learn(start, args);
+  rmSync(join(target, 'home'), { recursive: true, force: true });
+}
+
+function learn(program: string, args: string[]): void {
+  const cwd = join(dirname(program), '..', 'home');
+  mkdirSync(cwd, { recursive: true });
+  const env = { PATH: process.env.PATH, HOME: cwd, USERPROFILE: cwd, LEARN: 'yes' };
+  const { status } = spawnSync(process.execPath, [program, ...args], { cwd, env });
+  if (status !== 0) throw new Error(`the compiled program fails: ${program} ${args.join(' ')}`);
 }
 
 // ─── Where it runs ───────────────────────────────────────────────────────────────────────────────
