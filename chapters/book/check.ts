@@ -36,7 +36,8 @@ export async function check(book: Book, only = ''): Promise<string[]> {
   const problems = problemsOnPages(book);
   if (problems.length > 0) return problems; // nothing can be cut from quotations that do not match
   const chapters = book.chapters.filter(({ n }) => !only || n === Number(only));
-  return [...(await problemsOfTypes(book)), ...(await problemsOfConsoles(book, chapters))];
+  const running = [problemsOfTypes(book), problemsOfConsoles(book, chapters)];
+  return (await Promise.all(running)).flat();
 }
 
 /** What is wrong with the pages, as far as nothing has to be run to know it. */
