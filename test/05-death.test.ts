@@ -23,6 +23,7 @@ import {
   start,
   until,
 } from './help/basics.ts';
+import { programArgs } from './help/compiled.ts';
 import { McpConnection, McpError } from './help/subject.ts';
 
 afterEach(cleanUp);
@@ -85,10 +86,9 @@ test('without free file descriptors a server cannot start, and that is all', {
   skip: process.platform === 'win32',
 }, async () => {
   const program = join(root, 'test', 'programs', 'many-servers.ts');
-  const script = 'ulimit -n 80; exec "$0" --import tsx "$1"';
-  const { stdout } = await promisify(execFile)('sh', ['-c', script, process.execPath, program], {
-    cwd: root,
-  });
+  const script = 'ulimit -n 80; exec "$0" "$@"';
+  const args = ['-c', script, process.execPath, ...programArgs(program)];
+  const { stdout } = await promisify(execFile)('sh', args, { cwd: root });
   const { connected, failed } = JSON.parse(stdout);
   assert.equal(connected + failed.length, 30);
   assert.ok(connected > 0 && failed.length > 0, stdout);

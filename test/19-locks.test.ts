@@ -19,6 +19,7 @@ import { afterEach, test } from 'node:test';
 import { statByPs, takeLock, waitForLock } from '../chapters/17-the-gate/lock.ts';
 import type { Json } from '../mcp.ts';
 import { cleanUp, folder, later, root, run, until } from './help/basics.ts';
+import { programArgs } from './help/compiled.ts';
 import { place, run as runProgram } from './help/terminal.ts';
 
 afterEach(cleanUp);
@@ -73,8 +74,8 @@ test('one that is dead, but whose parent has not noticed, is dead', {
   const file = inFolder();
   // `sleep` becomes the parent, and never looks after its children.
   const program = join(root, 'test', 'programs', 'lock-keeper.ts');
-  const line = '"$0" --import tsx "$1" "$2" 0 <&3 & exec sleep 1000';
-  const parent = spawn('sh', ['-c', line, process.execPath, program, file], {
+  const line = '"$0" "$@" 0 <&3 & exec sleep 1000';
+  const parent = spawn('sh', ['-c', line, process.execPath, ...programArgs(program), file], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
   });

@@ -47,13 +47,27 @@ const shownIn = ({ text }: Terminal) =>
   new URL(/^ {2}(http:\S+)$(?![^]*^ {2}http:)/m.exec(text)![1]!);
 const WAITS = /^waiting for the browser, or paste the address: *$/;
 
+/** Goes where it is sent, and keeps the last page. (Node's fetch takes longer than all of that.) */
+const BROWSER = `
+  const { writeFileSync } = require('node:fs');
+  const { get } = require('node:http');
+  const [, , first, page] = process.argv;
+  const open = (url) => get(url, (answer) => {
+    const { location } = answer.headers;
+    if (location) return open(new URL(location, url));
+    let text = '';
+    answer.setEncoding('utf8').on('data', (part) => (text += part));
+    answer.on('end', () => (writeFileSync(page, text), process.exit()));
+  });
+  open(first);
+`;
+
 /** A desktop, and what opens addresses there. By default that is a browser whose user agrees to everything. */
 function desktop(then = 'agree') {
   const bin = folder();
   const opened = join(bin, 'opened');
-  const keep = `fs.writeFileSync('${bin}/page', text)`;
-  const agree = `fetch(process.argv[1]).then((page) => page.text()).then((text) => ${keep})`;
-  const node = `exec '${process.execPath}' -e "${agree}" "$url"`;
+  writeFileSync(join(bin, 'browser.cjs'), BROWSER);
+  const node = `exec '${process.execPath}' '${bin}/browser.cjs' "$url" '${bin}/page'`;
   const follow = `sed -n 's/.*;url=\\([^"]*\\)".*/\\1/p' "$(echo "\${1#file://}" | sed 's/%20/ /g')" | sed 's/&amp;/\\&/g'`;
   const script = `#!/bin/sh\nurl=$(${follow})\nenv > '${bin}/env'\necho "$url" >> '${opened}'\n${then === 'agree' ? node : then}\n`;
   writeFileSync(join(bin, 'xdg-open'), script, { mode: 0o755 });

@@ -7,19 +7,18 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, test } from 'node:test';
 import { cleanUp, folder, later, root } from './help/basics.ts';
+import { programArgs } from './help/compiled.ts';
 
 afterEach(cleanUp);
 
+const source = join(root, 'chapters', 'own.ts');
+const typed = [join(root, 'node_modules', 'tsx', 'dist', 'cli.mjs'), source];
+
 /** Runs it in an empty folder, with an empty home. */
-async function own(args: string[], input = '') {
+async function own(args: string[], input = '', program = programArgs(source)) {
   const cwd = folder();
   const env = { PATH: process.env.PATH, HOME: cwd, USERPROFILE: cwd, NO_COLOR: '1' };
-  const program = [
-    join(root, 'node_modules', 'tsx', 'dist', 'cli.mjs'),
-    join(root, 'chapters', 'own.ts'),
-    ...args,
-  ];
-  const child = spawn(process.execPath, program, { cwd, env });
+  const child = spawn(process.execPath, [...program, ...args], { cwd, env });
   later(() => child.kill('SIGKILL'));
   const seen = { out: '', err: '' };
   child.stdout.setEncoding('utf8').on('data', (text) => (seen.out += text));
@@ -70,8 +69,8 @@ test('its tool is a row like any other: it asks, a rule can name it, and then it
   assert.match(denied.err, /the rule deny "clock" forbids clock/);
 });
 
-test('its slash command works, and is listed', async () => {
-  const { out, code } = await own([], '/time\n/help\n');
+test('its slash command works, and is listed, where tsx reads it, as its first line says', async () => {
+  const { out, code } = await own([], '/time\n/help\n', typed);
   assert.equal(code, 0);
   assert.match(out, TIME);
   assert.match(out, /^\/time$/m);

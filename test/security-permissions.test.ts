@@ -5,14 +5,14 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { afterEach, test } from 'node:test';
 import type { ScriptLine } from '../chapters/15-the-loop/scripted.ts';
 import { MODES } from '../chapters/17-the-gate/gate.ts';
 import type { Json } from '../mcp.ts';
 import { calls, prepareAgent } from './help/agent-with-gate.ts';
-import { cleanUp, folder, goodServer, habit, root } from './help/basics.ts';
+import { cleanUp, folder, goodServer, habit } from './help/basics.ts';
 import { judges } from './help/gate.ts';
+import { command } from './help/terminal.ts';
 
 afterEach(cleanUp);
 
@@ -113,16 +113,9 @@ test('D3: where nobody can be asked it is a no, without waiting; "y" on stdin is
     join(cwd, '.mcp.json'),
     JSON.stringify({ mcpServers: { s: habit('canary', join(cwd, 'started')) } }),
   );
-  const tsx = pathToFileURL(join(root, 'node_modules', 'tsx', 'dist', 'loader.mjs')).href;
-  const args = [
-    '--import',
-    tsx,
-    join(root, 'agent.ts'),
-    '--model',
-    'rehearsal',
-    'bash command="touch owned"',
-  ];
-  const child = spawn(process.execPath, args, { cwd, env: { ...process.env, HOME: home } });
+  const [node, ...program] = command;
+  const args = [...program, '--model', 'rehearsal', 'bash command="touch owned"'];
+  const child = spawn(node, args, { cwd, env: { ...process.env, HOME: home } });
   child.stdin.on('error', () => {}); // it may not read to the end
   child.stdin.end('y\n'.repeat(20));
   let output = '';

@@ -32,18 +32,21 @@ const fixture = (name: string, ...args: string[]) => ({
 const counter = fixture('counter.mjs');
 
 /** A folder in which these servers are up. Whatever the test does, in the end they are not. */
-async function raised(where: Place, ...words: string[]) {
+async function raised(where: Place, ...words: string[]): Promise<Status> {
+  const { code, out, err } = await run(where, ['up', '--json', ...words]);
+  const up: Status = JSON.parse(out || '{}');
   later(async () => {
-    const { pid } = await status(where);
+    if (!up.pid || !lives(up.pid)) return;
     await run(where, ['down']);
-    if (pid) await gone(pid);
+    await gone(up.pid);
   });
-  const { code, err } = await run(where, ['up', ...words]);
   assert.equal(code, 0, err);
-  return status(where);
+  return up;
 }
 
-async function status(where: Place): Promise<{ pid?: number; clients?: number; servers?: Json[] }> {
+type Status = { pid?: number; clients?: number; servers?: Json[] };
+
+async function status(where: Place): Promise<Status> {
   return JSON.parse((await run(where, ['up', '--status', '--json'])).out);
 }
 

@@ -72,14 +72,15 @@ function forgetOld(): void {
   }
 }
 
-/** What Node is given to run a program of test/programs/: one file of JavaScript. A client that
- *  SUBJECT names is TypeScript, and imported later: then tsx reads all of it. */
+/** What Node is given to run a program, such as one of test/programs/: one file of JavaScript. A
+ *  client that SUBJECT names is TypeScript, and imported later: then tsx reads all of it. */
 export function programArgs(file: string): string[] {
   const { bun, deno } = process.versions;
   const preload = ['--preload', join(root, 'test', 'help', 'servers-on-node.ts'), file];
   if (bun) return preload;
   if (deno) return ['run', '-A', '--no-check', ...preload];
-  const withTsx = ['--import', 'tsx', file];
+  const tsx = createRequire(import.meta.url).resolve('tsx'); // from here, wherever it is started
+  const withTsx = ['--import', pathToFileURL(tsx).href, file];
   if (process.env.SUBJECT) return withTsx;
   const folder = compiled(`programs-${basename(file, '.ts')}`, (target) => bundle(file, target));
   const [bundled] = readdirSync(folder);
