@@ -205,6 +205,11 @@ export function filesOfProgram(
   step: Step,
   instead: Record<string, string> = {},
 ): Map<string, string> {
+  const ours = remembered(book, `program ${step}`, () => ownFilesOf(book, step));
+  return new Map([...ours, ...Object.entries(instead)]);
+}
+
+function ownFilesOf(book: Book, step: Step): Map<string, string> {
   const files = new Map([['package.json', '{ "type": "module", "private": true }\n']]);
   for (const file of spineOf(book)) {
     const text = cut(book, file, step);
@@ -221,7 +226,6 @@ export function filesOfProgram(
     .flatMap((chapter) => pagesOf(book, chapter));
   for (const name of [...servers, ...pages]) files.set(name, read(book.root, name));
   for (const name of modules) files.set(name, moduleAt(book, name, step));
-  for (const [name, text] of Object.entries(instead)) files.set(name, text);
   return files;
 }
 

@@ -25,7 +25,18 @@ const cache = join(repository, '.cache');
 export function compiled(name: string, compile: (target: string) => void): string {
   const target = join(cache, `${name}-${fingerprint()}`);
   if (existsSync(target)) return target;
-  const unfinished = `${target}.${process.pid}`; // several test files begin at once
+  const claim = `${target}.claim`;
+  claimOrWait(claim, target);
+  try {
+    if (!existsSync(target)) make(target, compile);
+  } finally {
+    rmSync(claim, { recursive: true, force: true });
+  }
+  return target;
+}
+
+function make(target: string, compile: (target: string) => void): void {
+  const unfinished = `${target}.${process.pid}`;
   mkdirSync(unfinished, { recursive: true });
   compile(unfinished);
   forgetOld();
@@ -34,7 +45,26 @@ export function compiled(name: string, compile: (target: string) => void): strin
   } catch {
     rmSync(unfinished, { recursive: true }); // another was faster
   }
-  return target;
+}
+
+const LONGEST_MS = 30_000; // whoever made the claim may have died
+
+/** Several test files begin at once, and one of them is enough to compile: the others wait for it. */
+function claimOrWait(claim: string, target: string): void {
+  mkdirSync(cache, { recursive: true });
+  const clock = new Int32Array(new SharedArrayBuffer(4));
+  const begun = Date.now();
+  while (!isFirst(claim) && !existsSync(target) && Date.now() - begun < LONGEST_MS)
+    Atomics.wait(clock, 0, 0, 20);
+}
+
+function isFirst(claim: string): boolean {
+  try {
+    mkdirSync(claim);
+    return true;
+  } catch {
+    return false; // it is there
+  }
 }
 
 let known: string | undefined;
