@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config';
-import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { BaseSequencer, type TestModule, type TestSpecification } from 'vitest/node';
 
 // Node reads these certificates whenever it starts, which takes longer than the rest of its start.
 // We start it thousands of times, and no test here leaves this machine.
@@ -25,6 +25,16 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+/** A test that passes only the second time hides something: a busy machine, or a fault of ours. */
+const triedTwice = {
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    const tests = modules.flatMap((module) => [...module.children.allTests()]);
+    const again = tests.filter((test) => (test.diagnostic()?.retryCount ?? 0) > 0);
+    console.log(`Tried twice: ${again.length} of ${tests.length} tests.`);
+    for (const test of again) console.log(`  ${test.module.relativeModuleId}: ${test.name}`);
+  },
+};
+
 // The tests import node:test and run under both runners: here the name leads to vitest,
 // under `npm run test:node` it leads to Node's own.
 export default defineConfig({
@@ -36,7 +46,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     isolate: false, // a worker loads the program once for all its files; Node's own runner keeps them apart
     retry: 1, // a machine can be too busy for a real process; the report says what was tried again
-    reporters: ['default', ['json', { outputFile: '.cache/tests.json' }]], // for test/run/again.ts
+    reporters: ['default', triedTwice, ['json', { outputFile: '.cache/tests.json' }]], // for test/run/again.ts
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },
