@@ -37,10 +37,10 @@ export async function playgroundFiles(more: Record<string, string> = {}) {
   const others = Object.keys(more).map((file) => [file, { file, about: 'of a test' }]);
   const servers = { ...SERVERS, ...Object.fromEntries(others) };
   for (const name of FIXTURES) {
-    // Without comments and blanks; the program is the same.
+    // Without comments, blanks and the names of what is local; the program is the same.
     const { outputFiles } = await build({
       stdin: { contents: read(root, 'fixtures', name), loader: 'js' },
-      minifyWhitespace: true,
+      minify: true,
       write: false,
     });
     sources[name] = outputFiles[0]!.text;
