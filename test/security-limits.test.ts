@@ -887,6 +887,21 @@ test('B15: what opens a conversation and is given up leaves no request open', as
   assert.equal(asked, 2); // and nothing was sent about it
 });
 
+test('B1: what is too long is put together neither when that is seen nor at the end', async () => {
+  const { takeWhole } = LineBuffer.prototype;
+  const sizes: number[] = [];
+  LineBuffer.prototype.takeWhole = function (chunk) {
+    const whole = takeWhole.call(this, chunk);
+    sizes.push(whole.length);
+    return whole;
+  };
+  later(() => Object.assign(LineBuffer.prototype, { takeWhole }));
+  const code = `process.stdout.write('x'.repeat(400_000));`;
+  const { connection } = await connect(script(code), { maxLineBytes: 300_000 });
+  assert.equal((await rejection(connection.request('anything'))).kind, 'limit');
+  assert.ok(sizes.length > 1 && Math.max(...sizes) <= 1, `${sizes}`); // 1: the end itself
+});
+
 test('B15: a limit in bytes counts bytes', async () => {
   const code = `say({ id: message.id, result: { text: '€'.repeat(100_400) } });`;
   const { connection } = await connect(script(code), { maxLineBytes: 300_000 });

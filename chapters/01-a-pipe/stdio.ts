@@ -161,6 +161,7 @@ export class StdioTransport implements Transport {
   }
 
   private endTooLong(): void {
+    this.lines.clear(); // the end reads what is left, and this is too much
     this.end('limit', `sent a line of more than ${this.maxLineBytes} bytes`);
   }
 
