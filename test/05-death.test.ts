@@ -23,7 +23,6 @@ import {
   start,
   until,
 } from './help/basics.ts';
-import { programArgs } from './help/compiled.ts';
 import { McpConnection, McpError } from './help/subject.ts';
 
 afterEach(cleanUp);
@@ -86,8 +85,9 @@ test('without free file descriptors a server cannot start, and that is all', {
   skip: process.platform === 'win32',
 }, async () => {
   const program = join(root, 'test', 'programs', 'many-servers.ts');
-  const script = 'ulimit -n 80; exec "$0" "$@"';
-  const args = ['-c', script, process.execPath, ...programArgs(program)];
+  // On Node, also where this test runs in Bun or Deno.
+  const script = 'ulimit -n 80; exec "$0" --import tsx "$1"';
+  const args = ['-c', script, process.execPath, program];
   const { stdout } = await promisify(execFile)('sh', args, { cwd: root });
   const { connected, failed } = JSON.parse(stdout);
   assert.equal(connected + failed.length, 30);
