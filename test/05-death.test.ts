@@ -249,7 +249,7 @@ test('the last message counts, also if no line feed follows it before the end', 
   })`;
   const config = { command: process.execPath, args: ['-e', server] };
   const { connection } = await connect(config, patient);
-  assert.equal((await connection.callTool('x')).text, 'done');
+  assert.equal(await call(connection, 'x'), 'done');
 });
 
 test('a grandchild that holds the pipes open does not hide the death', async () => {

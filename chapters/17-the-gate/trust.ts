@@ -74,7 +74,7 @@ const OF_NO_FOLDER = ['plugin', 'connector']; // scopes whose servers are the sa
 const [, START = ''] = process.argv;
 const BY_NPM = /^(start|ask|probe|npx)$/.test(process.env.npm_lifecycle_event ?? '');
 export const IS_SOURCE = START.endsWith('agent.ts');
-const IS_COMMAND = IS_SOURCE || /(mcp-by-hand|start\.cjs)$/.test(START);
+const IS_COMMAND = IS_SOURCE || /(mcp-by-hand|start\.cjs|agent\.\w+)$/.test(START);
 const BY_NPX = IS_SOURCE ? 'npx tsx agent.ts' : 'npx mcp-by-hand';
 export const PROGRAM = IS_COMMAND && !BY_NPM ? 'mcp-by-hand' : BY_NPX;
 
