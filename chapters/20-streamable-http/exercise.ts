@@ -279,7 +279,7 @@ export const judge: Judge = async ({ load, see, expect }) => {
     );
   }
 
-  const noise = await script(`${mark(newId())}data: not JSON\n\n`, answer);
+  const noise = await script(`${mark(newId())}data: {"not": JSON}\n\n`, answer);
   await expect(
     'a message that is not JSON fails the call: this.parse(text)',
     'a McpError of kind "protocol"',

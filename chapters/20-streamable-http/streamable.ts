@@ -182,7 +182,7 @@ class HttpTransport implements Transport {
   private openStream(lastEventId: string | undefined, signal: AbortSignal): Promise<SessionReply> {
     const headers = this.headers('text/event-stream');
     if (lastEventId) headers['last-event-id'] = byteString(lastEventId); // UTF-8, says the standard
-    return this.fetchReply({ method: 'GET', headers, signal, isSafe: true });
+    return this.fetchReply({ method: 'GET', headers, signal }); // its caller pauses and tries again
   }
 
   private headers(accept: string) {
